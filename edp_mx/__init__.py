@@ -1,0 +1,1 @@
+"""Differentially private training of intent-and-slot models with eDP-SGD."""

@@ -1,0 +1,75 @@
+"""Files that are either whole or not there: write aside, fsync, rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Iterator, Union
+
+from edp_mx.errors import UserError
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+@contextmanager
+def whole_file(path: PathLike) -> Iterator[BinaryIO]:
+    """Opens a temporary file beside `path` that takes its place only if the block succeeds.
+
+    Raises:
+        UserError: the disk is full, or the folder cannot be written; `path` is then untouched.
+
+    Example:
+        >>> folder = tempfile.mkdtemp()
+        >>> with whole_file(os.path.join(folder, "a.txt")) as file:
+        ...     _ = file.write(b"whole")
+        >>> os.listdir(folder)
+        ['a.txt']
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Writes UTF-8 text, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_json(path: PathLike, value: Any) -> None:
+    """Writes strict JSON (no NaN, no Infinity), indented, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: PathLike) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+        UserError: the file is missing or torn; the sentence names the file and the line.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error

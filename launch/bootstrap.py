@@ -1,0 +1,196 @@
+"""Installs edp_mx into a virtual environment, in stages that survive an interruption.
+
+Run by launch/setup.sh. Uses only the standard library, because nothing else is installed yet.
+A finished stage leaves a stamp, the hash of all that it depends on, in `.venv/.stages`; a stage
+whose stamp is current is not run again, so a second call returns at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional
+
+ROOT = Path(__file__).resolve().parent.parent
+
+BUILD_TOOLS = ["pip>=23", "setuptools>=65,<70", "wheel", "cython>=3,<4", "cffi>=1.4", "cloudpickle",
+               "packaging", "psutil", "pyyaml"]
+CUDA_LIBRARIES = ["nvidia-cuda-runtime-cu11", "nvidia-cublas-cu11", "nvidia-cufft-cu11",
+                  "nvidia-curand-cu11", "nvidia-cusolver-cu11", "nvidia-cusparse-cu11",
+                  "nvidia-cudnn-cu11>=8,<9", "nvidia-nccl-cu11>=2.10"]
+
+CHECK = """
+import gluonnlp, mxnet
+import horovod.mxnet as hvd
+import edp_mx
+assert hvd.gloo_built(), "Horovod was built without Gloo"
+print("mxnet", mxnet.__version__, "· gluonnlp", gluonnlp.__version__, "· horovod with Gloo")
+"""
+
+
+class SetupError(Exception):
+    """One sentence: what is missing and how to get it."""
+
+
+class Stage(NamedTuple):
+    """One step of the installation; `depends` is what, beside the command, makes it stale."""
+
+    name: str
+    command: List[str]
+    environment: Dict[str, str] = {}
+    depends: str = ""
+
+    def stamp(self) -> str:
+        text = json.dumps([self.command, self.environment, self.depends], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def needs_cmake_wheel() -> bool:
+    """Whether the system has no CMake that can build Horovod (3.x; version 4 cannot)."""
+    if shutil.which("cmake") is None:
+        return True
+    version = subprocess.run(["cmake", "--version"], capture_output=True, text=True).stdout
+    match = re.search(r"version (\d+)\.(\d+)", version)
+    return match is None or not (3, 13) <= (int(match[1]), int(match[2])) < (4, 0)
+
+
+def check_system(gpu: bool) -> None:
+    """Refuses, before anything is written, a machine on which the build would fail later."""
+    if shutil.which("g++") is None:
+        raise SetupError("Horovod is compiled here and needs g++, which is missing: install it, "
+                         "e.g. 'apt-get install g++'.")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        raise SetupError(f"the headers of Python {version} are missing: install them, e.g. "
+                         f"'apt-get install python{version}-dev'.")
+    for module in ("venv", "ensurepip"):
+        if subprocess.run([sys.executable, "-c", f"import {module}"],
+                          stderr=subprocess.DEVNULL).returncode:
+            raise SetupError(f"Python {version} lacks the module {module}: install it, e.g. "
+                             f"'apt-get install python{version}-venv'.")
+    if gpu and shutil.which("nvcc") is None:
+        raise SetupError("--gpu compiles Horovod's NCCL operations and needs nvcc of CUDA 11 on "
+                         "PATH: install the CUDA 11 toolkit, or leave --gpu out.")
+
+
+def stages(venv: Path, gpu: bool) -> List[Stage]:
+    """The installation in order. Why in this order: numpy before mxnet, mxnet before horovod."""
+    python = str(venv / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    unisolated = [*pip, "--no-build-isolation"]
+    mxnet = ["mxnet-cu112==1.9.1", *CUDA_LIBRARIES] if gpu else ["mxnet==1.9.1"]
+    tools = [*BUILD_TOOLS, *(["cmake>=3.25,<4"] if needs_cmake_wheel() else [])]
+    horovod = {"HOROVOD_WITH_MXNET": "1", "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MPI": "1",
+               "HOROVOD_WITHOUT_TENSORFLOW": "1", "HOROVOD_WITHOUT_PYTORCH": "1",
+               "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    if gpu:
+        nccl = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / (
+            "site-packages/nvidia/nccl")
+        horovod.update(HOROVOD_GPU_OPERATIONS="NCCL", HOROVOD_NCCL_HOME=str(nccl),
+                       LD_LIBRARY_PATH=cuda_library_path(venv))
+    setup_text = (ROOT / "setup.py").read_text()
+    return [
+        Stage("environment", [sys.executable, "-m", "venv", "--clear", str(venv)]),
+        Stage("build tools", [*pip, *tools]),
+        Stage("numpy and mxnet", [*pip, "numpy==1.23.5", *mxnet]),
+        Stage("gluonnlp", [*unisolated, "gluonnlp==0.10.0"], {"CYTHON_FORCE_REGEN": "1"}),
+        Stage("horovod", [*unisolated, "horovod==0.28.1"], horovod),
+        Stage("edp_mx and the rest", [*unisolated, "-e", f"{ROOT}[{'cu112' if gpu else 'cpu'},dev]"],
+              depends=setup_text),
+        Stage("check", [python, "-c", CHECK], depends=setup_text),
+    ]
+
+
+def cuda_library_path(venv: Path) -> str:
+    """LD_LIBRARY_PATH with the CUDA libraries that came as wheels; MXNet finds no others."""
+    found = sorted(str(path) for path in venv.glob("lib/python3*/site-packages/nvidia/*/lib"))
+    return os.pathsep.join([*found, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep)
+
+
+def link_nccl(venv: Path) -> None:
+    """The NCCL wheel ships only libnccl.so.2; the linker looks for libnccl.so."""
+    for library in venv.glob("lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"):
+        link = library.with_name("libnccl.so")
+        if not link.exists():
+            link.symlink_to(library.name)
+
+
+def run_stage(stage: Stage, log: Path) -> None:
+    """Runs one stage; its output goes to `log` and is shown only if it fails."""
+    with log.open("w") as output:
+        process = subprocess.run(stage.command, env={**os.environ, **stage.environment}, cwd=ROOT,
+                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    if process.returncode:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        raise SetupError(f"the stage '{stage.name}' failed; its last lines:\n{tail}\nAll of it is "
+                         f"in {log}. Mend the cause and run this again: it goes on from here.")
+
+
+def install(venv: Path, gpu: bool) -> bool:
+    """Brings `venv` up to date and returns whether anything had to be done."""
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{venv}.lock", "w") as lock:  # beside it: the first stage empties the folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_locked(venv, gpu)
+
+
+def install_locked(venv: Path, gpu: bool) -> bool:
+    stamps = venv / ".stages"
+    plan = stages(venv, gpu)
+    is_broken = not os.access(venv / "bin" / "python", os.X_OK)  # e.g. the interpreter moved
+    first: Optional[int] = next(
+        (i for i, stage in enumerate(plan)
+         if is_broken or not is_current(stamps / stage.name.replace(" ", "_"), stage)), None)
+    if first is None:
+        return False
+    check_system(gpu)
+    for number, stage in enumerate(plan[first:], start=first + 1):
+        started = time.time()
+        print(f"setup: {number}/{len(plan)} {stage.name} …", end=" ", flush=True)
+        temporary = Path(f"{venv}.log")
+        run_stage(stage, temporary)
+        if gpu and stage.name == "numpy and mxnet":
+            link_nccl(venv)
+        print(f"{time.time() - started:.0f} s", flush=True)
+        stamps.mkdir(exist_ok=True)
+        (stamps / stage.name.replace(" ", "_")).write_text(stage.stamp())
+    print(temporary.read_text().strip())
+    temporary.unlink()
+    return True
+
+
+def is_current(stamp: Path, stage: Stage) -> bool:
+    return stamp.exists() and stamp.read_text() == stage.stamp()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="launch/setup.sh", description=__doc__.split("\n")[0])
+    parser.add_argument("--gpu", action="store_true", help="mxnet-cu112 and Horovod with NCCL")
+    arguments = parser.parse_args()
+    venv = Path(os.environ.get("EDP_MX_VENV", ROOT / ".venv")).absolute()
+    started = time.time()
+    try:
+        changed = install(venv, arguments.gpu)
+    except SetupError as error:
+        print(f"\nsetup: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nsetup: interrupted; run it again and it goes on from here.", file=sys.stderr)
+        return 130
+    done = f"ready in {time.time() - started:.0f} s" if changed else "all in place"
+    print(f"setup: {done} ({venv})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Packaging of edp_mx. Install with launch/setup.sh: the order of the stages matters there."""
+
+from setuptools import find_packages, setup
+
+# MXNet, GluonNLP and Horovod are no longer developed: exact pins. The rest lives: ranges.
+DEAD = ["numpy==1.23.5", "gluonnlp==0.10.0", "horovod==0.28.1"]
+LIVING = [
+    "cattrs>=24.1,<24.2",  # 26 would push dp-accounting back to 0.4
+    "cryptography>=41",
+    "fasttext-numpy2>=0.10",
+    "matplotlib>=3.5,<3.11",
+    "pyyaml>=6",
+    "scikit-learn>=1.1,<1.8",
+    "scipy>=1.9,<1.16",
+    "tensorboardX>=2.6",
+    "tqdm>=4.60",
+]
+EXTRAS = {
+    "cpu": ["mxnet==1.9.1"],
+    "cu112": ["mxnet-cu112==1.9.1"],
+    "dev": ["hypothesis>=6", "pytest>=7", "pytest-timeout>=2", "pytest-xdist>=3", "ruff>=0.4", "mypy>=1.4",
+            "types-PyYAML", "seqeval>=1.2"],
+    "peers": ["dp-accounting>=0.6,<0.7", "prv-accountant>=0.2,<0.3"],
+}
+
+setup(
+    name="edp_mx",
+    version="0.1.0",
+    description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
+    license="Apache-2.0",
+    packages=find_packages(include=["edp_mx", "edp_mx.*"]),
+    package_data={"edp_mx": ["py.typed"]},
+    python_requires=">=3.8,<3.12",
+    install_requires=DEAD + LIVING,
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["edp-mx=edp_mx.cli:main"]},
+)
