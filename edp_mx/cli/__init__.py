@@ -1,0 +1,48 @@
+"""The command line: `edp-mx` and `python -m edp_mx`, one short module a subcommand."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import List, Optional
+
+from edp_mx.errors import UserError
+
+# Each module has `add_parser(subparsers)`, which sets `run=` (arguments -> exit code), and imports
+# what is heavy only inside `run`: `edp-mx account` must not pay for MXNet.
+SUBCOMMANDS = ("train", "evaluate", "predict", "compare", "account", "score", "data")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="edp-mx",
+        description="Differentially private training of intent-and-slot models (eDP-SGD).",
+        epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
+    )
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in SUBCOMMANDS:
+        importlib.import_module(f"edp_mx.cli.{name}").add_parser(subparsers)
+    return top
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Runs one subcommand.
+
+    Returns:
+        0 when all went well, 2 when the user has to mend something (one sentence on stderr).
+    """
+    arguments = parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except UserError as error:
+        print(f"edp-mx {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # e.g. `edp-mx … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141

@@ -1,0 +1,88 @@
+"""The one place that imports Horovod: who am I, and do we agree?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, List
+
+import horovod.mxnet as hvd
+import mxnet as mx
+import numpy as np
+from horovod.mxnet import DistributedTrainer
+
+from edp_mx.errors import UserError
+
+__all__ = ["DistributedTrainer", "Workers", "device", "start"]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This worker among all: `rank` of `size`, `local_rank` of `local_size` on this machine."""
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is rank 0, which alone writes files and talks to the console."""
+        return self.rank == 0
+
+    def gather(self, value: Any) -> List[Any]:
+        """Every worker's value, by rank; the value may be anything that pickles."""
+        return hvd.allgather_object(value) if self.size > 1 else [value]
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """The mean over all workers of a small array, in float64."""
+        return np.mean(self.gather(np.asarray(values, np.float64)), axis=0)
+
+    def broadcast(self, value: Any) -> Any:
+        """Rank 0's value, on every worker."""
+        return hvd.broadcast_object(value) if self.size > 1 else value
+
+    def broadcast_array(self, array: mx.nd.NDArray, name: str) -> None:
+        """Overwrites an array with rank 0's, in place."""
+        if self.size > 1:
+            hvd.broadcast_(array, root_rank=0, name=name)
+            array.wait_to_read()
+
+    def agree(self, what: str, value: Any) -> None:
+        """Refuses to go on when the workers differ in something that must be equal.
+
+        Without this a difference (a file that another machine lacks, an older checkout) hangs the
+        job: Horovod waits for ever for a tensor that one rank never sends.
+
+        Raises:
+            UserError: names what differs and shows each worker's value; raised on every worker.
+        """
+        values = self.gather(value)
+        if any(other != values[0] for other in values):
+            seen = "; ".join(f"worker {rank}: {other}" for rank, other in enumerate(values))
+            raise UserError(f"the workers disagree on {what}: {seen}")
+
+    def agree_minimum(self, value: int) -> int:
+        """The smallest of all workers' values: the steps that all of them can do."""
+        return min(self.gather(value))
+
+
+def start() -> Workers:
+    """Joins the other workers of this job, or stands alone outside `horovodrun`."""
+    hvd.init()
+    return Workers(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size())
+
+
+def device(workers: Workers) -> mx.Context:
+    """The one place that chooses where to compute: a GPU a worker, or the CPU.
+
+    Raises:
+        UserError: MXNet was built for GPUs and this machine has too few for its workers.
+    """
+    if not mx.runtime.Features().is_enabled("CUDA") or os.environ.get("EDP_MX_DEVICE") == "cpu":
+        return mx.cpu()
+    available = mx.context.num_gpus()
+    if workers.local_rank >= available:
+        raise UserError(f"worker {workers.rank} wants GPU {workers.local_rank} and the machine has "
+                        f"{available}: start fewer workers (NP=…) or set EDP_MX_DEVICE=cpu")
+    return mx.gpu(workers.local_rank)

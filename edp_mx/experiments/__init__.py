@@ -1,0 +1,1 @@
+"""Whole experiments: from a configuration to a run directory, and back from a run directory."""

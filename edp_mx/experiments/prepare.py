@@ -1,0 +1,85 @@
+"""From a configuration to what is trained: corpus, vocabulary, model."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.embeddings import load_embeddings
+from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary, build_vocabulary
+from edp_mx.distributed import Workers
+from edp_mx.models.intent_slot import IntentSlotModel, build_model
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus in its three parts, as text and encoded, and the model that fits it."""
+
+    corpus: Corpus
+    vocabulary: Vocabulary
+    train: EncodedCorpus
+    validation: EncodedCorpus
+    test: EncodedCorpus
+    model: IntentSlotModel
+
+
+def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> Prepared:
+    """Loads, splits, encodes and builds; the same on every worker, which is checked.
+
+    Raises:
+        UserError: bad data, or workers that see different data.
+    """
+    corpus = load_corpus(config.data)
+    workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
+    vocabulary, vectors = vocabulary_for(config, corpus)
+    parts = [encode(part, vocabulary, max_tokens=config.data.max_tokens)
+             for part in (corpus.train, corpus.validation, corpus.test)]
+    model = model_for(config, vocabulary, context, vectors)
+    return Prepared(corpus, vocabulary, *parts, model)
+
+
+def vocabulary_for(
+    config: ExperimentConfig, corpus: Corpus
+) -> Tuple[Vocabulary, Optional[np.ndarray]]:
+    """The vocabulary, and the pre-trained vectors of its words where there are any."""
+    ...
+
+
+def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context,
+              vectors: Optional[np.ndarray] = None) -> IntentSlotModel:
+    """A freshly initialised model of the configured size."""
+    return build_model(
+        config.model, num_words=len(vocabulary.words), num_characters=len(vocabulary.characters),
+        num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents),
+        seed=config.training.seed, context=context, word_vectors=vectors,
+        word_dimension=config.data.embeddings.dimension,
+        is_embedding_trainable=config.data.embeddings.is_trainable)
+
+
+def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
+    """Gives every worker rank 0's parameters, frozen ones too."""
+    parameters = model.collect_params()
+    workers.agree("the model's parameters", sorted((n, p.shape) for n, p in parameters.items()))
+    for name in sorted(parameters):
+        workers.broadcast_array(parameters[name].data(), f"weights.{name}")
+
+
+def fingerprint(utterances: List[Utterance]) -> str:
+    """A short hash of the text and the labels."""
+    digest = hashlib.sha256()
+    for utterance in utterances:
+        digest.update(repr((utterance.tokens, utterance.slots, utterance.intent)).encode())
+    return digest.hexdigest()[:16]
+
+
+def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:
+    """`layers.json`: each layer with its parameters and its scale α."""
+    return [{**layer.describe(), "scale": scale} for layer, scale in zip(layers, scales)]

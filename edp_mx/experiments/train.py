@@ -1,0 +1,164 @@
+"""One training run, from a configuration to a run directory."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Callable, Dict, Iterable, Optional
+
+import mxnet as mx
+
+from edp_mx.accounting.guarantee import guarantee
+from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.data.sampling import Shard
+from edp_mx.distributed import Workers, device
+from edp_mx.experiments.mechanism import build_mechanism
+from edp_mx.experiments.prepare import Prepared, broadcast_weights, layers_report, prepare
+from edp_mx.experiments.run_directory import RunDirectory, environment
+from edp_mx.metrics.evaluation import Scores
+from edp_mx.privacy.flat import FlatParameters
+from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.training.checkpoint import save_weights
+from edp_mx.training.evaluate import score_utterances
+from edp_mx.training.log import MetricsLog
+from edp_mx.training.loop import EpochSummary, epochs
+from edp_mx.training.selection import Selection
+from edp_mx.watchdog import Peer, Watchdog
+
+logger = logging.getLogger(__name__)
+
+
+def train(config: ExperimentConfig, workers: Workers, run: RunDirectory,
+          progress: Callable[..., Iterable[Any]]) -> Scores:
+    """Trains one configuration and fills its run directory.
+
+    Args:
+        config: all settings.
+        workers: this worker among all; each calls this with the same arguments.
+        run: a folder that exists; only rank 0 writes results to it.
+        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
+
+    Returns:
+        The scores on the test part.
+
+    Raises:
+        UserError: bad settings or data, or workers that disagree.
+    """
+    workers.agree("the configuration", dump_config(config))
+    peers = workers.gather(Peer.myself(workers.rank))
+    with Watchdog(peers=peers, rank=workers.rank, folder=run.path / ".workers",
+                  seconds=config.training.watchdog_seconds) as watchdog:
+        return _Training(config, workers, run, progress, watchdog.progress).train()
+
+
+class _Training:
+    """The steps of `train`, in the order in which they are called."""
+
+    def __init__(self, config: ExperimentConfig, workers: Workers, run: RunDirectory,
+                 progress: Callable[..., Iterable[Any]], alive: Callable[[str], None]) -> None:
+        self.config, self.workers, self.run = config, workers, run
+        self.progress, self.alive = progress, alive
+
+    def train(self) -> Scores:
+        """See the function of that name."""
+        self.alive("preparing the data")
+        self.prepared = prepare(self.config, self.workers, device(self.workers))
+        self.shard = self._shard()
+        broadcast_weights(self.prepared.model, self.workers)
+        flat = FlatParameters(layers_of(self.prepared.model))
+        self.mechanism = build_mechanism(self.config, self.workers, self.prepared, self.shard, flat)
+        self.guarantee = self._guarantee()  # before training: a refusal must not cost a run
+        self._describe(flat)
+        trainer = PrivateTrainer(
+            flat=flat, mechanism=self.mechanism, optimizer=self.config.training.optimizer,
+            optimizer_params={"learning_rate": self.config.training.learning_rate})
+        seconds = self._epochs(trainer)
+        scores = self._score("test")
+        if self.workers.is_first:
+            save_weights(self.prepared.model, self.run.weights)
+            self.run.write("privacy", self.guarantee.to_dict())
+            self.run.write("results", {"test": scores.to_dict(), "training_seconds": seconds})
+        return scores
+
+    def _shard(self) -> Shard:
+        training, privacy = self.config.training, self.config.privacy
+        return Shard(
+            num_records=len(self.prepared.train), batch_size=training.batch_size,
+            rank=self.workers.rank, num_workers=self.workers.size, seed=training.seed,
+            lengths=self.prepared.train.lengths, length_buckets=training.length_buckets,
+            adjacency=privacy.adjacency)
+
+    def _guarantee(self) -> Any:
+        """What the run will have spent in the end; early stopping does not make it cheaper."""
+        privacy, training, prepared = self.config.privacy, self.config.training, self.prepared
+        mechanism: Optional[EDPSGD] = self.mechanism
+        return guarantee(
+            mechanism=privacy.mechanism, release=mechanism and mechanism.release,
+            noise_multiplier=privacy.noise_multiplier, decay=privacy.decay,
+            epochs=training.epochs, steps=training.epochs * self.shard.steps,
+            num_examples=len(prepared.train), delta=privacy.delta, delta_mode=privacy.delta_mode,
+            corpus_is_public=not prepared.corpus.is_standin, sampler="shuffle",
+            scales_source=privacy.layer_scales,
+            vocabulary_is_public=prepared.vocabulary.is_public,
+            seed_is_fixed=privacy.insecure_fixed_seed is not None,
+            best_checkpoint_on_validation=training.checkpoint == "best_on_validation")
+
+    def _describe(self, flat: FlatParameters) -> None:
+        """Writes down what the run is made from, before it begins."""
+        corpus = self.prepared.corpus
+        logger.info("%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
+                    "%d parameters in %d layers", corpus.name, len(corpus.train),
+                    len(corpus.validation), len(corpus.test), self.shard.steps, flat.size,
+                    len(flat.layers))
+        if self.workers.is_first:
+            scales = self.mechanism.release.layer_scales if self.mechanism else None
+            self.run.write("environment", environment(self.workers.size))
+            self.run.write("split", corpus.split_ids())
+            self.run.write("vocabulary", self.prepared.vocabulary.to_json())
+            self.run.write("layers", layers_report(flat.layers, scales))
+
+    def _epochs(self, trainer: PrivateTrainer) -> float:
+        """Trains; leaves the chosen weights in the model; returns the seconds spent in epochs."""
+        training, seconds = self.config.training, 0.0
+        selection = Selection(self.prepared.model, training)
+        with MetricsLog(self.run.metrics if self.workers.is_first else None) as log:
+            for epoch in epochs(
+                    self.prepared.model, trainer, self.prepared.train, self.shard,
+                    num_epochs=training.epochs, workers=self.workers, on_step=self.alive,
+                    wrap=lambda batches, epoch, steps: self.progress(
+                        batches, f"epoch {epoch + 1}/{training.epochs}", steps)):
+                seconds += epoch.seconds
+                scores = self._score("validation")
+                log.add(self._row(epoch, scores))
+                logger.info("epoch %d/%d: loss %.4f, validation SER %.2f %%, %.1f s",
+                            epoch.epoch + 1, training.epochs, epoch.loss, 100 * scores.ser,
+                            epoch.seconds)
+                if selection.stops_after(epoch.epoch, scores.ser):
+                    break
+        selection.restore()
+        return seconds
+
+    def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
+        """One line of `metrics.jsonl`."""
+        row: Dict[str, Any] = {
+            "epoch": epoch.epoch, "loss": epoch.loss, "seconds": epoch.seconds,
+            "ser": 100 * scores.ser, "intent_error": 100 * (1 - scores.intent_accuracy),
+            "slot_f1": 100 * scores.slot_f1}
+        if self.mechanism:
+            privacy = self.config.privacy
+            row["noise_multiplier"] = privacy.decay.noise_multiplier_at(
+                privacy.noise_multiplier, epoch.epoch)
+            row.update(self.mechanism.statistics.as_metrics())
+            self.mechanism.statistics.reset()
+        return row
+
+    def _score(self, part: str) -> Scores:
+        self.alive(f"scoring the {part} part")
+        scores = score_utterances(
+            self.prepared.model, getattr(self.prepared, part),
+            getattr(self.prepared.corpus, part), self.prepared.vocabulary,
+            batch_size=self.config.training.evaluation_batch_size, workers=self.workers,
+            wrap=lambda batches: self.progress(batches, f"scoring {part}", len(batches)))
+        mx.nd.waitall()
+        return scores

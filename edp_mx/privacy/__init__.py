@@ -1,0 +1,1 @@
+"""The only room that touches raw gradients: Algorithm 1, its noise, its scales, its trainer."""

@@ -1,0 +1,56 @@
+"""Where the scales α_k of Algorithm 1 come from."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.privacy.flat import FlatParameters
+
+FLOOR = 1e-2  # smallest scale, relative to the largest
+
+# source -> what it means for the guarantee
+SOURCES: Dict[str, str] = {
+    "ones": "α_k = 1 for every layer; nothing of the data is used",
+    "sqrt_dim": "α_k ∝ √(size of layer k); nothing of the data is used",
+    "public_batch": "α_k ∝ gradient norm on random tokens; nothing of the data is used",
+    "first_batch": "α_k ∝ gradient norm on the first batch (the paper's): leaks, so ε is ∞",
+}
+
+
+def normalise_scales(scales: Sequence[float]) -> Tuple[float, ...]:
+    """Divides by the largest and lifts the smallest to the floor.
+
+    "Proportional" (eDP-SGD, section 3) leaves the constant open; max α = 1 keeps the sensitivity
+    at κ C / N, and the floor keeps a layer whose first gradient was zero from standing still.
+
+    Edge cases: all zero, or any not finite → all ones.
+
+    Example:
+        >>> normalise_scales([0.0, 3.0, 1.5, 0.001])
+        (0.01, 1.0, 0.5, 0.01)
+    """
+    values = np.asarray(scales, np.float64)
+    if not np.isfinite(values).all() or not values.max() > 0:
+        return (1.0,) * len(values)
+    return tuple(float(value) for value in np.maximum(values / values.max(), FLOOR))
+
+
+def scales_by_size(flat: FlatParameters) -> Tuple[float, ...]:
+    """α_k ∝ √(number of coordinates of layer k): equal room for each coordinate."""
+    return normalise_scales([layer.size**0.5 for layer in flat.layers])
+
+
+def scales_by_norm(
+    flat: FlatParameters, mean_over_workers: Callable[[np.ndarray], np.ndarray]
+) -> Tuple[float, ...]:
+    """α_k ∝ the norm of layer k in the gradient that lies in the flat array now.
+
+    Args:
+        flat: its gradients come from one backward pass on the batch that is to set the scales.
+        mean_over_workers: averages an array over all workers, so that all get the same scales.
+    """
+    flat.take_fresh()
+    norms = np.sqrt(flat.squared_norms(flat.gradients()))  # (L,)
+    return normalise_scales(mean_over_workers(norms))

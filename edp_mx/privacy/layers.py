@@ -1,0 +1,95 @@
+"""The layers k of Algorithm 1: which parameters share one scale α_k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Set, Tuple
+
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.errors import UserError
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The trainable parameters that one Gluon block owns itself (not those of its children)."""
+
+    name: str
+    parameters: Tuple[gluon.Parameter, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(sum(np.prod(parameter.shape) for parameter in self.parameters))
+
+    def describe(self) -> Dict[str, object]:
+        """What the run directory says of a layer."""
+        names = {parameter.name: list(parameter.shape) for parameter in self.parameters}
+        return {"name": self.name, "size": self.size, "parameters": names}
+
+
+def layers_of(network: gluon.Block) -> Tuple[Layer, ...]:
+    """Groups the trainable parameters of a network by the block that owns them.
+
+    A parameter that two blocks share belongs to the first of them. The order is that of the
+    blocks in the network, which is the same on every worker.
+
+    Raises:
+        UserError: something in the network breaks the guarantee (see `refuse_unsafe`).
+
+    Edge cases: frozen parameters (`grad_req="null"`) are in no layer: they get neither gradient
+    nor noise.
+
+    Source: eDP-SGD, section 3, "Scaling": "given a set of parameters w^k (e.g. those drawn from
+    the k-th layer)".
+    """
+    refuse_unsafe(network)
+    seen: Set[str] = set()
+    layers: List[Layer] = []
+    for block in _blocks(network):
+        own = [p for p in block._reg_params.values()  # noqa: SLF001 (Gluon has no public view)
+               if p.grad_req != "null" and p.name not in seen]
+        seen.update(p.name for p in own)
+        if own:
+            layers.append(Layer(block.name, tuple(own)))
+    trainable = {p.name for p in network.collect_params().values() if p.grad_req != "null"}
+    if trainable != seen:
+        missing = ", ".join(sorted(trainable - seen))
+        raise UserError(f"these parameters belong to no block and would not be clipped: {missing}")
+    return tuple(layers)
+
+
+def refuse_unsafe(network: gluon.Block) -> None:
+    """Refuses what lets one example reach the release around the clipping.
+
+    Raises:
+        UserError: BatchNorm (mixes the examples of a batch, and its running statistics are
+            released unclipped), sparse gradients (the rows that were touched leak), accumulating
+            gradients (would be used twice), or mixed dtypes; the parameter or block is named.
+    """
+    for block in _blocks(network):
+        if "BatchNorm" in type(block).__name__:
+            raise UserError(f"the block {block.name} is a {type(block).__name__}: it mixes the "
+                            "examples of a batch and cannot be trained with privacy; use LayerNorm")
+    trainable = [p for p in network.collect_params().values() if p.grad_req != "null"]
+    for parameter in trainable:
+        if parameter.grad_req != "write":
+            raise UserError(f"{parameter.name} has grad_req={parameter.grad_req!r}: an accumulated "
+                            "gradient would be privatised twice; use 'write'")
+        if parameter._grad_stype != "default" or parameter._stype != "default":
+            raise UserError(f"{parameter.name} has sparse gradients: which rows are touched shows "
+                            "who is in the data; use sparse_grad=False")
+        if np.dtype(parameter.dtype) != np.float32:
+            raise UserError(f"{parameter.name} is {np.dtype(parameter.dtype).name}: all trainable "
+                            "parameters must be float32, so that one norm covers them")
+    if not trainable:
+        raise UserError("the network has no trainable parameter")
+
+
+def _blocks(network: gluon.Block) -> Iterator[gluon.Block]:
+    """The block and all below it, in order."""
+    yield network
+    for child in network._children.values():
+        yield from _blocks(child() if callable(child) and not isinstance(child, gluon.Block)
+                           else child)

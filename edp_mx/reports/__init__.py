@@ -1,0 +1,1 @@
+"""From run directories to tables and plots. A report never trains."""

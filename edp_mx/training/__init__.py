@@ -1,0 +1,1 @@
+"""The loop, its evaluation, its checkpoints, its logs."""

@@ -1,0 +1,62 @@
+"""What a model says of a corpus, and how good that is."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterable, List, Sequence
+
+import numpy as np
+
+from edp_mx.data.batching import Batch, evaluation_batches
+from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.distributed import Workers
+from edp_mx.metrics.evaluation import Scores, evaluate
+from edp_mx.models.intent_slot import IntentSlotModel
+
+
+def predict_utterances(
+    model: IntentSlotModel, corpus: EncodedCorpus, utterances: Sequence[Utterance],
+    vocabulary: Vocabulary, *, batch_size: int, workers: Workers,
+    wrap: Callable[[Iterable[Batch]], Iterable[Batch]] = iter,
+) -> List[Utterance]:
+    """The utterances as the model understands them, in order, on every worker.
+
+    Each worker predicts its share of the batches; the tag ids are then gathered.
+
+    Args:
+        corpus: `utterances`, encoded.
+        wrap: put around the batches, e.g. a progress bar.
+    """
+    share: List[tuple] = []
+    batches = list(evaluation_batches(corpus, batch_size))[workers.rank :: workers.size]
+    for batch in wrap(batches):
+        predictions = model.predict(batch)
+        tags = [np.asarray(path, np.int16) for path in predictions.slots]  # (T,) each
+        share.append((batch.indices, tags, predictions.intents))
+    hypotheses: List[Utterance] = list(utterances)
+    for part in workers.gather(share):
+        for indices, paths, intents in part:
+            for index, path, intent in zip(indices, paths, intents):
+                hypotheses[index] = Utterance(
+                    tokens=utterances[index].tokens,
+                    slots=fit_length([vocabulary.slots[tag] for tag in path],
+                                     len(utterances[index].tokens)),
+                    intent=vocabulary.intents[int(intent)], id=utterances[index].id)
+    return hypotheses
+
+
+def fit_length(tags: Sequence[str], length: int) -> tuple:
+    """Tags for all tokens of an utterance that was cut to the model's maximum: O for the rest."""
+    return tuple(tags) + ("O",) * (length - len(tags))
+
+
+def score_utterances(
+    model: IntentSlotModel, corpus: EncodedCorpus, utterances: Sequence[Utterance],
+    vocabulary: Vocabulary, *, batch_size: int, workers: Workers,
+    wrap: Callable[[Iterable[Batch]], Iterable[Batch]] = iter,
+) -> Scores:
+    """SER, intent accuracy and slot F1 of the model on `utterances`."""
+    hypotheses = predict_utterances(model, corpus, utterances, vocabulary, batch_size=batch_size,
+                                    workers=workers, wrap=wrap)
+    return evaluate(utterances, hypotheses)

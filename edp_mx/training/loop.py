@@ -1,0 +1,62 @@
+"""Epoch after epoch: batches, loss, backward, private step."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable, Iterable, Iterator
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
+
+from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.sampling import Shard
+from edp_mx.distributed import Workers
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.privacy.trainer import PrivateTrainer
+
+Wrap = Callable[[Iterable[np.ndarray], int, int], Iterable[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class EpochSummary:
+    """One finished epoch: `loss` is the mean over its steps and workers."""
+
+    epoch: int
+    steps: int
+    loss: float
+    seconds: float
+
+
+def epochs(
+    model: IntentSlotModel, trainer: PrivateTrainer, corpus: EncodedCorpus, shard: Shard, *,
+    num_epochs: int, workers: Workers, on_step: Callable[[str], None], wrap: Wrap,
+) -> Iterator[EpochSummary]:
+    """Trains, and yields after each epoch, when all workers are in step.
+
+    Args:
+        corpus: the training part.
+        shard: this worker's records; every record at most once an epoch.
+        on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
+        wrap: put around an epoch's micro-batches (with the epoch and the number of steps), e.g. a
+            progress bar.
+
+    Raises:
+        UserError: the workers disagree on the number of steps.
+    """
+    for epoch in range(num_epochs):
+        started = time.perf_counter()
+        workers.agree(f"the steps of epoch {epoch}", shard.steps)
+        total = mx.nd.zeros((1,), ctx=trainer.context)
+        for step, indices in enumerate(wrap(shard.micro_batches(epoch), epoch, shard.steps)):
+            on_step(f"epoch {epoch}, step {step}")
+            batch = corpus.batch(indices)
+            with autograd.record():
+                loss = model.loss(batch).sum() / len(indices)  # mean over the micro-batch
+            loss.backward()
+            trainer.step_private(epoch=epoch)
+            total += loss.detach()
+        mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+        mean = float(workers.mean(total.asnumpy() / shard.steps)[0])
+        yield EpochSummary(epoch, shard.steps, mean, time.perf_counter() - started)

@@ -1,0 +1,40 @@
+"""Which epoch's weights a run ends with."""
+
+from __future__ import annotations
+
+import math
+from typing import Dict, Optional
+
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.training.checkpoint import set_weights, weights_of
+from edp_mx.training.config import TrainingConfig
+
+
+class Selection:
+    """Keeps the best weights on validation where that is asked for, and says when to stop.
+
+    Both look at private data, which ε does not cover; by default neither is on, and the run ends
+    with its last weights after the epochs that were committed to.
+    """
+
+    def __init__(self, model: gluon.Block, config: TrainingConfig) -> None:
+        self._model = model
+        self._keeps_best = config.checkpoint == "best_on_validation"
+        self._patience = config.early_stop_patience
+        self._best_ser, self._best_epoch = math.inf, 0
+        self._best_weights: Optional[Dict[str, np.ndarray]] = None
+
+    def stops_after(self, epoch: int, ser: float) -> bool:
+        """Notes an epoch's validation SER; True when patience is at its end."""
+        if ser < self._best_ser:
+            self._best_ser, self._best_epoch = ser, epoch
+            if self._keeps_best:
+                self._best_weights = weights_of(self._model)
+        return 0 < self._patience <= epoch - self._best_epoch
+
+    def restore(self) -> None:
+        """Puts the best weights back, if they were kept."""
+        if self._best_weights is not None:
+            set_weights(self._model, self._best_weights, "the best checkpoint")

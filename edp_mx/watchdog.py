@@ -1,0 +1,142 @@
+"""Ends a job that no longer moves, and says which worker is to blame.
+
+Horovod's own stall inspector is silent under Gloo: a worker that hangs makes all others wait for
+ever, and one that is killed is not always the one that `horovodrun` names.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, Optional
+
+EXIT_HANGS = 4  # no progress for too long
+EXIT_PEER_DIED = 5  # another worker is gone
+INTERVAL = 0.2  # seconds between two looks
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another worker of this job: what is needed to see whether it lives."""
+
+    rank: int
+    pid: int
+    host: str
+
+    @classmethod
+    def myself(cls, rank: int) -> Peer:
+        """This process."""
+        return cls(rank, os.getpid(), socket.gethostname())
+
+    def is_dead(self) -> bool:
+        """Whether the process is gone or a zombie; a worker on another machine counts as alive."""
+        return self.host == socket.gethostname() and _state(self.pid) in ("", "Z", "X")
+
+    def is_stopped(self) -> bool:
+        """Whether the process exists but is stopped (SIGSTOP, a debugger)."""
+        return self.host == socket.gethostname() and _state(self.pid) in ("T", "t")
+
+
+class Watchdog:
+    """A thread that ends this process when a peer dies or nothing moves for `seconds`.
+
+    Args:
+        peers: all workers, this one too, by rank.
+        rank: this worker.
+        seconds: how long no step may end before the job counts as hanging.
+        folder: where each worker keeps `worker_<rank>.json`, its last progress.
+
+    Edge cases: `with watchdog:` arms and disarms it. A worker that ends well removes its file
+    first, so that its end is not taken for a death.
+    """
+
+    def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
+        self._peers = {peer.rank: peer for peer in peers}
+        self._rank = rank
+        self._seconds = seconds
+        self._folder = folder
+        self._what = "starting"
+        self._last = time.monotonic()
+        self._written: Optional[str] = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def progress(self, what: str) -> None:
+        """Says that the worker moves, e.g. `progress("epoch 3, step 12")`."""
+        self._what, self._last = what, time.monotonic()
+
+    def __enter__(self) -> Watchdog:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._file(self._rank).unlink(missing_ok=True)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(INTERVAL):
+            self._write()
+            dead = [peer for peer in self._peers.values() if self._has_died(peer)]
+            if dead and not self._stop.is_set():
+                self._end(EXIT_PEER_DIED, self._describe_dead(dead[0]))
+            if time.monotonic() - self._last > self._seconds:
+                self._end(EXIT_HANGS, self._describe_hanging())
+
+    def _has_died(self, peer: Peer) -> bool:
+        """A peer that has ended well has removed its file before."""
+        return peer.rank != self._rank and peer.is_dead() and self._file(peer.rank).exists()
+
+    def _describe_dead(self, peer: Peer) -> str:
+        return (f"worker {peer.rank} (process {peer.pid} on {peer.host}) died without a word, last "
+                f"seen at {self._last_word(peer.rank)}; the job ends. If it was killed for lack of "
+                "memory, use fewer workers a machine or a smaller training.batch_size")
+
+    def _describe_hanging(self) -> str:
+        stopped = [peer.rank for peer in self._peers.values() if peer.is_stopped()]
+        words = "; ".join(f"worker {rank}: {self._last_word(rank)}" for rank in sorted(self._peers))
+        blame = f"worker {stopped[0]} is stopped; " if stopped else ""
+        return (f"nothing has moved for {self._seconds:.0f} s at {self._what}; {blame}the job ends "
+                f"(training.watchdog_seconds sets the limit). Last progress: {words}")
+
+    def _end(self, code: int, sentence: str) -> None:
+        """Ends the process at once: its main thread may be stuck inside an all-reduce."""
+        if code == EXIT_HANGS:
+            faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+        sys.stderr.write(f"edp-mx, worker {self._rank}: {sentence}\n")
+        sys.stderr.flush()
+        os._exit(code)
+
+    def _file(self, rank: int) -> Path:
+        return self._folder / f"worker_{rank}.json"
+
+    def _write(self) -> None:
+        """Leaves a sign of life where the other workers of this machine look."""
+        if self._written != self._what:
+            self._written = self._what
+            temporary = self._file(self._rank).with_suffix(".new")
+            temporary.write_text(json.dumps({"progress": self._what, "pid": os.getpid()}))
+            temporary.replace(self._file(self._rank))
+
+    def _last_word(self, rank: int) -> str:
+        try:
+            return json.loads(self._file(rank).read_text())["progress"]
+        except (OSError, ValueError, KeyError):
+            return "unknown"
+
+
+def _state(pid: int) -> str:
+    """The state letter of a process on this machine, empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

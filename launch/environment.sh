@@ -1,0 +1,29 @@
+# Sourced by the other scripts: set-up, PATH, threads. Sets root, venv and np.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$(realpath -m "${EDP_MX_VENV:-$root/.venv}")
+np=${NP:-8}
+"$root/launch/setup.sh" ${EDP_MX_GPU:+--gpu} >&2
+export PATH="$venv/bin:$PATH" PYTHONUNBUFFERED=1
+
+# The CUDA libraries that came as wheels: MXNet finds them only if they are named before it starts.
+for libraries in "$venv"/lib/python3*/site-packages/nvidia/*/lib; do
+  if [ -d "$libraries" ]; then
+    export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  fi
+done
+
+case $np in
+  '' | *[!0-9]* | 0) echo "NP=$np: the number of workers must be a whole number, 1 or more" >&2; exit 2 ;;
+esac
+
+# More threads than cores make two workers on two cores five times slower, so they share the cores.
+workers_here=$np
+if [ -n "${HOSTS:-}" ]; then
+  workers_here=$(tr ',' '\n' <<<"$HOSTS" | sed -n 's/^[^:]*:\([0-9][0-9]*\)$/\1/p' | sort -n | tail -1)
+  if [ "$(tr ',' '\n' <<<"$HOSTS" | grep -vc '^[^:][^:]*:[0-9][0-9]*$')" != 0 ]; then
+    echo "HOSTS=$HOSTS: write it as host1:slots,host2:slots, e.g. HOSTS=host1:8,host2:8" >&2; exit 2
+  fi
+fi
+threads=$(($(nproc) / workers_here))
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((threads > 1 ? threads : 1))}

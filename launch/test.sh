@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Sets everything up and runs the tests:  launch/test.sh [pytest arguments]
+#
+#   launch/test.sh                       the default suite
+#   launch/test.sh -m slow               the long ones
+#   launch/test.sh tests/unit/accounting one room
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+cd "$root"
+ruff check edp_mx tests launch setup.py
+ruff format --check --quiet edp_mx tests launch setup.py
+mypy
+unset OMP_NUM_THREADS
+exec python -m pytest "$@"
