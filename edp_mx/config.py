@@ -61,7 +61,9 @@ def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> Experi
     except _KeyError as error:
         origin = next((origins[error.path[:n]] for n in range(len(error.path), 0, -1)
                        if error.path[:n] in origins), str(path))
-        raise UserError(f"{origin}: {'.'.join(error.path)}: {error.reason}") from error
+        key = ".".join(error.path)
+        about = "" if error.reason.startswith(key) else f"{key}: "  # some reasons name their key
+        raise UserError(f"{origin}: {about}{error.reason}") from error
 
 
 def dump_config(config: ExperimentConfig) -> str:

@@ -9,11 +9,11 @@ from typing import Any, List
 import horovod.mxnet as hvd
 import mxnet as mx
 import numpy as np
-from horovod.mxnet import DistributedTrainer
+from horovod.mxnet import DistributedTrainer, allreduce_
 
 from edp_mx.errors import UserError
 
-__all__ = ["DistributedTrainer", "Workers", "device", "start"]
+__all__ = ["DistributedTrainer", "Workers", "allreduce_", "device", "start"]
 
 
 @dataclass(frozen=True)

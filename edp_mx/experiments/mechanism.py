@@ -13,7 +13,7 @@ from edp_mx.data.batching import Batch
 from edp_mx.data.sampling import Shard
 from edp_mx.distributed import Workers
 from edp_mx.experiments.prepare import Prepared
-from edp_mx.privacy.flat import FlatParameters
+from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
 from edp_mx.privacy.mechanism import EDPSGD
 from edp_mx.privacy.noise import NoiseStream, refuse_equal
@@ -23,7 +23,7 @@ PUBLIC_CHARACTERS = 6
 
 
 def build_mechanism(config: ExperimentConfig, workers: Workers, prepared: Prepared, shard: Shard,
-                    flat: FlatParameters) -> Optional[EDPSGD]:
+                    flat: FlatGradients) -> Optional[EDPSGD]:
     """eDP-SGD as configured; None for training without privacy.
 
     Raises:
@@ -46,7 +46,7 @@ def build_mechanism(config: ExperimentConfig, workers: Workers, prepared: Prepar
 
 
 def layer_scales(config: ExperimentConfig, workers: Workers, prepared: Prepared, shard: Shard,
-                 flat: FlatParameters) -> Tuple[float, ...]:
+                 flat: FlatGradients) -> Tuple[float, ...]:
     """α, from the configured source; the same on all workers."""
     source = config.privacy.layer_scales
     if source == "ones":

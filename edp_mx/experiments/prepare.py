@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -14,9 +15,11 @@ from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.utterance import Utterance
-from edp_mx.data.vocabulary import Vocabulary, build_vocabulary
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> 
     corpus = load_corpus(config.data)
     workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
     vocabulary, vectors = vocabulary_for(config, corpus)
-    parts = [encode(part, vocabulary, max_tokens=config.data.max_tokens)
+    parts = [encode(part, vocabulary, max_tokens=config.data.max_tokens,
+                    max_characters=config.data.max_characters)
              for part in (corpus.train, corpus.validation, corpus.test)]
     model = model_for(config, vocabulary, context, vectors)
     return Prepared(corpus, vocabulary, *parts, model)
@@ -49,8 +53,25 @@ def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> 
 def vocabulary_for(
     config: ExperimentConfig, corpus: Corpus
 ) -> Tuple[Vocabulary, Optional[np.ndarray]]:
-    """The vocabulary, and the pre-trained vectors of its words where there are any."""
-    ...
+    """The vocabulary, and the pre-trained vectors of its words where there are any.
+
+    Shapes: vectors (words, dimension); words that the file lacks get small random ones.
+    """
+    data = config.data
+    vocabulary = Vocabulary.build(corpus.train, data.vocabulary, data.labels,
+                                  embeddings_path=data.embeddings.path)
+    if data.embeddings.path is None:
+        return vocabulary, None
+    found, known = load_embeddings(data.embeddings, vocabulary.words)
+    generator = np.random.default_rng(np.random.SeedSequence([config.training.seed, 0xE3B]))
+    width = np.sqrt(3.0 / data.embeddings.dimension)  # Ma & Hovy 2016, section 3.1
+    shape = (len(vocabulary.words), data.embeddings.dimension)
+    vectors = generator.uniform(-width, width, shape).astype(np.float32)
+    place = {word: i for i, word in enumerate(vocabulary.words)}
+    vectors[[place[word] for word in found]] = known
+    logger.info("%d of %d words have vectors in %s", len(found), len(vocabulary.words),
+                data.embeddings.path)
+    return vocabulary, vectors
 
 
 def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context,
@@ -82,4 +103,5 @@ def fingerprint(utterances: List[Utterance]) -> str:
 
 def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:
     """`layers.json`: each layer with its parameters and its scale α."""
-    return [{**layer.describe(), "scale": scale} for layer, scale in zip(layers, scales)]
+    return [{**layer.describe(), "scale": scale}
+            for layer, scale in zip(layers, scales or [None] * len(layers))]

@@ -15,7 +15,7 @@ from edp_mx.experiments.mechanism import build_mechanism
 from edp_mx.experiments.prepare import Prepared, broadcast_weights, layers_report, prepare
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.metrics.evaluation import Scores
-from edp_mx.privacy.flat import FlatParameters
+from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import EDPSGD
 from edp_mx.privacy.trainer import PrivateTrainer
@@ -66,7 +66,7 @@ class _Training:
         self.prepared = prepare(self.config, self.workers, device(self.workers))
         self.shard = self._shard()
         broadcast_weights(self.prepared.model, self.workers)
-        flat = FlatParameters(layers_of(self.prepared.model))
+        flat = FlatGradients(layers_of(self.prepared.model))
         self.mechanism = build_mechanism(self.config, self.workers, self.prepared, self.shard, flat)
         self.guarantee = self._guarantee()  # before training: a refusal must not cost a run
         self._describe(flat)
@@ -83,11 +83,11 @@ class _Training:
 
     def _shard(self) -> Shard:
         training, privacy = self.config.training, self.config.privacy
-        return Shard(
-            num_records=len(self.prepared.train), batch_size=training.batch_size,
-            rank=self.workers.rank, num_workers=self.workers.size, seed=training.seed,
+        return Shard.deal(
+            len(self.prepared.train), batch_size=training.batch_size, rank=self.workers.rank,
+            num_workers=self.workers.size, seed=training.seed,
             lengths=self.prepared.train.lengths, length_buckets=training.length_buckets,
-            adjacency=privacy.adjacency)
+            adjacency=privacy.adjacency.replace("_", "-"))
 
     def _guarantee(self) -> Any:
         """What the run will have spent in the end; early stopping does not make it cheaper."""
@@ -96,7 +96,7 @@ class _Training:
         return guarantee(
             mechanism=privacy.mechanism, release=mechanism and mechanism.release,
             noise_multiplier=privacy.noise_multiplier, decay=privacy.decay,
-            epochs=training.epochs, steps=training.epochs * self.shard.steps,
+            epochs=training.epochs, steps=training.epochs * self.shard.steps_per_epoch,
             num_examples=len(prepared.train), delta=privacy.delta, delta_mode=privacy.delta_mode,
             corpus_is_public=not prepared.corpus.is_standin, sampler="shuffle",
             scales_source=privacy.layer_scales,
@@ -104,17 +104,17 @@ class _Training:
             seed_is_fixed=privacy.insecure_fixed_seed is not None,
             best_checkpoint_on_validation=training.checkpoint == "best_on_validation")
 
-    def _describe(self, flat: FlatParameters) -> None:
+    def _describe(self, flat: FlatGradients) -> None:
         """Writes down what the run is made from, before it begins."""
         corpus = self.prepared.corpus
         logger.info("%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
                     "%d parameters in %d layers", corpus.name, len(corpus.train),
-                    len(corpus.validation), len(corpus.test), self.shard.steps, flat.size,
+                    len(corpus.validation), len(corpus.test), self.shard.steps_per_epoch, flat.size,
                     len(flat.layers))
         if self.workers.is_first:
             scales = self.mechanism.release.layer_scales if self.mechanism else None
             self.run.write("environment", environment(self.workers.size))
-            self.run.write("split", corpus.split_ids())
+            self.run.write("split", corpus.split.to_json(corpus.utterances))
             self.run.write("vocabulary", self.prepared.vocabulary.to_json())
             self.run.write("layers", layers_report(flat.layers, scales))
 

@@ -1,4 +1,4 @@
-"""All weights in one array and all gradients in another; the parameters become views of them."""
+"""All gradients in one array; the parameters' own gradients become views of it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from edp_mx.errors import UserError
 from edp_mx.privacy.layers import Layer
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
-SUM_BLOCK = 4096  # floats summed in float32 before float64 takes over
+SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
 
 
-class FlatParameters:
-    """One float32 array of weights and one of gradients behind a network's trainable parameters.
+class FlatGradients:
+    """One float32 array behind the gradients of a network's trainable parameters.
 
-    Norms, clipping, noise, all-reduce and Adam are then single passes over memory, while Gluon
-    goes on as before, because each parameter's own arrays are views.
+    Norms, clipping, noise and all-reduce are then single passes over memory, while Gluon goes on
+    as before, because each parameter's own gradient is a view.
+
+    The weights stay where they are: in prediction mode oneDNN reorders a weight in place, and if
+    that weight is a view of a larger array it writes over its neighbours, without a word.
 
     Args:
         layers: what `layers_of(network)` returned, initialised, all on one device.
 
     Attributes:
-        parameter: a Gluon parameter (P,) whose data and gradient are the flat arrays.
+        array: the flat NDArray (P,).
         layers: the layers, in the order of the array.
         segments: for each layer the slice of the flat array that holds it (with its padding).
 
@@ -52,36 +55,26 @@ class FlatParameters:
             self.segments.append(slice(start, offset))
         self.size = offset
         self.context = self.layers[0].parameters[0].list_ctx()[0]
-        self.parameter = gluon.Parameter("edp_mx_flat", shape=(offset,))
-        self.parameter.initialize(mx.init.Zero(), ctx=self.context)
-        self._weights = self.parameter.data()  # (P,)
-        self._gradients = self.parameter.grad()  # (P,)
-        self._attach()
-
-    def _attach(self) -> None:
+        self.array = mx.nd.zeros((offset,), ctx=self.context)
         for parameter, offset, size in self._places.values():
-            weights = self._weights[offset : offset + size].reshape(parameter.shape)
-            gradients = self._gradients[offset : offset + size].reshape(parameter.shape)
-            weights[:] = parameter.data()
-            parameter._data, parameter._grad = [weights], [gradients]
+            parameter._grad = [self.array[offset : offset + size].reshape(parameter.shape)]
             autograd.mark_variables(parameter._data, parameter._grad, parameter.grad_req)
         mx.nd.waitall()
 
     def check_views(self) -> None:
-        """Refuses to go on when a parameter no longer shares memory with the flat arrays.
+        """Refuses to go on when a gradient no longer lies in the flat array.
 
         Raises:
             UserError: the parameter is named.
         """
-        weights, gradients = address(self._weights), address(self._gradients)
+        start = address(self.array)
         for parameter, offset, _ in self._places.values():
-            if (address(parameter._data[0]) != weights + 4 * offset
-                    or address(parameter._grad[0]) != gradients + 4 * offset):
+            if not parameter._grad or address(parameter._grad[0]) != start + 4 * offset:
                 raise UserError(f"{parameter.name} was re-initialised, cast or moved after training "
                                 "was set up: its gradient would escape the clipping")
 
-    def take_fresh(self) -> None:
-        """Marks the gradients as used.
+    def refuse_stale(self) -> None:
+        """Refuses gradients that are not newer than the last update.
 
         Raises:
             UserError: a parameter has no gradient newer than the last step, so that a gradient
@@ -92,14 +85,11 @@ class FlatParameters:
             raise UserError(f"{stale[0]} (and {len(stale) - 1} more) has no new gradient since the "
                             "last step: one gradient may be released only once; call backward() "
                             "before each step, and freeze what the loss does not use")
-        for parameter, _, _ in self._places.values():
-            parameter._data[0]._fresh_grad = False
-        self._weights._fresh_grad = True  # what Trainer looks at
 
-    def mark_fresh(self) -> None:
-        """Declares the gradients new although no backward pass ran (they were set to zero)."""
+    def mark(self, *, is_fresh: bool) -> None:
+        """Declares the gradients new (set without a backward pass) or used up."""
         for parameter, _, _ in self._places.values():
-            parameter._data[0]._fresh_grad = True
+            parameter._data[0]._fresh_grad = is_fresh
 
     def gradients(self) -> np.ndarray:
         """The gradients as one float32 NumPy array (P,), after all pending work is done.
@@ -109,7 +99,7 @@ class FlatParameters:
         self.check_views()
         mx.nd.waitall()
         on_cpu = self.context.device_type == "cpu"
-        gradients = host_view(self._gradients) if on_cpu else self._gradients.asnumpy()
+        gradients = host_view(self.array) if on_cpu else self.array.asnumpy()
         for gap in self._gaps:
             gradients[gap] = 0
         return gradients
@@ -117,7 +107,7 @@ class FlatParameters:
     def put_gradients(self, gradients: np.ndarray) -> None:
         """Gives back what `gradients` returned; nothing to do where it was the memory itself."""
         if self.context.device_type != "cpu":
-            self._gradients[:] = mx.nd.array(gradients, ctx=self.context)
+            self.array[:] = mx.nd.array(gradients, ctx=self.context)
 
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
         """Squared L2 norm of each layer's part of a flat array: (L,) float64, exact to 1e-6."""
@@ -153,10 +143,18 @@ def address(array: mx.nd.NDArray) -> int:
     return pointer.value or 0
 
 
+class _Memory:
+    """An array's memory in NumPy's terms; a view of it keeps this, and so the array, alive."""
+
+    def __init__(self, array: mx.nd.NDArray) -> None:
+        self._array = array
+        self.__array_interface__ = {
+            "data": (address(array), False), "shape": array.shape, "typestr": "<f4", "version": 3}
+
+
 def host_view(array: mx.nd.NDArray) -> np.ndarray:
     """A writable NumPy view (no copy) of a float32 CPU array.
 
-    The view does not keep the array alive and bypasses MXNet's engine: wait before using it.
+    The view bypasses MXNet's engine: wait for pending work before using it.
     """
-    pointer = ctypes.cast(address(array), ctypes.POINTER(ctypes.c_float))
-    return np.ctypeslib.as_array(pointer, shape=array.shape)
+    return np.asarray(_Memory(array))

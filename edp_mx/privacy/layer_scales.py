@@ -6,7 +6,7 @@ from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.privacy.flat import FlatParameters
+from edp_mx.privacy.flat import FlatGradients
 
 FLOOR = 1e-2  # smallest scale, relative to the largest
 
@@ -37,13 +37,13 @@ def normalise_scales(scales: Sequence[float]) -> Tuple[float, ...]:
     return tuple(float(value) for value in np.maximum(values / values.max(), FLOOR))
 
 
-def scales_by_size(flat: FlatParameters) -> Tuple[float, ...]:
+def scales_by_size(flat: FlatGradients) -> Tuple[float, ...]:
     """α_k ∝ √(number of coordinates of layer k): equal room for each coordinate."""
     return normalise_scales([layer.size**0.5 for layer in flat.layers])
 
 
 def scales_by_norm(
-    flat: FlatParameters, mean_over_workers: Callable[[np.ndarray], np.ndarray]
+    flat: FlatGradients, mean_over_workers: Callable[[np.ndarray], np.ndarray]
 ) -> Tuple[float, ...]:
     """α_k ∝ the norm of layer k in the gradient that lies in the flat array now.
 
@@ -51,6 +51,6 @@ def scales_by_norm(
         flat: its gradients come from one backward pass on the batch that is to set the scales.
         mean_over_workers: averages an array over all workers, so that all get the same scales.
     """
-    flat.take_fresh()
     norms = np.sqrt(flat.squared_norms(flat.gradients()))  # (L,)
+    flat.mark(is_fresh=False)  # this gradient must not train as well
     return normalise_scales(mean_over_workers(norms))

@@ -9,7 +9,7 @@ import numpy as np
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.release import Release
-from edp_mx.privacy.flat import FlatParameters
+from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.noise import NoiseStream
 
 
@@ -68,7 +68,7 @@ class EDPSGD:
     """
 
     def __init__(self, *, release: Release, noise_multiplier: float, decay: Decay,
-                 flat: FlatParameters, noise: NoiseStream) -> None:
+                 flat: FlatGradients, noise: NoiseStream) -> None:
         self.release = release
         self.noise_multiplier = noise_multiplier
         self.decay = decay

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-from edp_mx.distributed import DistributedTrainer
-from edp_mx.privacy.flat import FlatParameters
+from edp_mx.distributed import DistributedTrainer, allreduce_
+from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.mechanism import EDPSGD
 
 
 class PrivateTrainer(DistributedTrainer):
-    """Gluon's trainer over the flat arrays: one all-reduce and one optimizer call a step.
+    """Horovod's trainer over the flat gradients: one all-reduce a step, after the privatisation.
 
     Nothing but what the mechanism returned leaves the worker. Adam (or SGD) sees only the noisy
     aggregate, so that its state is post-processing.
 
     Args:
-        flat: the network's weights and gradients.
+        flat: the network's gradients; its parameters are the ones that are trained.
         optimizer: a name that MXNet knows, "adam" or "sgd".
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
         mechanism: None trains without privacy (the paper's SGD column).
@@ -29,9 +29,10 @@ class PrivateTrainer(DistributedTrainer):
         trainer.step_private(epoch=epoch)
     """
 
-    def __init__(self, *, flat: FlatParameters, optimizer: str, optimizer_params: Dict[str, Any],
+    def __init__(self, *, flat: FlatGradients, optimizer: str, optimizer_params: Dict[str, Any],
                  mechanism: Optional[EDPSGD]) -> None:
-        super().__init__([flat.parameter], optimizer, optimizer_params, prefix="edp_mx")
+        parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
+        super().__init__(parameters, optimizer, optimizer_params)
         self.context = flat.context
         self._flat = flat
         self._mechanism = mechanism
@@ -51,9 +52,12 @@ class PrivateTrainer(DistributedTrainer):
 
     def _allreduce_grads(self) -> None:
         """Called by `step`: the privatisation comes first, with one worker too."""
-        self._flat.take_fresh()
+        self._flat.refuse_stale()
         if self._mechanism is not None:
             gradients = self._flat.gradients()  # (P,)
             self._mechanism.privatise(gradients, epoch=self._epoch)
             self._flat.put_gradients(gradients)
-        super()._allreduce_grads()  # Aggregate: 1/N Σ
+        if self._process_set.size() > 1:  # Aggregate: 1/N Σ, as the parent does, but in one piece
+            allreduce_(self._flat.array, average=not self._average_in_framework,
+                       name="edp_mx.gradients", postscale_factor=self._postscale_factor,
+                       process_set=self._process_set)

@@ -47,9 +47,9 @@ def epochs(
     """
     for epoch in range(num_epochs):
         started = time.perf_counter()
-        workers.agree(f"the steps of epoch {epoch}", shard.steps)
+        workers.agree(f"the steps of epoch {epoch}", shard.steps_per_epoch)
         total = mx.nd.zeros((1,), ctx=trainer.context)
-        for step, indices in enumerate(wrap(shard.micro_batches(epoch), epoch, shard.steps)):
+        for step, indices in enumerate(wrap(shard.micro_batches(epoch), epoch, shard.steps_per_epoch)):
             on_step(f"epoch {epoch}, step {step}")
             batch = corpus.batch(indices)
             with autograd.record():
@@ -58,5 +58,5 @@ def epochs(
             trainer.step_private(epoch=epoch)
             total += loss.detach()
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
-        mean = float(workers.mean(total.asnumpy() / shard.steps)[0])
-        yield EpochSummary(epoch, shard.steps, mean, time.perf_counter() - started)
+        mean = float(workers.mean(total.asnumpy() / shard.steps_per_epoch)[0])
+        yield EpochSummary(epoch, shard.steps_per_epoch, mean, time.perf_counter() - started)

@@ -1,0 +1,72 @@
+"""What makes ε infinite, what may be granted, and what no ε of a run speaks of."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Tuple
+
+from edp_mx.errors import UserError
+
+SCALES_SOURCES = ("ones", "sqrt_dim", "public_batch", "first_batch")
+
+NO_MECHANISM = "no privacy mechanism ran"
+FIXED_SEED = "the noise seed was fixed (insecure_fixed_seed), so the noise can be subtracted"
+
+# choice -> (why ε is ∞, what would make it finite)
+PRIVATE_SCALES = (
+    "the layer scales are gradient norms of private data (first_batch)",
+    "the layer scales had not been taken from private data",
+)
+PRIVATE_VOCABULARY = (
+    "the vocabulary, characters and labels were read off the private training part",
+    "the vocabulary, characters and labels were public",
+)
+
+ALWAYS_OPEN = (
+    "hyper-parameters chosen by other runs on the same data",
+    "a stop decided from what the run showed: only the committed number of epochs is counted",
+    "word vectors trained on private text",
+    "losses, validation scores and clipping statistics in the run's own logs",
+    "noise drawn in floating point rather than from a true Gaussian",
+)
+BEST_CHECKPOINT = "the checkpoint was chosen by its score on private validation data"
+
+
+def private_inputs(
+    *, scales_source: str, vocabulary_is_public: bool
+) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    """What private data entered around the mechanism.
+
+    Returns:
+        The reasons why ε is ∞, and the conditions under which it would not be, pairwise.
+
+    Raises:
+        UserError: a source of scales that nobody has judged.
+    """
+    if scales_source not in SCALES_SOURCES:
+        raise UserError(
+            f"scales_source is {scales_source!r}; choose one of {', '.join(SCALES_SOURCES)}"
+        )
+    found = []
+    if scales_source == "first_batch":
+        found.append(PRIVATE_SCALES)
+    if not vocabulary_is_public:
+        found.append(PRIVATE_VOCABULARY)
+    return tuple(reason for reason, _ in found), tuple(condition for _, condition in found)
+
+
+def not_covered(
+    *, best_checkpoint_on_validation: bool, worker_noise_multiplier: Optional[float]
+) -> Tuple[str, ...]:
+    """What must be said beside every ε of PRIVACY, "What ε does not cover".
+
+    Args:
+        best_checkpoint_on_validation: the released weights were chosen on private data.
+        worker_noise_multiplier: the effective one in a single worker's messages, if any.
+    """
+    texts: List[str] = [BEST_CHECKPOINT] if best_checkpoint_on_validation else []
+    if worker_noise_multiplier is not None:
+        texts.append(
+            "someone who sees the messages of a single worker: there the effective noise "
+            f"multiplier is only {worker_noise_multiplier:.4g} at epoch 0"
+        )
+    return (*texts, *ALWAYS_OPEN)

@@ -1,0 +1,197 @@
+"""zCDP of Gaussian releases, and its three conversions to (ε, δ), all in log space."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, Dict, Iterable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtr, ndtri
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.lognumber import exp_of, log_of
+from edp_mx.errors import UserError
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)  # on [−1, 1]
+
+
+def log_rho(multipliers: Iterable[float]) -> float:
+    """log ρ of Gaussian releases composed: ρ = Σ 1 / (2 z²).
+
+    Args:
+        multipliers: effective noise multipliers, one a release (under shuffling: one an epoch).
+
+    Raises:
+        UserError: a multiplier that is negative or not finite.
+
+    Edge cases: none gives −inf (ρ = 0); a zero among them gives +inf.
+
+    Source: Bun and Steinke (2016), Proposition 1.6 and Lemma 1.7.
+    """
+    terms = [-math.log(2) - 2 * _log_multiplier(z) for z in multipliers]
+    return float(np.logaddexp.reduce(terms)) if terms else -math.inf
+
+
+def log_rho_rf(
+    noise_multiplier: float, *, decay: Decay, epochs: int, first_epoch: int = 0
+) -> float:
+    """log ρ of shuffled epochs in closed form: ρ = Σ_t d(t)⁻² / (2 z₀²), whatever the steps.
+
+    Valid where the batches of an epoch are disjoint and each record is in at most one of them.
+
+    Args:
+        noise_multiplier: z₀, the effective one.
+        epochs: T; 0 gives −inf, even with z₀ = 0.
+        first_epoch: t₀, where the decay stands at the first epoch.
+
+    Raises:
+        UserError: a multiplier or a number of epochs that is negative or not finite.
+
+    Example:
+        >>> round(math.exp(log_rho_rf(0.5, decay=Decay(), epochs=10)), 9)
+        20.0
+    """
+    log_z = _log_multiplier(noise_multiplier)
+    if epochs < 0:
+        raise UserError(f"epochs is {epochs}; it must be 0 or more")
+    if epochs == 0:
+        return -math.inf
+    return decay.log_inverse_square_sum(epochs, first_epoch) - math.log(2) - 2 * log_z
+
+
+def log_epsilon_simple(log_rho: float, delta: float) -> float:
+    """log of ε = ρ + 2 √(ρ ln 1/δ), as the paper counts.
+
+    Source: Bun and Steinke (2016), Proposition 1.3.
+    """
+    _check_delta(delta)
+    root = math.log(2) + 0.5 * (log_rho + log_of(-math.log(delta)))
+    return float(np.logaddexp(log_rho, root)) if log_rho < math.inf else math.inf
+
+
+def log_epsilon_renyi(log_rho: float, delta: float) -> float:
+    """log of the ε at the optimal Rényi order 1 + x.
+
+    ε(x) = (1 + x) ρ + (ln 1/δ − ln(1 + x)) / x + ln(x / (1 + x)) is smallest where
+    ρ x² + ln(1 + x) = ln 1/δ, which has one root; there ε = ρ (1 + 2x) − ln(1 + 1/x).
+
+    Edge cases: −inf (ε = 0) where that is negative.
+
+    Source: Canonne, Kamath and Steinke (2020), Proposition 12, at the order that is best for
+    Rényi divergences αρ.
+    """
+    _check_delta(delta)
+    target = -math.log(delta)
+    if log_rho == math.inf:
+        return math.inf
+    if target == 0 or log_rho == -math.inf:
+        return -math.inf
+
+    def excess(log_x: float) -> float:
+        return exp_of(log_rho + 2 * log_x) + float(np.logaddexp(0.0, log_x)) - target
+
+    low = min(0.5 * (log_of(target / 2) - log_rho), log_of(target / 2))
+    high = min(0.5 * (log_of(target) - log_rho), log_of(math.expm1(target)))
+    log_x = _root(excess, low, high)
+    grown = log_rho + float(np.logaddexp(0.0, math.log(2) + log_x))
+    saved = log_of(float(np.logaddexp(0.0, -log_x)))
+    return grown + math.log(-math.expm1(saved - grown)) if saved < grown else -math.inf
+
+
+def log_epsilon_exact(log_rho: float, delta: float) -> float:
+    """log of the ε of one Gaussian with μ² = 2ρ, which composed Gaussians are exactly.
+
+    With ε = μ (t + μ/2), t solves Φ(−t) − e^(−t²/2) erfcx((t + μ)/√2)/2 = δ.
+
+    Edge cases: −inf (ε = 0) where δ alone covers everything, δ ≥ Φ(μ/2) − Φ(−μ/2).
+
+    Source: Balle and Wang (2018), Theorem 8; PRIVACY, "Samplers and the accountant".
+    """
+    _check_delta(delta)
+    if log_rho == math.inf:
+        return math.inf
+    mu = exp_of(0.5 * (math.log(2) + log_rho))
+    if delta >= math.erf(mu / math.sqrt(8)):
+        return -math.inf
+    high = -float(ndtri(delta))
+    t = _root(lambda t: log_of(delta) - log_of(_gaussian_delta(t, mu)), max(-mu / 2, -40.0), high)
+    return log_rho + math.log1p(2 * t / mu) if 2 * t > -mu else -math.inf
+
+
+CONVERSIONS: Dict[str, Callable[[float, float], float]] = {
+    "exact": log_epsilon_exact,
+    "renyi": log_epsilon_renyi,
+    "simple": log_epsilon_simple,
+}
+
+
+def yu_rs_heuristic(
+    multipliers: Iterable[float],
+    *,
+    sample_rate: float,
+    steps_per_epoch: int,
+    delta: float,
+    largest_order: float = 200.0,
+) -> Dict[str, float]:
+    """ε of sampled batches as Yu et al. (2019) estimate it. NOT a bound: for comparison only.
+
+    ρ = Σ q² / z² over the steps; orders up to u = min z² ln(1 / (q z)) + 1 are believed.
+
+    Args:
+        multipliers: z, one an epoch.
+        sample_rate: q.
+        largest_order: a cap on u.
+
+    Returns:
+        `rho`, `largest_order` and `epsilon` (infinite where u ≤ 1, q z ≥ 1).
+
+    Source: Yu et al. (2019), Theorem 5, whose authors call it approximate.
+    """
+    _check_delta(delta)
+    values = np.asarray(list(multipliers), dtype=float)  # (T,)
+    rho = float(np.sum(steps_per_epoch * (sample_rate / values) ** 2))
+    orders = values**2 * np.log(1 / (sample_rate * values)) + 1  # (T,)
+    order = min(largest_order, float(orders.min()))
+    target = -math.log(delta)
+    if order >= 1 + math.sqrt(target / rho):
+        epsilon = rho + 2 * math.sqrt(rho * target)
+    else:
+        epsilon = rho * order + target / (order - 1) if order > 1 else math.inf
+    return {"rho": rho, "largest_order": order, "epsilon": epsilon}
+
+
+def _gaussian_delta(t: float, mu: float) -> float:
+    """δ of one Gaussian at ε = μ (t + μ/2), t ≥ −μ/2, without cancellation for small μ.
+
+    φ(t) [R(t) − R(t + μ)] with Mills' ratio R; for small μ as the integral of −R' = 1 − x R(x).
+    """
+    if mu >= 1:
+        tail = 0.5 * math.exp(-t * t / 2) * erfcx((t + mu) / math.sqrt(2))
+        return float(ndtr(-t) - tail)
+    x = t + mu * (1 + _NODES) / 2  # (12,)
+    slope = 1 - x * math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))  # (12,)
+    density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+    return float(density * mu / 2 * (_WEIGHTS @ slope))
+
+
+def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
+    """Where the function crosses 0; the end of the bracket where rounding hides the crossing."""
+    if increasing(high) <= 0:
+        return high
+    if increasing(low) >= 0:
+        return low
+    return float(brentq(increasing, low, high, xtol=1e-15, rtol=1e-15, maxiter=300))
+
+
+def _log_multiplier(noise_multiplier: float) -> float:
+    """log z, after the checks; an infinite z would make everything look private."""
+    if not 0 <= noise_multiplier < math.inf:
+        raise UserError(f"noise multiplier is {noise_multiplier}; it must be finite, 0 or more")
+    return log_of(noise_multiplier)
+
+
+def _check_delta(delta: float) -> None:
+    """δ is a probability, and 0 would need infinite ε."""
+    if not 0 < delta <= 1:
+        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")

@@ -1,0 +1,242 @@
+"""`edp-mx data`: make, fetch and describe corpora, and train word vectors."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+from typing import Any, Callable, Iterable, List
+
+from edp_mx.errors import UserError
+
+EXAMPLES = """\
+examples:
+  edp-mx data make health --size 1000000 --out data/health
+  edp-mx data fetch atis --out data/atis
+  edp-mx data fetch snips --out data/snips --from /mnt/mirror/snips
+  edp-mx data describe data/atis
+  edp-mx data describe video
+  edp-mx data train-embeddings other_utterances.txt --out vectors.bin
+"""
+MAKE_EXAMPLES = """\
+Writes utterances.jsonl (one {"tokens", "slots", "intent", "id"} a line), corpus.json and README.md.
+The same corpus, size and seed give the same bytes; the first n utterances do not depend on size.
+
+examples:
+  edp-mx data make communication --size 20000 --out data/communication
+  edp-mx data make health --size 1000000 --out data/health --seed 7
+"""
+FETCH_EXAMPLES = """\
+What comes is checked against SHA-256 checksums; the folder appears whole or not at all.
+
+examples:
+  edp-mx data fetch atis --out data/atis
+  edp-mx data fetch nlu_eval --out data/nlu_eval
+  edp-mx data fetch snips --out data/snips --from /mnt/mirror/snips
+  edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
+"""
+DESCRIBE_EXAMPLES = """\
+Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV.
+
+examples:
+  edp-mx data describe data/atis
+  edp-mx data describe data/health/utterances.jsonl
+  edp-mx data describe communication          (a sample of 10,000)
+"""
+TRAIN_EXAMPLES = """\
+The text must be apart from the training data, one utterance a line: vectors made of the training
+data would carry it past the privacy guarantee.
+
+examples:
+  edp-mx data train-embeddings other_utterances.txt --out vectors.bin --dimension 300
+"""
+SAMPLE = 10_000  # utterances of a synthetic corpus that is described by its name
+README = """\
+# {corpus}: a synthetic corpus
+
+{size:,} utterances that nobody said, made by edp_mx's seeded grammar as a stand-in for the paper's
+internal {corpus} corpus. Names, numbers, medicines and titles are fictional.
+
+- Made by: `edp-mx data make {corpus} --size {size} --seed {seed}`
+- `utterances.jsonl`: one {{"tokens", "slots", "intent", "id"}} a line, slots in BIO
+- SHA-256 of `utterances.jsonl`: `{sha256}`
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declares the command and its actions."""
+    parser = subparsers.add_parser(
+        "data",
+        help="make, fetch and describe corpora; train word vectors",
+        description="Makes, fetches and describes corpora, and trains word vectors.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    make = _action(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
+    make.add_argument("corpus", metavar="communication|health|video")
+    make.add_argument("--size", type=int, required=True, metavar="N", help="utterances")
+    make.add_argument("--out", type=Path, required=True, metavar="DIR")
+    make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
+    fetch = _action(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
+    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval")
+    fetch.add_argument("--out", type=Path, required=True, metavar="DIR")
+    fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
+    told = _action(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
+    told.add_argument("corpus", metavar="PATH|NAME")
+    train = _action(
+        actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
+    )
+    train.add_argument("text", type=Path, metavar="TEXT", help="one utterance a line")
+    train.add_argument("--out", type=Path, required=True, metavar="FILE")
+    train.add_argument("--dimension", type=int, default=300, metavar="D", help="default 300")
+    train.add_argument("--epochs", type=int, default=5, metavar="E", help="default 5")
+    train.add_argument("--min-count", type=int, default=2, metavar="N", help="default 2")
+    train.add_argument("--threads", type=int, default=1, metavar="N",
+                       help="default 1; more are faster but not repeatable")  # fmt: skip
+    train.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
+
+
+def _action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
+    """One action's parser."""
+    parser = actions.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run_make(arguments: argparse.Namespace) -> int:
+    """Writes a synthetic corpus with what says that it is one."""
+    from tqdm import tqdm
+
+    from edp_mx.data.synthetic import write_corpus
+    from edp_mx.files import write_json, write_text
+
+    folder, corpus = arguments.out, arguments.corpus
+    if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
+        raise UserError(f"{folder} holds something else; name a new folder with --out")
+    with tqdm(total=arguments.size, desc=corpus, unit=" utterances", unit_scale=True) as bar:
+        sha256 = write_corpus(
+            corpus,
+            size=arguments.size,
+            seed=arguments.seed,
+            out=folder / "utterances.jsonl",
+            progress=bar.update,
+        )
+    facts = {"corpus": corpus, "size": arguments.size, "seed": arguments.seed, "sha256": sha256}
+    write_json(folder / "corpus.json", {"synthetic": True, **facts})
+    write_text(folder / "README.md", README.format(**facts))
+    print(f"{folder / 'utterances.jsonl'}  {arguments.size:,} utterances  sha256 {sha256}")
+    return 0
+
+
+def _is_foreign(folder: Path) -> bool:
+    """True if the folder holds files that `make` does not write."""
+    ours = {"utterances.jsonl", "corpus.json", "README.md"}
+    return any(path.name not in ours for path in folder.iterdir())
+
+
+def run_fetch(arguments: argparse.Namespace) -> int:
+    """Downloads a public corpus."""
+    from tqdm import tqdm
+
+    from edp_mx.data.download import CORPORA, fetch
+
+    with tqdm(desc=arguments.corpus, unit="B", unit_scale=True) as bar:
+
+        def progress(name: str, count: int) -> None:
+            bar.set_postfix_str(name, refresh=False)
+            bar.update(count)
+
+        folder = fetch(
+            arguments.corpus, out=arguments.out, source=arguments.source, progress=progress
+        )
+    print(f"{folder}  {CORPORA[arguments.corpus].licence}; checksums agree")
+    return 0
+
+
+def run_describe(arguments: argparse.Namespace) -> int:
+    """Prints the counts of a corpus."""
+    from edp_mx.data.description import describe
+
+    name = arguments.corpus
+    description = describe(_utterances(name))
+    print("\n".join(_lines(name, description)))
+    return 0
+
+
+def _utterances(name: str) -> Iterable[Any]:
+    """Those of a path, or a sample of a synthetic corpus."""
+    from edp_mx.data.readers import read_utterances
+    from edp_mx.data.synthetic import CORPORA, make_utterances
+
+    if Path(name).exists() or name not in CORPORA:
+        if not Path(name).exists():
+            raise UserError(f"{name} is neither a path nor one of {', '.join(CORPORA)}")
+        return read_utterances(name)
+    return make_utterances(name, size=SAMPLE, seed=1)
+
+
+def _lines(name: str, description: Any) -> List[str]:
+    """The description as text."""
+    from edp_mx.data.description import QUANTILES
+
+    intents = list(description.intents.items())
+    lengths = zip(QUANTILES, description.lengths)
+    return [
+        f"{name}",
+        f"utterances     {description.utterances:>12,}",
+        f"repeated       {description.repeated:>12,}",
+        f"tokens         {description.tokens:>12,}",
+        f"distinct words {description.words:>12,}",
+        f"intents        {len(intents):>12,}",
+        f"slot types     {len(description.slots):>12,}",
+        f"slot spans     {sum(description.slots.values()):>12,}",
+        "tokens an utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
+        "commonest intents:",
+        *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
+        "rarest intents:",
+        *[f"  {count:>9,}  {intent}" for intent, count in intents[-5:]],
+        "examples:",
+        *[line for utterance in description.examples for line in _example(utterance)],
+    ]
+
+
+def _example(utterance: Any) -> List[str]:
+    """An utterance with its spans in brackets."""
+    words: List[str] = []
+    for token, tag in zip(utterance.tokens, utterance.slots):
+        if tag.startswith("I-") and words:
+            words[-1] = f"{words[-1][:-1]} {token}]"
+        else:
+            words.append(token if tag == "O" else f"[{tag[2:]}: {token}]")
+    return textwrap.wrap(
+        f"{utterance.intent}: {' '.join(words)}",
+        98,
+        initial_indent="  ",
+        subsequent_indent="      ",
+    )
+
+
+def run_train(arguments: argparse.Namespace) -> int:
+    """Trains word vectors."""
+    from edp_mx.data.embeddings import train_fasttext
+
+    if not arguments.text.is_file():
+        raise UserError(f"{arguments.text} does not exist; it is a text with one utterance a line")
+    train_fasttext(
+        arguments.text,
+        arguments.out,
+        arguments.dimension,
+        epochs=arguments.epochs,
+        min_count=arguments.min_count,
+        threads=arguments.threads,
+        seed=arguments.seed,
+    )
+    print(f"{arguments.out}  {arguments.dimension} dimensions, from {arguments.text}")
+    return 0

@@ -1,0 +1,44 @@
+"""`edp-mx evaluate`: the scores of a finished run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+EXAMPLES = """examples:
+  edp-mx evaluate runs/atis_clc_sgd-20260101-120000
+  edp-mx evaluate RUN --part validation --json
+  edp-mx evaluate RUN --file mine.jsonl          # another annotated file
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Adds the subcommand."""
+    parser = subparsers.add_parser(
+        "evaluate", help="score a finished run", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="SER, intent accuracy and slot F1 of a run's model.")
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--part", choices=("train", "validation", "test"), default="test",
+                        help="which part of the run's own split")
+    parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Predicts, scores, prints."""
+    from edp_mx.cli.console import progress_bar
+    from edp_mx.data.readers import read_utterances
+    from edp_mx.experiments.trained import load_run
+
+    trained = load_run(arguments.run_directory)
+    utterances = (read_utterances(arguments.file) if arguments.file
+                  else trained.part(arguments.part))
+    scores = trained.score(utterances, progress_bar(is_first=True))
+    if arguments.json:
+        print(json.dumps(scores.to_dict()))
+    else:
+        print(scores.describe())
+    return 0

@@ -1,0 +1,142 @@
+"""`edp-mx score`: a hypothesis file against a reference file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
+
+from edp_mx.errors import UserError
+from edp_mx.metrics.evaluation import evaluate
+from edp_mx.metrics.ser import ALIGNMENTS
+from edp_mx.metrics.spans import split_tag
+
+EXAMPLES = """\
+Both files hold one utterance a line, in the same order:
+  {"tokens": ["call", "mum"], "slots": ["O", "B-contact"], "intent": "call"}
+
+alignments (which spans that are not identical count as one substitution):
+  overlap   those that share a token
+  type      those of the same name anywhere in the utterance
+  exact     none: a wrong span is one deletion and one insertion
+
+examples:
+  edp-mx score test.jsonl predictions.jsonl
+  edp-mx score test.jsonl predictions.jsonl --alignment exact --json
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "score",
+        help="SER, intent accuracy and slot F1 of predictions",
+        description="Compares two annotations of the same utterances.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("reference", type=Path, metavar="REFERENCE.jsonl")
+    parser.add_argument("hypothesis", type=Path, metavar="HYPOTHESIS.jsonl")
+    parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap")
+    parser.add_argument("--json", action="store_true", help="JSON; ser as a ratio")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the scores."""
+    references, hypotheses = _read_pairs(arguments.reference, arguments.hypothesis)
+    scores = evaluate(references, hypotheses, arguments.alignment)
+    if arguments.json:
+        print(json.dumps(scores.to_dict(), indent=2, allow_nan=False))
+    else:
+        print(scores.describe())
+        print(f"alignment        {arguments.alignment:>8}")
+    return 0
+
+
+class _Line(NamedTuple):
+    """One utterance and where it stands."""
+
+    number: int
+    tokens: List[str]
+    slots: List[str]
+    intent: str
+
+
+def _read_pairs(
+    reference: Path, hypothesis: Path
+) -> Tuple[List[Tuple[List[str], str]], List[Tuple[List[str], str]]]:
+    """(tags, intent) of both files, after checking that they annotate the same tokens."""
+    references: List[Tuple[List[str], str]] = []
+    hypotheses: List[Tuple[List[str], str]] = []
+    ours: Optional[_Line]
+    theirs: Optional[_Line]
+    for ours, theirs in zip_longest(_read(reference), _read(hypothesis)):
+        if ours is None or theirs is None:
+            short = reference if ours is None else hypothesis
+            long = hypothesis if ours is None else reference
+            raise UserError(
+                f"{short} has {len(references)} utterances but {long} has more; "
+                "both must hold the same ones in the same order"
+            )
+        _check_tokens(ours, theirs, f"{hypothesis}, line {theirs.number}", str(reference))
+        references.append((ours.slots, ours.intent))
+        hypotheses.append((theirs.slots, theirs.intent))
+    if not references:
+        raise UserError(f"{reference} and {hypothesis} hold no utterances")
+    return references, hypotheses
+
+
+def _check_tokens(ours: _Line, theirs: _Line, place: str, reference: str) -> None:
+    """Both lines must annotate the same words."""
+    if len(ours.tokens) != len(theirs.tokens):
+        raise UserError(
+            f"{place}: {len(theirs.tokens)} tokens, but {reference}, line {ours.number} "
+            f"has {len(ours.tokens)}"
+        )
+    for position, (wanted, found) in enumerate(zip(ours.tokens, theirs.tokens), start=1):
+        if wanted != found:
+            raise UserError(
+                f"{place}: token {position} is {found!r}, but {wanted!r} in {reference}, "
+                f"line {ours.number}"
+            )
+
+
+def _read(path: Path) -> Iterator[_Line]:
+    """The utterances of a JSON-lines file; blank lines are skipped."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _parse(line, number, f"{path}, line {number}")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _parse(line: bytes, number: int, place: str) -> _Line:
+    """One line, checked."""
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{place}: not UTF-8 text") from error
+    except ValueError as error:
+        raise UserError(f"{place}: not JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise UserError(f"{place}: not an object with tokens, slots and intent")
+    for key in ("tokens", "slots"):
+        value = record.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UserError(f"{place}: {key} must be a list of strings")
+    if not isinstance(record.get("intent"), str):
+        raise UserError(f"{place}: intent must be a string")
+    tokens, slots = record["tokens"], record["slots"]
+    if len(tokens) != len(slots):
+        raise UserError(f"{place}: {len(tokens)} tokens but {len(slots)} slots")
+    try:
+        for tag in slots:
+            split_tag(tag)
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
+    return _Line(number, tokens, slots, record["intent"])

@@ -1,0 +1,61 @@
+"""`edp-mx train`: one configuration, one run directory."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+EXAMPLES = """examples:
+  edp-mx train configs/quickstart_edp_exponential.yaml
+  NP=2 launch/train.sh configs/atis_clc_sgd.yaml --set training.epochs=20
+  edp-mx train configs/atis_clc_sgd.yaml --check
+
+With several workers use launch/train.sh, which starts them by horovodrun.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Adds the subcommand."""
+    parser = subparsers.add_parser(
+        "train", help="train a model from a configuration", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Trains a model and leaves a run directory that explains itself.")
+    from edp_mx.cli.console import add_overrides
+
+    parser.add_argument("config", type=Path, help="a YAML file, e.g. configs/atis_clc_sgd.yaml")
+    add_overrides(parser)
+    parser.add_argument("--run", dest="run_directory", type=Path, help="the run directory (default: RUNS/<name>-<time>)")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
+    parser.add_argument("--check", action="store_true",
+                        help="read the configuration, say whether it is sound, train nothing")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains; rank 0 prints the scores and the guarantee."""
+    from edp_mx.config import dump_config, load_config
+
+    config = load_config(arguments.config, arguments.overrides)
+    if arguments.check:
+        return 0
+
+    from edp_mx.cli.console import progress_bar, start_logging
+    from edp_mx.distributed import start
+    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.experiments.train import train
+    from edp_mx.reports.curves import plot_curves
+    from edp_mx.reports.summary import summarise
+
+    workers = start()
+    directory = RunDirectory(workers.broadcast(
+        arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path))
+    if workers.is_first:
+        directory.create(config.name, dump_config(config))
+    workers.agree("the run directory", str(directory.path))  # nobody writes before it is there
+    directory.path.mkdir(parents=True, exist_ok=True)
+    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
+    train(config, workers, directory, progress_bar(is_first=workers.is_first))
+    if workers.is_first:
+        plot_curves(directory)
+        print(summarise(directory))
+    return 0

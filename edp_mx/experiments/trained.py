@@ -1,0 +1,120 @@
+"""A finished run, loaded to be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
+
+import mxnet as mx
+
+from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.encoding import encode
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.distributed import Workers, device
+from edp_mx.experiments.prepare import model_for
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.metrics.evaluation import Scores
+from edp_mx.metrics.spans import spans_of
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.training.checkpoint import load_weights
+from edp_mx.training.evaluate import fit_length, score_utterances
+
+ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+
+
+@dataclass(frozen=True)
+class Understanding:
+    """One utterance as the model understands it.
+
+    Attributes:
+        utterance: tokens, tags and intent.
+        intent_confidence: probability of the intent.
+        slot_confidences: for each span, the smallest probability of its tags.
+    """
+
+    utterance: Utterance
+    intent_confidence: float
+    slot_confidences: Tuple[float, ...]
+
+    def spans(self) -> List[Dict[str, Any]]:
+        """The slots that were filled, with their text; `end` is the first token after."""
+        tokens = self.utterance.tokens
+        return [
+            {"slot": span.type, "text": " ".join(tokens[span.start : span.end]),
+             "start": span.start, "end": span.end, "confidence": confidence}
+            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As `predict` prints it for programs."""
+        return {"tokens": list(self.utterance.tokens), "slots": list(self.utterance.slots),
+                "intent": self.utterance.intent, "intent_confidence": self.intent_confidence,
+                "spans": self.spans()}
+
+    def describe(self) -> str:
+        """As `predict` prints it for people."""
+        lines = [" ".join(self.utterance.tokens),
+                 f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})"]
+        lines += [f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
+                  for span in self.spans()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A model with the vocabulary and the settings that it was trained with."""
+
+    config: ExperimentConfig
+    vocabulary: Vocabulary
+    model: IntentSlotModel
+
+    def part(self, name: str) -> List[Utterance]:
+        """The training, validation or test part, read and split again as for the run."""
+        return getattr(load_corpus(self.config.data), name)
+
+    def score(self, utterances: Sequence[Utterance],
+              progress: Callable[..., Iterable[Any]]) -> Scores:
+        """SER, intent accuracy and slot F1 on annotated utterances."""
+        return score_utterances(
+            self.model, self._encode(utterances), utterances, self.vocabulary,
+            batch_size=self.config.training.evaluation_batch_size, workers=ALONE,
+            wrap=lambda batches: progress(batches, "scoring", len(batches)))
+
+    def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
+        """Understands each list of tokens."""
+        blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
+        encoded = self._encode(blank)
+        predictions = self.model.predict(encoded.batch(range(len(blank))))
+        results = []
+        for i, utterance in enumerate(blank):
+            intent = int(predictions.intents[i])
+            slots = fit_length([self.vocabulary.slots[tag] for tag in predictions.slots[i]],
+                               len(utterance.tokens))
+            confidences = predictions.slot_confidences[i]
+            results.append(Understanding(
+                Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
+                float(predictions.intent_probabilities[i, intent]),
+                tuple(float(confidences[span.start : span.end].min())
+                      for span in spans_of(slots))))
+        return results
+
+    def _encode(self, utterances: Sequence[Utterance]) -> Any:
+        return encode(utterances, self.vocabulary, max_tokens=self.config.data.max_tokens,
+                      max_characters=self.config.data.max_characters)
+
+
+def load_run(path: Path, context: Any = None) -> TrainedRun:
+    """Loads a run that ended well.
+
+    Raises:
+        UserError: no run there, or a file of it is missing or torn.
+    """
+    run = RunDirectory.existing(path)
+    config = load_config(run.config)
+    vocabulary = Vocabulary.from_json(run.read("vocabulary"))
+    model = model_for(config, vocabulary, context or device(ALONE))
+    load_weights(model, run.weights)
+    mx.nd.waitall()
+    return TrainedRun(config, vocabulary, model)

@@ -1,0 +1,121 @@
+"""All scores of a corpus at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Protocol, Sequence, Tuple, Union, runtime_checkable
+
+from edp_mx.metrics.intent import intent_accuracy
+from edp_mx.metrics.pairs import check_pairs
+from edp_mx.metrics.ser import Counts, count_errors
+from edp_mx.metrics.slots import score_slots
+
+
+@runtime_checkable
+class Annotated(Protocol):
+    """Anything with BIO tags and an intent, such as an utterance."""
+
+    @property
+    def slots(self) -> Sequence[str]:
+        """BIO tags, one a token."""
+
+    @property
+    def intent(self) -> str:
+        """What the utterance as a whole asks for."""
+
+
+Annotation = Union[Annotated, Tuple[Sequence[str], str]]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What `edp-mx score` prints.
+
+    Attributes:
+        ser: semantic error rate, pooled over the corpus; a ratio, not a percentage.
+        correct, substitutions, deletions, insertions: what it is made of, intents included.
+        intent_accuracy, slot_precision, slot_recall, slot_f1: ratios.
+        utterances: how many were compared.
+    """
+
+    ser: float
+    correct: int
+    substitutions: int
+    deletions: int
+    insertions: int
+    intent_accuracy: float
+    slot_precision: float
+    slot_recall: float
+    slot_f1: float
+    utterances: int
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All fields, for JSON."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Lines for a console, in per cent."""
+        return "\n".join(
+            (
+                f"utterances       {self.utterances:>8}",
+                f"SER              {100 * self.ser:>7.2f}%  {self.substitutions} substituted, "
+                f"{self.deletions} deleted, {self.insertions} inserted, {self.correct} correct "
+                "(the intent is one slot)",
+                f"intent accuracy  {100 * self.intent_accuracy:>7.2f}%",
+                f"slot F1          {100 * self.slot_f1:>7.2f}%  "
+                f"precision {100 * self.slot_precision:.2f}%, "
+                f"recall {100 * self.slot_recall:.2f}%",
+            )
+        )
+
+
+def evaluate(
+    references: Sequence[Annotation],
+    hypotheses: Sequence[Annotation],
+    alignment: str = "overlap",
+) -> Scores:
+    """Compares what was understood with what was meant, utterance by utterance.
+
+    Args:
+        references, hypotheses: in the same order; objects with `slots` and `intent`, or pairs
+            (tags, intent).
+        alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
+
+    Raises:
+        UserError: counts or lengths that differ, no utterances, a tag that is not BIO, an unknown
+            alignment.
+
+    Example:
+        >>> scores = evaluate([(["B-to", "O"], "flight")], [(["B-to", "B-to"], "fare")])
+        >>> scores.ser, scores.intent_accuracy, scores.slot_recall
+        (1.0, 0.0, 1.0)
+    """
+    check_pairs(references, hypotheses)
+    wanted_tags, wanted_intents = zip(*map(_as_pair, references))
+    found_tags, found_intents = zip(*map(_as_pair, hypotheses))
+    pooled = Counts()
+    for wanted, found, meant, understood in zip(
+        wanted_tags, found_tags, wanted_intents, found_intents
+    ):
+        pooled += count_errors(
+            wanted,
+            found,
+            reference_intent=meant,
+            hypothesis_intent=understood,
+            alignment=alignment,
+        )
+    slots = score_slots(wanted_tags, found_tags)
+    return Scores(
+        ser=pooled.ser,
+        **asdict(pooled),
+        intent_accuracy=intent_accuracy(wanted_intents, found_intents),
+        slot_precision=slots.precision,
+        slot_recall=slots.recall,
+        slot_f1=slots.f1,
+        utterances=len(references),
+    )
+
+
+def _as_pair(item: Annotation) -> Tuple[Sequence[str], str]:
+    """(tags, intent) of either form."""
+    return (item.slots, item.intent) if isinstance(item, Annotated) else item

@@ -1,0 +1,136 @@
+"""Semantic error rate: slots and intent of an utterance, counted together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Callable, Dict, Sequence
+
+from edp_mx.errors import UserError
+from edp_mx.metrics.spans import Span, spans_of
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Correct slots, substitutions, deletions, insertions; counts of a corpus add up.
+
+    Example:
+        >>> (Counts(correct=2, deletions=1) + Counts(correct=1, insertions=2)).ser
+        0.75
+    """
+
+    correct: int = 0
+    substitutions: int = 0
+    deletions: int = 0
+    insertions: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.correct + other.correct,
+            self.substitutions + other.substitutions,
+            self.deletions + other.deletions,
+            self.insertions + other.insertions,
+        )
+
+    @property
+    def ser(self) -> float:
+        """(S + D + I) / (C + S + D), a ratio; above 1 when much is inserted.
+
+        Edge cases: with no reference slot at all, 0 when nothing is inserted, else infinite; an
+        utterance always has its intent, so that neither happens through `count_errors`.
+        """
+        errors = self.substitutions + self.deletions + self.insertions
+        references = self.correct + self.substitutions + self.deletions
+        if references == 0:
+            return float("inf") if errors else 0.0
+        return errors / references
+
+
+def count_overlapping(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
+    """The most pairs of spans that share a token, each span in one pair at most.
+
+    Both lists are free of overlaps and sorted. Of the two first spans, the one that ends first can
+    share tokens with no later span of the other list; so pairing it now, or dropping it, loses
+    nothing.
+    """
+    pairs = i = j = 0
+    while i < len(reference) and j < len(hypothesis):
+        first, second = reference[i], hypothesis[j]
+        share = first.start < second.end and second.start < first.end
+        pairs += share
+        i += share or first.end <= second.start
+        j += share or second.end <= first.start
+    return pairs
+
+
+def count_same_type(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
+    """The most pairs of spans of the same name, wherever they lie."""
+    names = Counter(span.type for span in reference) & Counter(span.type for span in hypothesis)
+    return sum(names.values())
+
+
+def count_none(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:  # noqa: ARG001
+    """No pairs: whatever is not identical is deleted or inserted."""
+    return 0
+
+
+# alignment -> how many of the spans that are not identical pair up as substitutions
+ALIGNMENTS: Dict[str, Callable[[Sequence[Span], Sequence[Span]], int]] = {
+    "overlap": count_overlapping,
+    "type": count_same_type,
+    "exact": count_none,
+}
+
+
+def align(
+    reference: Sequence[Span], hypothesis: Sequence[Span], *, alignment: str = "overlap"
+) -> Counts:
+    """Compares the spans of one utterance.
+
+    Identical spans (name, start, end) are correct. Of the rest, pairs are substitutions, what then
+    stays in the reference is deleted, in the hypothesis inserted. A pair is two spans that share a
+    token (`overlap`), two of the same name (`type`), or nothing (`exact`); as many pairs are made
+    as there can be, so that the counts do not depend on an order.
+
+    Raises:
+        UserError: an unknown alignment.
+
+    Source: PRIVACY, "SER".
+    """
+    if alignment not in ALIGNMENTS:
+        raise UserError(f"alignment is {alignment!r}; choose one of {', '.join(ALIGNMENTS)}")
+    identical = set(reference) & set(hypothesis)
+    left = [span for span in reference if span not in identical]
+    right = [span for span in hypothesis if span not in identical]
+    substitutions = ALIGNMENTS[alignment](left, right)
+    return Counts(
+        correct=len(identical),
+        substitutions=substitutions,
+        deletions=len(left) - substitutions,
+        insertions=len(right) - substitutions,
+    )
+
+
+def count_errors(
+    reference_tags: Sequence[str],
+    hypothesis_tags: Sequence[str],
+    *,
+    reference_intent: str,
+    hypothesis_intent: str,
+    alignment: str = "overlap",
+) -> Counts:
+    """Compares one utterance: its spans, and its intent as one slot more (correct or substituted).
+
+    Example:
+        >>> count_errors(["O", "B-to"], ["B-to", "I-to"], reference_intent="flight",
+        ...     hypothesis_intent="flight")
+        Counts(correct=1, substitutions=1, deletions=0, insertions=0)
+    """
+    if len(reference_tags) != len(hypothesis_tags):
+        raise UserError(
+            f"the reference has {len(reference_tags)} slot tags, the hypothesis "
+            f"{len(hypothesis_tags)}; both must have one a token"
+        )
+    slots = align(spans_of(reference_tags), spans_of(hypothesis_tags), alignment=alignment)
+    same = reference_intent == hypothesis_intent
+    return slots + Counts(correct=int(same), substitutions=int(not same))

@@ -1,0 +1,69 @@
+"""From BIO tags to typed spans, as conlleval reads them."""
+
+from __future__ import annotations
+
+from typing import Iterable, List, NamedTuple, Optional, Tuple
+
+from edp_mx.errors import UserError
+
+
+class Span(NamedTuple):
+    """One slot: tokens `start` to `end`, the end not included, under the name `type`."""
+
+    type: str
+    start: int
+    end: int
+
+
+def spans_of(tags: Iterable[str]) -> List[Span]:
+    """The spans of one utterance, from left to right; they never overlap.
+
+    A span opens at B-x, or at I-x where no x is open; it closes at O, at a B- or at another name.
+
+    Args:
+        tags: "O", "B-name" or "I-name", one a token. "B" and "I" alone have the name "_".
+
+    Raises:
+        UserError: a tag of another form.
+
+    Source: conlleval; seqeval's default mode.
+
+    Example:
+        >>> for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"]):
+        ...     print(span)
+        Span(type='to', start=1, end=3)
+        Span(type='from', start=3, end=4)
+        Span(type='from', start=4, end=5)
+    """
+    spans: List[Span] = []
+    open_span: Optional[Tuple[str, int]] = None  # its name and first token
+    end = 0
+    for position, tag in enumerate(tags):
+        prefix, name = split_tag(tag)
+        end = position + 1
+        if open_span is not None and (prefix != "I" or name != open_span[0]):
+            spans.append(Span(open_span[0], open_span[1], position))
+            open_span = None
+        if prefix != "O" and open_span is None:
+            open_span = (name, position)
+    if open_span is not None:
+        spans.append(Span(open_span[0], open_span[1], end))
+    return spans
+
+
+def split_tag(tag: str) -> Tuple[str, str]:
+    """Prefix and name of a BIO tag.
+
+    Raises:
+        UserError: neither O, B-… nor I-….
+
+    Example:
+        >>> split_tag("B-depart_time.time-of-day"), split_tag("O")
+        (('B', 'depart_time.time-of-day'), ('O', ''))
+    """
+    if tag == "O":
+        return "O", ""
+    prefix, dash, name = tag.partition("-")
+    if prefix not in ("B", "I") or (dash and not name):
+        raise UserError(f"slot tag {tag!r} is not BIO; write O, B-name or I-name")
+    return prefix, name or "_"

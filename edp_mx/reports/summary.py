@@ -1,0 +1,50 @@
+"""Runs in words and in a table."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence
+
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.reports.table import render_table
+
+
+def compare(runs: Sequence[RunDirectory]) -> str:
+    """A table of runs: scores on the test part, SER relative to the first run, both ε.
+
+    Raises:
+        UserError: a run did not end well.
+    """
+    rows: List[List[str]] = []
+    notes: List[str] = []
+    first_ser = runs[0].read("results")["test"]["ser"]
+    for run in runs:
+        scores, privacy = run.read("results")["test"], run.read("privacy")
+        holds = say_epsilon(privacy["holds"])
+        if holds == "∞" and say_epsilon(privacy["holds_if"]) != "∞":
+            note = "; ".join(privacy["holds_if"]["conditions"])
+            notes += [note] if note not in notes else []
+            holds = f"∞ ({say_epsilon(privacy['holds_if'])}{'*' * (notes.index(note) + 1)})"
+        change = 100 * (scores["ser"] / first_ser - 1) if first_ser else 0.0
+        rows.append([
+            run.path.name, f"{100 * scores['ser']:.2f}",
+            "" if run is runs[0] else f"{change:+.1f}",
+            f"{100 * scores['intent_accuracy']:.2f}", f"{100 * scores['slot_f1']:.2f}",
+            say_epsilon(privacy["as_published"]), holds, f"{privacy['delta']:.2g}"])
+    table = render_table(["run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %",
+                          "ε as published", "ε that holds", "δ"], rows)
+    return "\n".join([table, *(f"{'*' * (i + 1)} would hold if {note}"
+                               for i, note in enumerate(notes))])
+
+
+def say_epsilon(bound: Dict[str, Any]) -> str:
+    """An ε of `privacy.json` for people: a number, a power of ten, or ∞."""
+    if bound["epsilon"] is not None and bound["epsilon"] < 1e4:
+        return f"{bound['epsilon']:.3g}"
+    if bound["log10_epsilon"] is not None:
+        return f"10^{bound['log10_epsilon']:.1f}"
+    return "∞"
+
+
+def summarise(run: RunDirectory) -> str:
+    """What to read first when a run has ended."""
+    return f"{compare([run])}\n\nThe run directory is {run.path}; its README.md says what is in it."

@@ -1,0 +1,33 @@
+"""Seeds, and the real corpora where they are at hand."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def seed(request):
+    """A new seed each run; printed when the test fails, set again with EDP_MX_TEST_SEED."""
+    value = int(os.environ.get("EDP_MX_TEST_SEED") or int.from_bytes(os.urandom(4), "little"))
+    print(f"seed: EDP_MX_TEST_SEED={value} repeats {request.node.name}")
+    return value
+
+
+@pytest.fixture
+def generator(seed):
+    """A NumPy generator from `seed`."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def corpora():
+    """The folder with the real corpora; the test is skipped where there is none."""
+    folder = Path(os.environ.get("EDP_MX_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/ "
+                    "and nlu_eval/ (edp-mx data fetch)")
+    return folder

@@ -1,0 +1,88 @@
+"""What N real workers release, read from the updated weights, against Algorithm 1 in NumPy."""
+
+import numpy as np
+import pytest
+from support import algorithm1
+from support.workers import run_workers
+
+STEPS, SIZE, WIDTH, HIDDEN = 3, 4, 6, 5
+SCALES = (1.0, 0.25)
+CLIP = 0.05  # some micro-batches are clipped, some are not (asserted below)
+
+
+def gradients_by_hand(weights, inputs, targets):
+    """∇ of the mean over examples of ½‖W₂ tanh(W₁x + b₁) + b₂ − y‖², in float64."""
+    (w1, b1), (w2, b2) = weights
+    hidden = np.tanh(inputs @ w1.T + b1)  # (M, H)
+    error = (hidden @ w2.T + b2 - targets) / len(inputs)  # (M, 1)
+    back = (error @ w2) * (1 - hidden**2)  # (M, H)
+    return [[back.T @ inputs, back.sum(0)], [error.T @ hidden, error.sum(0)]]
+
+
+def train_worker(weights, batches, scales, clip, variant, z):
+    """Runs on a worker: the real trainer over a real network; returns its weights by step."""
+    import mxnet as mx
+    from mxnet import autograd
+    from mxnet.gluon import nn
+
+    from edp_mx import distributed
+    from edp_mx.accounting.decay import Decay
+    from edp_mx.accounting.release import Release
+    from edp_mx.privacy.flat import FlatGradients
+    from edp_mx.privacy.layers import layers_of
+    from edp_mx.privacy.mechanism import EDPSGD
+    from edp_mx.privacy.noise import NoiseStream
+    from edp_mx.privacy.trainer import PrivateTrainer
+
+    workers = distributed.start()
+    net = nn.HybridSequential(prefix="net_")
+    net.add(nn.Dense(5, in_units=6, activation="tanh"), nn.Dense(1, in_units=5))
+    net.initialize()
+    for block, (weight, bias) in zip(net, weights):
+        block.weight.set_data(weight)
+        block.bias.set_data(bias)
+    net.hybridize()
+    flat = FlatGradients(layers_of(net))
+    release = Release(num_workers=workers.size, micro_batch_size=len(batches[0][0][0]),
+                      max_grad_norm=clip, layer_scales=scales, adjacency="replace_one",
+                      variant=variant)
+    mechanism = EDPSGD(release=release, noise_multiplier=z, decay=Decay(), flat=flat,
+                       noise=NoiseStream.from_operating_system())
+    trainer = PrivateTrainer(flat=flat, mechanism=mechanism, optimizer="sgd",
+                             optimizer_params={"learning_rate": 1.0})
+    seen = []
+    for step in batches:
+        inputs, targets = (mx.nd.array(x) for x in step[workers.rank])
+        with autograd.record():
+            loss = 0.5 * (net(inputs) - targets).square().sum() / len(inputs)
+        loss.backward()
+        trainer.step_private(epoch=0)
+        seen.append([[p.data().asnumpy() for p in layer.parameters] for layer in flat.layers])
+    return seen, mechanism.statistics.clipped
+
+
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+@pytest.mark.parametrize(
+    "num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
+def test_the_aggregate_without_noise_is_algorithm_1(num_workers, variant, generator):
+    weights = [(generator.normal(size=(HIDDEN, WIDTH)) / 3, np.zeros(HIDDEN)),
+               (generator.normal(size=(1, HIDDEN)) / 3, np.zeros(1))]
+    batches = [[(generator.normal(size=(SIZE, WIDTH)),
+                 generator.normal(size=(SIZE, 1)) * (0.01 if worker % 2 else 3.0))
+                for worker in range(num_workers)] for _ in range(STEPS)]
+    results = run_workers(train_worker, num_workers, weights, batches, SCALES, CLIP, variant, 0.0)
+
+    assert 0 < sum(clipped for _, clipped in results)
+    for step in range(STEPS):
+        zero = [[np.zeros(np.shape(t)) for t in layer] for layer in weights]
+        sent = [algorithm1.worker_step(
+            gradients_by_hand(weights, *batches[step][worker]), scales=SCALES, max_grad_norm=CLIP,
+            noise_stddevs=[0, 0], noise=zero) for worker in range(num_workers)]
+        released = algorithm1.aggregate(sent)
+        expected = [[w - g for w, g in zip(layer, change)]
+                    for layer, change in zip(weights, released)]
+        for seen, _ in results:  # every worker has the same weights
+            for layer, expected_layer in zip(seen[step], expected):
+                for tensor, wanted in zip(layer, expected_layer):
+                    np.testing.assert_allclose(tensor, wanted, rtol=1e-6, atol=1e-6)
+        weights = [[tensor.astype(np.float64) for tensor in layer] for layer in results[0][0][step]]

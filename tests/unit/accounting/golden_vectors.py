@@ -1,0 +1,15 @@
+"""The cases of `tests/golden/privacy_vectors.json`, made by an independent implementation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
+
+
+def cases(function):
+    """All cases of one function; at least one, so that no test passes for want of them."""
+    found = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] == function]
+    assert found, function
+    return found

@@ -1,0 +1,209 @@
+"""The report: which ε is finite when, what it says, and that it is strict JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.guarantee import guarantee
+from edp_mx.accounting.release import Release
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho
+from edp_mx.errors import UserError
+
+
+def release_with(**changes):
+    values = {
+        "num_workers": 4,
+        "micro_batch_size": 8,
+        "max_grad_norm": 0.5,
+        "layer_scales": (1.0, 0.25),
+        "adjacency": "replace_one",
+        "variant": "published",
+    }
+    return Release(**{**values, **changes})
+
+
+def report(**changes):
+    """A run that has nothing against it, but for `changes`."""
+    values = {
+        "release": release_with(),
+        "noise_multiplier": 8.0,
+        "decay": Decay("linear", 0.5),
+        "epochs": 5,
+        "steps": 35,
+        "num_examples": 1000,
+        "scales_source": "ones",
+        "vocabulary_is_public": True,
+        "seed_is_fixed": False,
+    }
+    return guarantee(**{**values, **changes})
+
+
+def test_both_epsilons_against_a_list_of_epochs():
+    found = report()
+    multipliers = [8.0 / (1 + 0.5 * t) for t in range(5)]
+    as_published = log_epsilon_simple(log_rho(multipliers), 5e-4)
+    weakened = [z / (2 * math.sqrt(4)) for z in multipliers]  # κ √N
+    holds = log_epsilon_exact(log_rho(weakened), 5e-4)
+    assert found.delta == 5e-4
+    assert found.effective_noise_multipliers == pytest.approx(weakened)
+    assert found.as_published.epsilon.log == pytest.approx(as_published)
+    assert found.holds.epsilon.log == pytest.approx(holds)
+    assert found.holds_if == found.holds and not found.holds.conditions
+
+
+def test_the_calibrated_variant_holds_below_what_is_published():
+    found = report(release=release_with(variant="calibrated"))
+    assert found.holds.rho.log == pytest.approx(found.as_published.rho.log)
+    assert found.holds.epsilon.log < found.as_published.epsilon.log
+
+
+@pytest.mark.parametrize(
+    "changes, words, finite_if",
+    [
+        ({"scales_source": "first_batch"}, ["first_batch"], True),
+        ({"vocabulary_is_public": False}, ["vocabulary"], True),
+        (
+            {"scales_source": "first_batch", "vocabulary_is_public": False},
+            ["first_batch", "vocabulary"],
+            True,
+        ),
+        ({"seed_is_fixed": True}, ["seed"], False),
+        ({"noise_multiplier": 0.0}, ["multiplier is 0"], False),
+        (
+            {"noise_multiplier": 0.0, "seed_is_fixed": True, "vocabulary_is_public": False},
+            ["multiplier is 0", "seed", "vocabulary"],
+            False,
+        ),
+    ],
+)
+def test_infinite_epsilon_has_its_reasons(changes, words, finite_if):
+    found = report(**changes)
+    assert found.holds.epsilon.is_infinite
+    for word in words:
+        assert any(word in reason for reason in found.holds.reasons)
+    assert len(found.holds.reasons) == len(words)
+    assert found.holds_if.epsilon.is_infinite is not finite_if
+    if finite_if:
+        assert found.holds_if.epsilon == report().holds.epsilon
+        assert len(found.holds_if.conditions) == len(words)
+    assert found.as_published.epsilon.is_infinite is (changes.get("noise_multiplier") == 0.0)
+
+
+def test_without_a_mechanism_all_is_infinite():
+    found = report(mechanism="none", release=None)
+    for bound in (found.as_published, found.holds, found.holds_if):
+        assert bound.epsilon.is_infinite
+        assert bound.to_dict()["reason"] == "no privacy mechanism ran"
+    assert found.to_dict()["noise_multiplier"] is None
+    assert "no privacy mechanism" in found.describe()
+
+
+@pytest.mark.parametrize("nothing", [{"steps": 0}, {"epochs": 0, "steps": 0}])
+def test_no_steps_cost_nothing(nothing):
+    found = report(**nothing)
+    assert found.as_published.epsilon.value == found.holds.epsilon.value == 0.0
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.describe()
+
+
+@pytest.mark.parametrize(
+    "changes, delta, mode",
+    [
+        ({}, 5e-4, "default"),
+        ({"delta": 1e-6}, 1e-6, "value"),
+        ({"delta": 1e-6, "delta_mode": "value"}, 1e-6, "value"),
+        ({"delta_mode": "paper"}, 5e-4, "paper"),
+        ({"delta_mode": "paper", "corpus_is_public": False}, 5e-5, "paper"),
+        ({"delta_mode": "paper", "num_examples": 50_000}, 5e-4, "paper"),
+    ],
+)
+def test_delta(changes, delta, mode):
+    found = report(**changes)
+    assert (found.delta, found.delta_mode) == (delta, mode)
+
+
+def test_the_papers_delta_is_warned_of():
+    words = "permits publishing an utterance outright"
+    assert any(words in text for text in report(delta_mode="paper", num_examples=4000).warnings)
+    assert not any(words in text for text in report().warnings)
+
+
+def test_steep_decay_is_warned_of():
+    assert any("last epoch" in text for text in report(decay=Decay("exponential", 0.6)).warnings)
+    assert report(decay=Decay("exponential", 0.5)).warnings == ()  # e² < 10
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"delta": 1e-3}, "1/n"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta_mode": "value"}, "missing"),
+        ({"delta": 1e-6, "delta_mode": "paper"}, "exclude"),
+        ({"delta_mode": "large"}, "delta_mode"),
+        ({"num_examples": 0}, "num_examples"),
+        ({"sampler": "poisson"}, "poisson"),
+        ({"scales_source": "guess"}, "guess"),
+        ({"mechanism": "none"}, "release"),
+        ({"release": None}, "release"),
+        ({"noise_multiplier": -1.0}, "multiplier"),
+    ],
+)
+def test_refusals(changes, words):
+    with pytest.raises(UserError, match=words):
+        report(**changes)
+
+
+def test_everything_is_keyword_only():
+    with pytest.raises(TypeError):
+        guarantee(release_with(), 1.0, Decay(), 1, 1, 1000)
+
+
+def test_the_report_object_has_all_that_the_design_asks_for():
+    found = report(noise_multiplier=1e-6, decay=Decay("exponential", 0.5), epochs=1000)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["unit"] == "one utterance"
+    expected = {
+        "adjacency": "replace_one",
+        "kappa": 2.0,
+        "sampler": "shuffle",
+        "num_workers": 4,
+        "micro_batch_size": 8,
+        "variant": "published",
+        "scales_source": "ones",
+        "steps": 35,
+        "delta": 5e-4,
+        "one_over_n": 1e-3,
+        "layer_scales": [1.0, 0.25],
+    }
+    assert {key: written[key] for key in expected} == expected
+    assert len(written["effective_noise_multiplier"]) == 1000
+    assert written["as_published"]["epsilon"] is None  # 10^445 is beyond a double
+    assert written["as_published"]["log10_epsilon"] == pytest.approx(445.758, abs=1e-3)
+    assert written["holds"]["accountant"] == "rf_exact"
+    assert written["holds"]["conversion"] == "exact"
+    assert "reason" not in written["holds"]
+
+
+def test_what_is_not_covered_is_said():
+    plain = report().not_covered
+    for word in ("hyper-parameters", "stop", "word vectors", "logs", "floating-point"):
+        assert any(word in text.replace("floating point", "floating-point") for text in plain)
+    chosen = report(best_checkpoint_on_validation=True).not_covered
+    assert set(chosen) - set(plain) and any("checkpoint" in text for text in chosen)
+
+
+def test_the_view_of_a_single_worker_is_said():
+    found = report(release=release_with(variant="calibrated"))
+    assert any("noise multiplier is only 4 " in text for text in found.not_covered)  # 8 / √4
+
+
+def test_description_is_plain_and_names_both():
+    text = report(vocabulary_is_public=False).describe()
+    assert text.isascii()
+    for words in ("as published", "that holds", "infinite", "if the vocabulary", "not covered"):
+        assert words in text

@@ -1,0 +1,169 @@
+"""What Algorithm 1 releases, against golden values and simulated draws."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from golden_vectors import cases
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+
+SOUND = {
+    "num_workers": 4,
+    "micro_batch_size": 8,
+    "max_grad_norm": 0.7,
+    "layer_scales": (2.0, 0.5, 1.0),
+    "adjacency": "zero_out",
+    "variant": "published",
+}
+
+
+def release_of(inputs):
+    """The release of a golden case.
+
+    Two of its words are not the project's: with `zero_out_microbatch` a whole micro-batch is the
+    one example that comes or goes, and `shared_seed` clips and noises as published.
+    """
+    whole = inputs["adjacency"] == "zero_out_microbatch"
+    return Release(
+        num_workers=inputs["N"],
+        micro_batch_size=1 if whole else inputs["microbatch_size"],
+        max_grad_norm=inputs["C"],
+        layer_scales=inputs["alpha"],
+        adjacency="zero_out" if whole else inputs["adjacency"],
+        variant="calibrated" if inputs["variant"] == "calibrated" else "published",
+    )
+
+
+@pytest.mark.parametrize("case", cases("effective_multiplier"), ids=lambda case: case["id"])
+def test_golden_values(case):
+    inputs, expected = case["inputs"], case["expected"]
+    release, z, alpha = release_of(inputs), inputs["z"], np.array(inputs["alpha"])
+    in_worker = np.array(release.worker_noise_stddev(z))
+    found = {
+        "kappa": release.kappa,
+        "aggregate_sensitivity": release.aggregate_sensitivity,
+        "worker_noise_std": in_worker / (alpha if inputs["variant"] == "calibrated" else 1),
+        "aggregate_noise_std": release.aggregate_noise_stddev(z),
+        "z_eff": release.effective_noise_multiplier(z),
+    }
+    if inputs["variant"] == "shared_seed":  # the mean of N equal draws is one draw
+        found["aggregate_noise_std"] = in_worker
+        found["z_eff"] = in_worker[0] / release.aggregate_sensitivity
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=case["rtol"], err_msg=key)
+
+
+RELEASES = st.builds(
+    Release,
+    num_workers=st.integers(1, 64),
+    micro_batch_size=st.integers(1, 64),
+    max_grad_norm=st.floats(1e-3, 1e3),
+    layer_scales=st.lists(st.floats(1e-2, 10), min_size=1, max_size=5),
+    adjacency=st.sampled_from(["replace_one", "zero_out"]),
+    variant=st.sampled_from(["published", "calibrated"]),
+)
+
+
+@given(RELEASES, st.floats(1e-6, 100))
+def test_effective_multipliers_are_those_of_the_formulas(release, z):
+    n, alpha = release.num_workers, max(release.layer_scales)
+    if release.variant == "calibrated":
+        expected, alone = z, z / math.sqrt(n)
+    else:
+        expected = z / (release.kappa * alpha * math.sqrt(n))
+        alone = z / (release.kappa * alpha * n)
+    assert release.effective_noise_multiplier(z) == pytest.approx(expected, rel=1e-12)
+    assert release.worker_noise_multiplier(z) == pytest.approx(alone, rel=1e-12)
+
+
+@given(RELEASES)
+def test_no_noise_is_no_noise(release):
+    assert release.effective_noise_multiplier(0.0) == 0.0
+    assert set(release.worker_noise_stddev(0.0)) == {0.0}
+
+
+@given(RELEASES, st.integers(0, 2**32 - 1))
+def test_no_change_of_a_gradient_is_likelier_than_the_multiplier_says(release, seed):
+    """An independent look: random changes of a clipped mean, measured in units of the noise."""
+    generator, z = np.random.default_rng(seed), 1.7
+    scales = np.array(release.layer_scales)
+    moves = generator.standard_normal((50, len(scales)))  # in the scaled space
+    moves = np.concatenate([moves, np.eye(len(scales))])
+    moves *= release.kappa * release.max_grad_norm / np.linalg.norm(moves, axis=1, keepdims=True)
+    moved = moves * scales / release.num_workers  # (52, L) on the aggregate
+    distances = np.linalg.norm(moved / release.aggregate_noise_stddev(z), axis=1)
+    assert distances.max() == pytest.approx(1 / release.effective_noise_multiplier(z), rel=1e-9)
+
+
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+def test_noise_of_the_aggregate_is_that_of_simulated_workers(variant):
+    release = Release(**{**SOUND, "variant": variant})
+    draws = np.random.default_rng(5).standard_normal((4, 3, 40_000))  # (N, L, draws)
+    sent = draws * np.array(release.worker_noise_stddev(1.3))[:, None]
+    found = sent.mean(axis=0).std(axis=1)
+    np.testing.assert_allclose(found, release.aggregate_noise_stddev(1.3), rtol=0.02)
+
+
+def test_kappa_is_reached_by_the_golden_witness():
+    (case,) = cases("sensitivity_witness")
+    inputs, expected = case["inputs"], case["expected"]
+    release = Release(
+        num_workers=1,
+        micro_batch_size=len(inputs["examples"]),
+        max_grad_norm=inputs["C"],
+        layer_scales=inputs["alpha"],
+        adjacency="zero_out",
+        variant="published",
+    )
+    before = np.clip(np.mean(inputs["examples"]), -inputs["C"], inputs["C"])
+    without = np.array(inputs["examples"])
+    without[inputs["zeroed_index"]] = 0
+    after = np.clip(without.mean(), -inputs["C"], inputs["C"])
+    assert (before, after) == (expected["clipped"], expected["clipped_after_zero_out"])
+    assert abs(before - after) == expected["change"] == release.aggregate_sensitivity
+
+
+@pytest.mark.parametrize(
+    "adjacency, size, kappa",
+    [("zero_out", 1, 1.0), ("zero_out", 2, 2.0), ("replace_one", 1, 2.0), ("replace_one", 9, 2.0)],
+)
+def test_kappa_is_one_only_for_single_examples_under_zero_out(adjacency, size, kappa):
+    assert Release(**{**SOUND, "adjacency": adjacency, "micro_batch_size": size}).kappa == kappa
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("num_workers", 0),
+        ("num_workers", 1.5),
+        ("micro_batch_size", 0),
+        ("max_grad_norm", 0.0),
+        ("max_grad_norm", math.inf),
+        ("max_grad_norm", math.nan),
+        ("layer_scales", ()),
+        ("layer_scales", (1.0, 0.0)),
+        ("layer_scales", (1.0, math.nan)),
+        ("adjacency", "add_remove"),
+        ("variant", "shared_seed"),
+    ],
+)
+def test_impossible_releases_are_refused_by_name(field, value):
+    with pytest.raises(UserError, match=field):
+        Release(**{**SOUND, field: value})
+
+
+def test_release_is_frozen_and_keyword_only():
+    release = Release(**SOUND)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        release.num_workers = 8
+    with pytest.raises(TypeError):
+        Release(*SOUND.values())
+    assert release == Release(**SOUND)

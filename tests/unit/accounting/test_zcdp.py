@@ -1,0 +1,220 @@
+"""zCDP and its conversions: golden values, quadrature, order, monotony, the ends of the range."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from golden_vectors import cases
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.zcdp import (
+    CONVERSIONS,
+    log_epsilon_exact,
+    log_epsilon_renyi,
+    log_epsilon_simple,
+    log_rho,
+    log_rho_rf,
+    yu_rs_heuristic,
+)
+from edp_mx.errors import UserError
+
+DELTAS = st.floats(-12, 0).map(lambda exponent: 10**exponent)
+LOG_RHOS = st.floats(-60, 1000)
+EVERY_CONVERSION = pytest.mark.parametrize("conversion", CONVERSIONS.values(), ids=CONVERSIONS)
+
+
+def epsilon(log_epsilon):
+    """The plain value."""
+    return math.exp(log_epsilon)
+
+
+def rho_of(case):
+    inputs = case["inputs"]
+    decay = Decay(inputs["decay"], inputs["tau"])
+    return log_rho_rf(inputs["z0"], decay=decay, epochs=inputs["epochs"], first_epoch=inputs["t0"])
+
+
+@pytest.mark.parametrize("case", cases("zcdp_rf"), ids=lambda case: case["id"])
+def test_golden_shuffled_epochs(case):
+    log, delta, expected = rho_of(case), case["inputs"]["delta"], case["expected"]
+    found = {
+        "rho": math.exp(log),
+        "log10_rho": log / math.log(10),
+        "eps_simple": epsilon(log_epsilon_simple(log, delta)),
+        "eps_renyi": epsilon(log_epsilon_renyi(log, delta)),
+        "eps_exact": epsilon(log_epsilon_exact(log, delta)),
+        "log10_eps_simple": log_epsilon_simple(log, delta) / math.log(10),
+    }
+    assert found == pytest.approx(expected, rel=case["rtol"])
+
+
+@pytest.mark.parametrize("case", cases("log_rho_rf"), ids=lambda case: case["id"])
+def test_golden_rho_beyond_a_double(case):
+    assert rho_of(case) == pytest.approx(case["expected"]["log_rho"], rel=case["rtol"])
+
+
+@pytest.mark.parametrize("case", cases("yu_rs_heuristic"), ids=lambda case: case["id"])
+def test_golden_heuristic(case):
+    inputs, expected = case["inputs"], case["expected"]
+    found = yu_rs_heuristic(
+        inputs["multipliers"],
+        sample_rate=inputs["q"],
+        steps_per_epoch=inputs["steps_per_epoch"],
+        delta=inputs["delta"],
+        largest_order=inputs["cap"],
+    )
+    names = {"rho": "rho", "largest_order": "u_alpha", "epsilon": "eps"}
+    assert found == pytest.approx({k: expected[v] for k, v in names.items()}, rel=case["rtol"])
+
+
+def test_table_1_of_the_paper():
+    """CLC on ATIS: log10 of ε is 4.4, 5.8 and 24.4, at T = 50 and values of the paper's grid."""
+    settings = {4.4: (0.0321, Decay()), 5.8: (0.167, Decay("linear", 0.9))}
+    settings[24.4] = (0.0245, Decay("exponential", 0.5))
+    for published, (z, decay) in settings.items():
+        log = log_epsilon_simple(log_rho_rf(z, decay=decay, epochs=50), 5e-4)
+        assert round(log / math.log(10), 1) == published
+
+
+@given(st.lists(st.floats(1e-3, 1e3), max_size=20))
+def test_rho_of_a_list_is_the_sum(multipliers):
+    expected = sum(1 / (2 * z * z) for z in multipliers)
+    assert math.exp(log_rho(multipliers)) == pytest.approx(expected, rel=1e-12)
+
+
+@given(
+    st.floats(1e-6, 1e3),
+    st.sampled_from(["linear", "exponential"]),
+    st.floats(0, 2),
+    st.integers(0, 40),
+)
+def test_closed_form_is_the_list_of_multipliers(z, kind, rate, epochs):
+    decay = Decay(kind, rate)
+    multipliers = [decay.noise_multiplier_at(z, t) for t in range(epochs)]
+    expected = log_rho(multipliers)
+    assert log_rho_rf(z, decay=decay, epochs=epochs) == pytest.approx(expected, abs=1e-9)
+
+
+@given(LOG_RHOS, DELTAS)
+def test_exact_below_renyi_below_simple(log, delta):
+    exact, renyi, simple = (CONVERSIONS[k](log, delta) for k in ("exact", "renyi", "simple"))
+    slack = 1e-12 * max(1.0, abs(simple))
+    assert exact <= renyi + slack
+    assert renyi <= simple + slack
+
+
+@EVERY_CONVERSION
+@given(log=LOG_RHOS, more=st.floats(0.001, 5), delta=DELTAS)
+def test_epsilon_grows_with_rho(conversion, log, more, delta):
+    assert conversion(log, delta) <= conversion(log + more, delta) + 1e-12
+
+
+@EVERY_CONVERSION
+@given(log=LOG_RHOS, delta=DELTAS, factor=st.floats(0.01, 0.99))
+def test_epsilon_grows_with_one_over_delta(conversion, log, delta, factor):
+    assert conversion(log, delta) <= conversion(log, factor * delta) + 1e-12
+
+
+@given(
+    st.floats(1e-3, 100),
+    st.integers(0, 99),
+    st.sampled_from(["linear", "exponential"]),
+    st.floats(0, 1),
+    st.floats(1.001, 3),
+)
+def test_rho_grows_with_epochs_and_rate_and_falls_with_noise(z, epochs, kind, rate, factor):
+    decay, faster = Decay(kind, rate), Decay(kind, rate * factor)
+    log = log_rho_rf(z, decay=decay, epochs=epochs)
+    assert log < log_rho_rf(z, decay=decay, epochs=epochs + 1)
+    assert log <= log_rho_rf(z, decay=faster, epochs=epochs) + 1e-12
+    assert log_rho_rf(z * factor, decay=decay, epochs=epochs) <= log
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.03, 0.5, 0.999, 1.001, 3.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 5e-4, 0.1])
+def test_exact_epsilon_gives_delta_by_quadrature(mu, delta):
+    """δ = ∫ max(0, p − e^ε q) for the worst pair N(μ, 1), N(0, 1)."""
+    log = log_epsilon_exact(math.log(mu * mu / 2), delta)
+    if log == -math.inf:
+        assert norm.cdf(mu / 2) - norm.cdf(-mu / 2) <= delta
+        return
+    # p > e^ε q beyond x = ε/μ + μ/2; written as an excess over there, so that nothing cancels
+    edge = epsilon(log) / mu + mu / 2
+    value, _ = quad(
+        lambda y: -math.expm1(-mu * y) * norm.pdf(edge + y - mu), 0, 40, epsabs=0, limit=500
+    )
+    assert value == pytest.approx(delta, rel=1e-7)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.3, 5.0, 200.0])
+@pytest.mark.parametrize("delta", [1e-10, 5e-4, 0.2])
+def test_renyi_epsilon_is_the_least_over_orders(rho, delta):
+    orders = 1 + np.logspace(-8, 8, 400_001)
+    by_order = rho * orders + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    found = epsilon(log_epsilon_renyi(math.log(rho), delta))
+    assert found == pytest.approx(max(0.0, by_order.min()), rel=1e-7, abs=1e-12)
+
+
+@EVERY_CONVERSION
+@pytest.mark.parametrize("delta", [1e-12, 0.5, 0.999])
+def test_the_ends_of_the_range(conversion, delta):
+    assert conversion(-math.inf, delta) == -math.inf  # ρ = 0: ε = 0
+    assert conversion(math.inf, delta) == math.inf  # no noise
+    for log in (900.0, 2000.0, 1e5):  # up to 10^43429: ε → ρ
+        assert conversion(log, delta) == pytest.approx(log, rel=1e-12)
+    for log in (-1e5, -800.0):
+        assert conversion(log, delta) <= log_epsilon_simple(log, delta)
+
+
+@EVERY_CONVERSION
+def test_delta_one_permits_everything(conversion):
+    allowed = {log_epsilon_simple: 0.0}.get(conversion, -math.inf)  # simple: ε = ρ
+    assert conversion(0.0, 1.0) == allowed
+
+
+def test_tiny_multipliers():
+    log = log_rho_rf(1e-6, decay=Decay(), epochs=1)
+    assert log == pytest.approx(math.log(5e11), rel=1e-14)
+    assert log_epsilon_exact(log, 1e-12) < log_epsilon_simple(log, 1e-12)
+
+
+def test_no_epochs_cost_nothing_and_no_noise_everything():
+    assert log_rho_rf(0.0, decay=Decay(), epochs=0) == -math.inf
+    assert log_rho_rf(0.0, decay=Decay(), epochs=1) == math.inf
+    assert log_rho([]) == -math.inf
+    assert log_rho([1.0, 0.0]) == math.inf
+
+
+@EVERY_CONVERSION
+@pytest.mark.parametrize("delta", [0.0, -0.1, 1.1, math.nan])
+def test_impossible_deltas_are_refused(conversion, delta):
+    with pytest.raises(UserError, match="delta"):
+        conversion(0.0, delta)
+
+
+@pytest.mark.parametrize("z", [-1.0, math.nan, math.inf])
+def test_impossible_multipliers_are_refused(z):
+    with pytest.raises(UserError, match="multiplier"):
+        log_rho_rf(z, decay=Decay(), epochs=1)
+    with pytest.raises(UserError, match="multiplier"):
+        log_rho([z])
+
+
+def test_negative_epochs_are_refused():
+    with pytest.raises(UserError, match="epochs"):
+        log_rho_rf(1.0, decay=Decay(), epochs=-1)
+
+
+def test_heuristic_admits_where_it_does_not_apply():
+    found = yu_rs_heuristic([300.0], sample_rate=0.01, steps_per_epoch=100, delta=1e-5)
+    assert found["epsilon"] == math.inf  # q z ≥ 1
+    low = yu_rs_heuristic([0.4], sample_rate=0.01, steps_per_epoch=100, delta=1e-9)
+    order = 0.16 * math.log(250) + 1
+    expected = low["rho"] * order + 9 * math.log(10) / (order - 1)
+    assert low["epsilon"] == pytest.approx(expected, rel=1e-12)

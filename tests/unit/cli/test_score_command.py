@@ -1,0 +1,143 @@
+"""`edp-mx score`: its contract for other programs, and where a file is broken."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+import pytest
+
+from edp_mx.cli import score
+from edp_mx.errors import UserError
+
+TOKENS = ["from", "boston", "to", "new", "york"]
+REFERENCE = [
+    {"tokens": TOKENS, "slots": ["O", "B-from", "O", "B-to", "I-to"], "intent": "flight"},
+    {"tokens": ["hi"], "slots": ["O"], "intent": "greet"},
+]
+HYPOTHESIS = [
+    {"tokens": TOKENS, "slots": ["O", "B-to", "O", "B-to", "I-to"], "intent": "flight"},
+    {"tokens": ["hi"], "slots": ["B-from"], "intent": "bye"},
+]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Writes two files; utterances are dictionaries, or lines as they are."""
+
+    def write(reference, hypothesis):
+        paths = tmp_path / "reference.jsonl", tmp_path / "hypothesis.jsonl"
+        for path, lines in zip(paths, (reference, hypothesis)):
+            texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+            path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+        return [str(path) for path in paths]
+
+    return write
+
+
+def run(*options):
+    top = argparse.ArgumentParser()
+    score.add_parser(top.add_subparsers())
+    arguments = top.parse_args(["score", *options])
+    return arguments.run(arguments)
+
+
+@pytest.mark.parametrize(
+    "alignment, counts, ser",
+    [
+        ("overlap", (2, 2, 0, 1), 3 / 4),
+        ("type", (2, 1, 1, 2), 4 / 4),
+        ("exact", (2, 1, 1, 2), 4 / 4),
+    ],
+)
+def test_the_contract(files, capsys, alignment, counts, ser):
+    assert run(*files(REFERENCE, HYPOTHESIS), "--alignment", alignment, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    names = ("correct", "substitutions", "deletions", "insertions")
+    assert found == {
+        **dict(zip(names, counts)),
+        "ser": ser,
+        "intent_accuracy": 0.5,
+        "slot_precision": pytest.approx(1 / 3),
+        "slot_recall": 0.5,
+        "slot_f1": pytest.approx(0.4),
+        "utterances": 2,
+    }
+
+
+def test_the_default_is_overlap(files, capsys):
+    assert run(*files(REFERENCE, HYPOTHESIS), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ser"] == 0.75
+
+
+def test_a_reader_sees_per_cent(files, capsys):
+    assert run(*files(REFERENCE, HYPOTHESIS)) == 0
+    text = capsys.readouterr().out
+    assert "75.00%" in text and "50.00%" in text and "overlap" in text
+
+
+def test_blank_lines_and_other_keys_are_no_matter(files, capsys):
+    extra = [{**REFERENCE[0], "id": "test/0"}, "", REFERENCE[1]]
+    assert run(*files(extra, REFERENCE), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ser"] == 0
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ('{"tokens": ["hi"', "not JSON"),
+        ('["hi"]', "not an object"),
+        ({"slots": ["O"], "intent": "x"}, "tokens must be a list"),
+        ({"tokens": ["hi"], "slots": "O", "intent": "x"}, "slots must be a list"),
+        ({"tokens": [1], "slots": ["O"], "intent": "x"}, "tokens must be a list"),
+        ({"tokens": ["hi"], "slots": ["O"]}, "intent must be a string"),
+        ({"tokens": ["hi"], "slots": ["O"], "intent": None}, "intent must be a string"),
+        ({"tokens": ["hi"], "slots": ["O", "O"], "intent": "x"}, "1 tokens but 2 slots"),
+        ({"tokens": ["hi"], "slots": ["X-a"], "intent": "x"}, "not BIO"),
+        ({"tokens": ["ho"], "slots": ["O"], "intent": "x"}, "token 1 is 'ho', but 'hi'"),
+        ({"tokens": ["h", "i"], "slots": ["O", "O"], "intent": "x"}, "2 tokens, but .*has 1"),
+    ],
+)
+def test_a_broken_line_is_named(files, line, words):
+    with pytest.raises(UserError, match=rf"hypothesis.jsonl, line 2: .*{words}") as caught:
+        run(*files(REFERENCE, [HYPOTHESIS[0], line]))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "counts, words",
+    [
+        ((2, 1), "hypothesis.jsonl has 1 utterances but .*reference.jsonl has more"),
+        ((1, 2), "reference.jsonl has 1 utterances but .*hypothesis.jsonl has more"),
+        ((0, 0), "hold no utterances"),
+    ],
+)
+def test_files_that_do_not_match(files, counts, words):
+    with pytest.raises(UserError, match=words):
+        run(*files(REFERENCE[: counts[0]], HYPOTHESIS[: counts[1]]))
+
+
+def test_unreadable_files(files, tmp_path):
+    reference, hypothesis = files(REFERENCE, HYPOTHESIS)
+    with pytest.raises(UserError, match="cannot read .*absent.jsonl"):
+        run(reference, str(tmp_path / "absent.jsonl"))
+    (tmp_path / "hypothesis.jsonl").write_bytes(b'{"tokens": ["\xff"]}\n')
+    with pytest.raises(UserError, match="line 1: not UTF-8"):
+        run(reference, hypothesis)
+
+
+def test_from_a_shell(files):
+    command = [sys.executable, "-m", "edp_mx", "score", *files(REFERENCE, HYPOTHESIS[:1])]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1 and "has more" in result.stderr
+    program = (
+        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
+        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
+    )
+    command = [sys.executable, "-c", program, "score", *files(REFERENCE, HYPOTHESIS), "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["utterances"] == 2

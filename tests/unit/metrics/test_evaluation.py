@@ -1,0 +1,107 @@
+"""All scores of a corpus, against seqeval, a loop and each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections import namedtuple
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from seqeval.metrics import f1_score, precision_score, recall_score
+
+from edp_mx.errors import UserError
+from edp_mx.metrics.evaluation import evaluate
+from edp_mx.metrics.intent import intent_accuracy
+from edp_mx.metrics.ser import ALIGNMENTS, Counts, count_errors
+from edp_mx.metrics.slots import score_slots
+
+TAGS = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b", "B-c-d", "I-c-d"])
+INTENTS = st.sampled_from(["x", "y", "z"])
+PAIRED_TAGS = st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=9)
+CORPUS = st.lists(st.tuples(PAIRED_TAGS, INTENTS, INTENTS), min_size=1, max_size=6)
+
+Understood = namedtuple("Understood", "tokens slots intent")
+
+
+def both_sides(corpus):
+    """References and hypotheses as pairs (tags, intent)."""
+    references = [([ours for ours, _ in tags], intent) for tags, intent, _ in corpus]
+    hypotheses = [([theirs for _, theirs in tags], intent) for tags, _, intent in corpus]
+    return references, hypotheses
+
+
+@given(CORPUS)
+def test_slot_scores_are_those_of_seqeval(corpus):
+    references, hypotheses = both_sides(corpus)
+    wanted, found = [tags for tags, _ in references], [tags for tags, _ in hypotheses]
+    assume(any(tag != "O" for side in (wanted, found) for tags in side for tag in tags))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [score(wanted, found) for score in (precision_score, recall_score, f1_score)]
+    assert score_slots(wanted, found) == pytest.approx(expected, rel=1e-12)
+    scores = evaluate(references, hypotheses)
+    ours = (scores.slot_precision, scores.slot_recall, scores.slot_f1)
+    assert ours == pytest.approx(expected, rel=1e-12)
+
+
+@given(CORPUS, st.sampled_from(list(ALIGNMENTS)))
+def test_scores_are_pooled_over_utterances(corpus, alignment):
+    references, hypotheses = both_sides(corpus)
+    pooled = sum(
+        (
+            count_errors(
+                tags,
+                found,
+                reference_intent=meant,
+                hypothesis_intent=understood,
+                alignment=alignment,
+            )
+            for (tags, meant), (found, understood) in zip(references, hypotheses)
+        ),
+        Counts(),
+    )
+    scores = evaluate(references, hypotheses, alignment)
+    assert scores.ser == pooled.ser and scores.correct == pooled.correct
+    assert (scores.deletions, scores.insertions) == (pooled.deletions, pooled.insertions)
+    assert scores.intent_accuracy == sum(a == b for _, a, b in corpus) / len(corpus)
+    assert scores.utterances == len(corpus)
+    assert 0 <= scores.slot_f1 <= 1
+
+
+def test_seqevals_own_example():
+    wanted = [["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    found = [["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    assert score_slots(wanted, found) == (0.5, 0.5, 0.5)
+
+
+def test_no_slots_at_all_score_zero_as_in_seqeval():
+    assert score_slots([["O"]], [["O"]]) == (0, 0, 0)
+    assert score_slots([["O"]], [["B-a"]]) == (0, 0, 0)
+    assert score_slots([["B-a"]], [["O"]]) == (0, 0, 0)
+
+
+def test_objects_and_pairs_are_the_same():
+    class Plain:
+        slots, intent = ("B-a", "O"), "x"
+
+    pair = (("B-a", "B-b"), "y")
+    named = Understood(("t", "u"), *pair)
+    assert evaluate([Plain()], [pair]) == evaluate([(Plain.slots, "x")], [named])
+
+
+def test_refusals():
+    with pytest.raises(UserError, match="no utterances"):
+        evaluate([], [])
+    with pytest.raises(UserError, match="2 references but 1 hyp"):
+        evaluate([(["O"], "x")] * 2, [(["O"], "x")])
+    with pytest.raises(UserError, match="alignment"):
+        evaluate([(["O"], "x")], [(["O"], "x")], "fuzzy")
+    with pytest.raises(UserError, match="no utterances"):
+        intent_accuracy([], [])
+
+
+def test_description_is_in_per_cent():
+    text = evaluate([(["B-a", "O"], "x")] * 2, [(["B-a", "B-b"], "y")] * 2).describe()
+    assert "100.00%" in text  # SER: 2 S + 2 I of 4
+    assert "66.67%" in text  # slot F1

@@ -1,0 +1,145 @@
+"""SER against golden values, hand-made cases and an assignment solver."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from edp_mx.errors import UserError
+from edp_mx.metrics.ser import ALIGNMENTS, Counts, align, count_errors
+from edp_mx.metrics.spans import spans_of
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
+CASES = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] == "ser"]
+TAGS = st.sampled_from(["O", "O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"])
+TWO_ANNOTATIONS = st.lists(st.tuples(TAGS, TAGS), max_size=14)
+
+
+def count_case(case, alignment):
+    inputs = case["inputs"]
+    return count_errors(
+        inputs["ref"],
+        inputs["hyp"],
+        reference_intent=inputs["ref_intent"],
+        hypothesis_intent=inputs["hyp_intent"],
+        alignment=alignment,
+    )
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_golden_values(case, alignment):
+    found, expected = count_case(case, alignment), case["expected"][alignment]
+    counts = (found.correct, found.substitutions, found.deletions, found.insertions)
+    assert counts == tuple(expected[key] for key in "CSDI")
+    assert found.ser == pytest.approx(expected["ser"], rel=case["rtol"])
+
+
+# The golden case `ser_corpus` (f90) names f00 to f12, of which the file holds the even ones only:
+# its numbers cannot be checked here. The pooled counts of the even ones were added by hand.
+@pytest.mark.parametrize(
+    "alignment, counts, ser",
+    [
+        ("overlap", (10, 4, 3, 4), 11 / 17),
+        ("type", (10, 3, 4, 5), 12 / 17),
+        ("exact", (10, 2, 5, 6), 13 / 17),
+    ],
+)
+def test_a_corpus_is_pooled_and_not_averaged(alignment, counts, ser):
+    assert [case["id"] for case in CASES] == ["f00", "f02", "f04", "f06", "f08", "f10", "f12"]
+    each = [count_case(case, alignment) for case in CASES]
+    pooled = sum(each, Counts())
+    assert pooled == Counts(*counts)
+    assert pooled.ser == pytest.approx(ser)
+    assert pooled.ser != pytest.approx(np.mean([one.ser for one in each]))
+
+
+@pytest.mark.parametrize(
+    "reference, hypothesis, overlap, same_type, exact",
+    [
+        # a boundary error: one S, or one D and one I
+        ("B-a I-a O", "B-a I-a I-a", (0, 1, 0, 0), (0, 1, 0, 0), (0, 0, 1, 1)),
+        # one reference over two hypotheses: one S and one I; and the other way round
+        ("B-a I-a I-a", "B-b O B-c", (0, 1, 0, 1), (0, 0, 1, 2), (0, 0, 1, 2)),
+        ("B-b O B-c", "B-a I-a I-a", (0, 1, 1, 0), (0, 0, 2, 1), (0, 0, 2, 1)),
+        # a chain: the first fit by eye (second with second) would leave one pair out
+        ("B-a I-a B-b I-b", "B-c B-c I-c B-c", (0, 2, 0, 1), (0, 0, 2, 3), (0, 0, 2, 3)),
+        # same name elsewhere: S only by type
+        ("B-a O O", "O O B-a", (0, 0, 1, 1), (0, 1, 0, 0), (0, 0, 1, 1)),
+        # an identical span is taken first, though others overlap or share its name
+        ("B-a I-a O B-a", "B-a I-a O B-b", (1, 1, 0, 0), (1, 0, 1, 1), (1, 0, 1, 1)),
+        # two names in exchange: two S either way
+        ("B-a B-b", "B-b B-a", (0, 2, 0, 0), (0, 2, 0, 0), (0, 0, 2, 2)),
+        # neighbours that share no token are no pair
+        ("B-a I-a O O", "O O B-b I-b", (0, 0, 1, 1), (0, 0, 1, 1), (0, 0, 1, 1)),
+        ("O O", "O O", (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)),
+    ],
+)
+def test_by_hand(reference, hypothesis, overlap, same_type, exact):
+    spans = spans_of(reference.split()), spans_of(hypothesis.split())
+    for alignment, counts in {"overlap": overlap, "type": same_type, "exact": exact}.items():
+        assert align(*spans, alignment=alignment) == Counts(*counts), alignment
+
+
+@given(TWO_ANNOTATIONS)
+def test_pairs_are_as_many_as_an_assignment_solver_finds(tags):
+    reference, hypothesis = (spans_of(side) for side in (zip(*tags) if tags else ((), ())))
+    left = [span for span in reference if span not in hypothesis]
+    right = [span for span in hypothesis if span not in reference]
+    may_pair = {
+        "overlap": lambda r, h: bool(set(range(*r[1:])) & set(range(*h[1:]))),
+        "type": lambda r, h: r[0] == h[0],
+        "exact": lambda r, h: False,  # noqa: ARG005
+    }
+    for alignment, may in may_pair.items():
+        gain = np.array([[may(r, h) for h in right] for r in left]).reshape(len(left), len(right))
+        pairs = int(gain[linear_sum_assignment(gain, maximize=True)].sum())
+        assert align(reference, hypothesis, alignment=alignment) == Counts(
+            correct=len(reference) - len(left),
+            substitutions=pairs,
+            deletions=len(left) - pairs,
+            insertions=len(right) - pairs,
+        )
+
+
+@given(TWO_ANNOTATIONS, st.sampled_from(list(ALIGNMENTS)))
+def test_nothing_is_lost(tags, alignment):
+    reference, hypothesis = (spans_of(side) for side in (zip(*tags) if tags else ((), ())))
+    counts = align(reference, hypothesis, alignment=alignment)
+    assert counts.correct + counts.substitutions + counts.deletions == len(reference)
+    assert counts.correct + counts.substitutions + counts.insertions == len(hypothesis)
+    swapped = align(hypothesis, reference, alignment=alignment)
+    assert swapped == Counts(
+        counts.correct, counts.substitutions, counts.insertions, counts.deletions
+    )
+
+
+@given(st.lists(TAGS, max_size=14), st.sampled_from(list(ALIGNMENTS)))
+def test_perfect_is_zero(tags, alignment):
+    found = count_errors(
+        tags, tags, reference_intent="x", hypothesis_intent="x", alignment=alignment
+    )
+    assert found == Counts(correct=len(spans_of(tags)) + 1) and found.ser == 0
+
+
+def test_a_missing_intent_is_a_substitution():
+    found = count_errors(["O"], ["O"], reference_intent="x", hypothesis_intent="")
+    assert found == Counts(substitutions=1) and found.ser == 1
+
+
+def test_zero_denominators():
+    assert Counts().ser == 0
+    assert Counts(insertions=2).ser == float("inf")
+
+
+def test_refusals():
+    with pytest.raises(UserError, match="alignment"):
+        align([], [], alignment="fuzzy")
+    with pytest.raises(UserError, match="2 slot tags"):
+        count_errors(["O", "O"], ["O"], reference_intent="x", hypothesis_intent="x")

@@ -1,0 +1,48 @@
+"""Spans against seqeval on random and hand-made tags."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval.metrics.sequence_labeling import get_entities
+
+from edp_mx.errors import UserError
+from edp_mx.metrics.spans import Span, spans_of
+
+TAGS = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b", "B-a-b.c", "I-a-b.c", "B", "I"])
+
+
+@given(st.lists(TAGS, max_size=12))
+def test_as_seqeval_reads_them(tags):
+    expected = [Span(name, start, last + 1) for name, start, last in get_entities(tags)]
+    assert spans_of(tags) == expected
+
+
+@given(st.lists(TAGS, max_size=12))
+def test_sorted_and_apart(tags):
+    spans = spans_of(tags)
+    assert all(span.start < span.end for span in spans)
+    assert all(left.end <= right.start for left, right in zip(spans, spans[1:]))
+
+
+@pytest.mark.parametrize(
+    "tags, spans",
+    [
+        ([], []),
+        (["O", "O"], []),
+        (["I-a"], [("a", 0, 1)]),  # an I- may open a span
+        (["B-a", "I-b"], [("a", 0, 1), ("b", 1, 2)]),  # another name splits
+        (["B-a", "B-a"], [("a", 0, 1), ("a", 1, 2)]),
+        (["I-a", "O", "I-a"], [("a", 0, 1), ("a", 2, 3)]),
+        (["B-a", "I-a", "I-a"], [("a", 0, 3)]),
+    ],
+)
+def test_by_hand(tags, spans):
+    assert spans_of(tags) == spans
+
+
+@pytest.mark.parametrize("tag", ["", "o", "X-a", "B-", "I-", "Ba", "E-a", "-a", "b-a"])
+def test_other_tags_are_refused(tag):
+    with pytest.raises(UserError, match="not BIO"):
+        spans_of(["O", tag])
