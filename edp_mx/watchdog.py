@@ -9,6 +9,8 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import select
+import signal
 import socket
 import sys
 import threading
@@ -19,6 +21,7 @@ from typing import List, Optional
 
 EXIT_HANGS = 4  # no progress for too long
 EXIT_PEER_DIED = 5  # another worker is gone
+EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
 INTERVAL = 0.2  # seconds between two looks
 
 
@@ -53,8 +56,10 @@ class Watchdog:
         seconds: how long no step may end before the job counts as hanging.
         folder: where each worker keeps `worker_<rank>.json`, its last progress.
 
-    Edge cases: `with watchdog:` arms and disarms it. A worker that ends well removes its file
-    first, so that its end is not taken for a death.
+    Edge cases: `with watchdog:` arms and disarms it, in the main thread. A worker that ends by
+    itself (well, with an error, or because it was told to) removes its file first, so that only a
+    worker that was killed leaves one behind. horovodrun answers a death with SIGTERM to all others
+    at once; whoever of them has the lowest rank still tells who died.
     """
 
     def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
@@ -65,8 +70,8 @@ class Watchdog:
         self._what = "starting"
         self._last = time.monotonic()
         self._written: Optional[str] = None
-        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._listen, self._wake = os.pipe()  # bytes: numbers of signals, or 0 for "stop watching"
 
     def progress(self, what: str) -> None:
         """Says that the worker moves, e.g. `progress("epoch 3, step 12")`."""
@@ -75,28 +80,49 @@ class Watchdog:
     def __enter__(self) -> Watchdog:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._write()
+        os.set_blocking(self._wake, False)
+        # A handler in Python would wait for the main thread, which may be stuck in an all-reduce;
+        # the wake-up descriptor is written to by the C handler itself.
+        self._old_handler = signal.signal(signal.SIGTERM, lambda *_: None)
+        self._old_wake = signal.set_wakeup_fd(self._wake)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
+        signal.set_wakeup_fd(self._old_wake)
+        signal.signal(signal.SIGTERM, self._old_handler)
+        os.write(self._wake, bytes([0]))
         self._thread.join()
+        for descriptor in (self._listen, self._wake):
+            os.close(descriptor)
         self._file(self._rank).unlink(missing_ok=True)
 
     def _watch(self) -> None:
-        while not self._stop.wait(INTERVAL):
+        while True:
+            heard = b""
+            if select.select([self._listen], [], [], INTERVAL)[0]:
+                heard = os.read(self._listen, 64)
+            if 0 in heard:
+                return
             self._write()
             dead = [peer for peer in self._peers.values() if self._has_died(peer)]
-            if dead and not self._stop.is_set():
-                self._end(EXIT_PEER_DIED, self._describe_dead(dead[0]))
+            if dead:
+                self._end(EXIT_PEER_DIED, self._describe_dead(dead))
+            if signal.SIGTERM in heard:
+                self._end(EXIT_TERMINATED, "")
             if time.monotonic() - self._last > self._seconds:
                 self._end(EXIT_HANGS, self._describe_hanging())
 
     def _has_died(self, peer: Peer) -> bool:
-        """A peer that has ended well has removed its file before."""
+        """A peer that has ended by itself has removed its file before."""
         return peer.rank != self._rank and peer.is_dead() and self._file(peer.rank).exists()
 
-    def _describe_dead(self, peer: Peer) -> str:
+    def _describe_dead(self, dead: List[Peer]) -> str:
+        """One sentence, said by the lowest rank that lives."""
+        ranks = [peer.rank for peer in dead]
+        if self._rank != min(rank for rank in self._peers if rank not in ranks):
+            return ""
+        peer = dead[0]
         return (f"worker {peer.rank} (process {peer.pid} on {peer.host}) died without a word, last "
                 f"seen at {self._last_word(peer.rank)}; the job ends. If it was killed for lack of "
                 "memory, use fewer workers a machine or a smaller training.batch_size")
@@ -112,8 +138,10 @@ class Watchdog:
         """Ends the process at once: its main thread may be stuck inside an all-reduce."""
         if code == EXIT_HANGS:
             faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
-        sys.stderr.write(f"edp-mx, worker {self._rank}: {sentence}\n")
-        sys.stderr.flush()
+        if sentence:
+            sys.stderr.write(f"edp-mx, worker {self._rank}: {sentence}\n")
+            sys.stderr.flush()
+        self._file(self._rank).unlink(missing_ok=True)
         os._exit(code)
 
     def _file(self, rank: int) -> Path:

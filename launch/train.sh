@@ -7,15 +7,14 @@
 #
 # NP is the number of workers (default 8). EDP_MX_GPU=1 sets up for GPUs.
 set -euo pipefail
-here=$(dirname "${BASH_SOURCE[0]}")
 if [ $# = 0 ] || [ "$1" = --help ]; then
   sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit $(($# == 0 ? 2 : 0))
 fi
-if [ ! -f "$1" ]; then
-  echo "train: there is no configuration $1; choose one of configs/*.yaml" >&2
-  exit 2
-fi
-. "$here/environment.sh"
-hosts=${HOSTS:+-H $HOSTS}
-exec horovodrun -np "$np" --gloo ${hosts:-} "$venv/bin/python" -m edp_mx train "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+python -m edp_mx train "$@" --check --workers "$np" # an error is said once, not by every worker
+
+# Rank 0 speaks without the prefix that horovodrun gives each line; horovodrun's own traceback goes.
+exec horovodrun -np "$np" --gloo ${HOSTS:+-H "$HOSTS"} "$venv/bin/python" -m edp_mx train "$@" \
+  > >(sed -u 's/^\[0\]<stdout>://') \
+  2> >(sed -u -e '/^Traceback (most recent call last):$/,$d' -e 's/^\[0\]<stderr>://' >&2)

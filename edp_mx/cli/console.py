@@ -30,17 +30,29 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
 def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Iterable[Any]]:
     """`progress(iterable, description, total)`: a bar on rank 0, the iterable itself elsewhere.
 
-    A worker's stderr is a pipe of horovodrun's, where a bar cannot redraw itself: there it writes
-    a line every few seconds.
+    A worker's stderr is a pipe of horovodrun's, where a bar cannot redraw itself: there each state
+    is a line of its own, at most one in ten seconds.
     """
+    is_terminal = sys.stderr.isatty()
+    pace = {} if is_terminal else {"mininterval": 10.0, "delay": 10.0, "ascii": " =", "ncols": 72}
 
     def progress(iterable: Iterable[Any], description: str, total: int) -> Iterable[Any]:
-        is_terminal = sys.stderr.isatty()
         return tqdm(iterable, desc=description, total=total, disable=not is_first, leave=False,
-                    file=sys.stderr, mininterval=0.1 if is_terminal else 10.0,
-                    delay=0 if is_terminal else 10.0, dynamic_ncols=is_terminal)
+                    file=sys.stderr if is_terminal else _Lines(), **pace)
 
     return progress
+
+
+class _Lines:
+    """A file that turns the states of a progress bar into lines on stderr."""
+
+    def write(self, text: str) -> None:
+        text = text.strip("\r\n ")
+        if text:
+            sys.stderr.write(f"{text}\n")
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
     parser.add_argument("--check", action="store_true",
                         help="read the configuration, say whether it is sound, train nothing")
+    parser.add_argument("--workers", type=int, default=1,
+                        help="with --check: the number of workers that the settings must fit")
     parser.set_defaults(run=run)
 
 
@@ -37,6 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = load_config(arguments.config, arguments.overrides)
     if arguments.check:
+        from edp_mx.data.sampling import micro_batch_size
+
+        micro_batch_size(config.training.batch_size, arguments.workers)
         return 0
 
     from edp_mx.cli.console import progress_bar, start_logging

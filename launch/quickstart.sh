@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# From a fresh machine to a table:  launch/quickstart.sh
+#
+# Sets everything up, then trains a small CLC on the built-in Communication corpus with two Horovod
+# workers, twice: SGD, and eDP-SGD with exponential decay. NP=8 launch/quickstart.sh takes eight.
+set -euo pipefail
+export NP=${NP:-2}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/environment.sh"
+runs=$PWD/runs/quickstart-$(date +%Y%m%d-%H%M%S)
+for mechanism in sgd edp_exponential; do
+  echo "quickstart: training with $mechanism, $np workers"
+  "$here/train.sh" "$root/configs/quickstart_$mechanism.yaml" --run "$runs/$mechanism"
+done
+echo
+python -m edp_mx compare "$runs/sgd" "$runs/edp_exponential"
+echo
+echo "The runs are in $runs. Ask the private model something:"
+echo "  $venv/bin/edp-mx predict $runs/edp_exponential \"call my parents at 0123\""
+python -m edp_mx predict "$runs/edp_exponential" "call my parents at 0123"
