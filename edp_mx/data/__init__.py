@@ -1,0 +1,1 @@
+"""From files to batches: readers, stand-in corpora, splits, vocabularies, micro-batches."""

@@ -1,0 +1,85 @@
+"""What a corpus holds, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Tuple
+
+from edp_mx.data.utterance import Utterance
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+EXAMPLES_OF = 3
+
+
+@dataclass(frozen=True)
+class Description:
+    """Counts of a corpus.
+
+    `repeated` counts the utterances with the same tokens as an earlier one.
+    `lengths` are quantiles of the number of tokens, at `QUANTILES`; `intents` and `slots` count
+    utterances and spans, commonest first; `examples` hold the first utterance of each of the
+    three commonest intents.
+    """
+
+    utterances: int
+    tokens: int
+    words: int
+    repeated: int
+    lengths: Tuple[int, ...]
+    intents: Dict[str, int]
+    slots: Dict[str, int]
+    examples: Tuple[Utterance, ...]
+
+
+def describe(utterances: Iterable[Utterance]) -> Description:
+    """Counts a corpus in one pass.
+
+    Example:
+        >>> told = describe([Utterance(("call", "mum"), ("O", "B-contact"), "call")] * 2)
+        >>> told.utterances, told.tokens, told.repeated, told.slots
+        (2, 4, 1, {'contact': 2})
+    """
+    intents: Counter = Counter()
+    slots: Counter = Counter()
+    words: Counter = Counter()
+    lengths: Counter = Counter()
+    seen = set()
+    first: Dict[str, Utterance] = {}
+    for utterance in utterances:
+        intents[utterance.intent] += 1
+        slots.update(tag[2:] for tag in utterance.slots if tag.startswith("B-"))
+        words.update(utterance.tokens)
+        lengths[len(utterance.tokens)] += 1
+        seen.add(hash(utterance.tokens))
+        first.setdefault(utterance.intent, utterance)
+    count = sum(intents.values())
+    return Description(
+        utterances=count,
+        tokens=sum(words.values()),
+        words=len(words),
+        repeated=count - len(seen),
+        lengths=quantiles(lengths),
+        intents=_ranked(intents),
+        slots=_ranked(slots),
+        examples=tuple(first[intent] for intent in list(_ranked(intents))[:EXAMPLES_OF]),
+    )
+
+
+def quantiles(counts: Dict[int, int]) -> Tuple[int, ...]:
+    """The smallest value that each share of `QUANTILES` does not exceed; empty if nothing is."""
+    total = sum(counts.values())
+    found: List[int] = []
+    for share in QUANTILES if total else ():
+        below = 0
+        for value in sorted(counts):
+            below += counts[value]
+            if below >= share * total:
+                found.append(value)
+                break
+    return tuple(found)
+
+
+def _ranked(counts: Counter) -> Dict[str, int]:
+    """Commonest first, ties by name."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

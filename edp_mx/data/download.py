@@ -1,0 +1,264 @@
+"""Fetches the public corpora: download aside, verify, then put in place."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Dict, Mapping, Optional
+
+from edp_mx.data.archives import CHUNK, MAX_BYTES, is_archive, unpack
+from edp_mx.errors import UserError
+from edp_mx.files import PathLike
+
+TRIES = 3
+BACKOFF_SECONDS = 1.0  # doubled after each failed try
+TIMEOUT_SECONDS = 30.0
+Progress = Callable[[str, int], object]  # the file's name, the bytes that just came
+
+
+@dataclass(frozen=True)
+class PublicCorpus:
+    """Where a corpus lives and what it must be.
+
+    `checksums`: SHA-256 by path, where the files are fetched one by one.
+    `archive`: the file's name where it comes as one, with `inside`, the folder within it.
+    `manifest`: SHA-256 of the lines "<sha256>  <path>\\n", sorted by path, as sha256sum prints.
+    `wanted`: the paths that make up the corpus, as a regular expression.
+    """
+
+    url: str
+    licence: str
+    wanted: str
+    manifest: str
+    inside: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    archive: str = ""
+
+
+SLOT_GATED = "https://raw.githubusercontent.com/MiuLab/SlotGated-SLU/master/data"
+THREE_FILES = r"(?:train|valid|test)/(?:seq\.in|seq\.out|label)"
+CORPORA: Mapping[str, PublicCorpus] = {
+    "atis": PublicCorpus(
+        url=f"{SLOT_GATED}/atis",
+        licence="ATIS (Hemphill et al. 1990); the corpus belongs to the LDC",
+        wanted=THREE_FILES,
+        inside="data/atis/",
+        manifest="ad516f5d09024b2290f587ae61bb5aba842d992bb6c5032ed59f0fde97a8c184",
+        checksums={
+            "test/label": "ce4bfe6590d9498e1078f30b4137d3e8b3e94277b444b26360c0bf2e9e282761",
+            "test/seq.in": "4b2119fc59c37f9398c6605db435d4f467505009e6ee3e5af04fed09f39dc397",
+            "test/seq.out": "a4690d6bceadc06876d1ff99bc401744aa981cb321e598ae12a3859d7be53254",
+            "train/label": "d0a771547665eecbdf9f96ea015ef07d1f6ee9f063e861020dafabb3c2a04377",
+            "train/seq.in": "3a670980841b21ab39088b2595efc17d487cdc45769c075a3e5f9458bba28c7f",
+            "train/seq.out": "14c7131bd66562f797dbd7189bc7358f0cf354c6afb0785a9ab973c35b58f34c",
+            "valid/label": "06957cfe6fdffac84f8280bc3a1f8ca85c85631b363817aa4543aac611f8addf",
+            "valid/seq.in": "c7435b96e7948393608c34819628e863c5338f11ca68e8f896d2cc041d8e17f8",
+            "valid/seq.out": "83ccff3e36f83a993f8e5b5b82adf3256076f234abda4d784051381d7ac76922",
+        },
+    ),
+    "snips": PublicCorpus(
+        url=f"{SLOT_GATED}/snips",
+        licence="SNIPS (Coucke et al. 2018), CC0",
+        wanted=THREE_FILES,
+        inside="data/snips/",
+        manifest="b76894a711ca313a608eaa9bb486c74f9a41f728887312cd75eb78e00fe74f3f",
+        checksums={
+            "test/label": "37a26da3ad079bb41c42c85a3a8f827eb47efec4c5917ce5d08f4b2736e4f830",
+            "test/seq.in": "c1e341173fcea2951a8ca371956a6f81c76de87b9583c62eb87edd6158fa3a7c",
+            "test/seq.out": "58c07c9097d5e1f78889765c2a535a160f6455b90b3142055c8051847afcca47",
+            "train/label": "bfd7df6cf9dd76c5da5d8b61bc85f90386197bdd3d7510c1d324c051537b962f",
+            "train/seq.in": "04ad1e3f2121d83c6478f9a4b17d2dbdc21d06d6127f73cb7af835ed733f9855",
+            "train/seq.out": "fd5f2121d8055827e5d6b3d3bac30f3d7e94e82a5d437751960cbdd9e1b4f6d3",
+            "valid/label": "9c1dd041216f647bcfca838aaf1a48eb5781e4404256d31ff07cd38a5436c52f",
+            "valid/seq.in": "64e0f6d8ad8aab3a3828164d7d53731a0993d3ca1aed437ceaca6d3d568d410e",
+            "valid/seq.out": "712e6d34feb8d52d208b820a5f8bae6e6ff990f08374507dfde22de389088319",
+        },
+    ),
+    "nlu_eval": PublicCorpus(
+        url="https://github.com/xliuhw/NLU-Evaluation-Data/archive/refs/heads",
+        licence="NLU-Eval (Liu et al. 2019), CC BY 4.0",
+        wanted=r"KFold_\d+/testset/csv/\w+\.csv",
+        inside="CrossValidation/autoGeneFromRealAnno/autoGene_2018_03_22-13_01_25_169/"
+        "CrossValidation/",
+        manifest="d98a0abbea51dc97b568ccd699a8842d2ab8fbaa64178e46791d239c226ca3ae",
+        archive="master.zip",
+    ),
+}
+
+
+def fetch(
+    corpus: str,
+    *,
+    out: PathLike,
+    source: Optional[str] = None,
+    progress: Optional[Progress] = None,
+) -> Path:
+    """Brings a public corpus into a folder of its own, checked against its checksums.
+
+    Args:
+        corpus: "atis", "snips" or "nlu_eval".
+        out: the corpus' folder; it appears whole or not at all.
+        source: a mirror in place of the public address: a folder, an archive (.zip, .tar,
+            .tar.gz, .tgz), or the http(s) address of an archive or of a folder that holds
+            train/seq.in … (atis, snips) or master.zip (nlu_eval).
+        progress: called with a file's name and the number of bytes that just came.
+
+    Returns:
+        The folder. If it already holds the corpus, nothing is fetched.
+
+    Raises:
+        UserError: an unknown corpus, a source that is out of reach or not what it should be, or a
+            folder with other content in it.
+    """
+    if corpus not in CORPORA:
+        raise UserError(f"no public corpus {corpus!r}; there are {', '.join(CORPORA)}")
+    public, target = CORPORA[corpus], Path(out)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        if target.is_dir() and manifest(_corpus_files(target, public.wanted)) == public.manifest:
+            return target
+        raise UserError(
+            f"{target} holds something else; name a new folder with --out or empty this one"
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        folder = aside / "corpus"
+        folder.mkdir()
+        _gather(public, source or public.url, folder, aside, progress or (lambda *_: None))
+        _verify(corpus, public, folder, source or public.url)
+        os.replace(folder, target)
+    except OSError as error:
+        raise UserError(f"cannot bring {corpus} to {target}: {error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return target
+
+
+def manifest(files: Mapping[str, Path]) -> str:
+    """One SHA-256 for a set of files, by their paths and contents."""
+    lines = [f"{_sha256(files[path])}  {path}\n" for path in sorted(files)]
+    return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+
+
+def download(url: str, target: Path, progress: Progress) -> None:
+    """Downloads one file, with up to three tries where trying again may help.
+
+    Raises:
+        UserError: it cannot be had; the sentence names the address and the reason.
+    """
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
+        try:
+            _receive(url, target, progress)
+            return
+        except urllib.error.HTTPError as error:
+            reason = f"the server says {error.code} {error.reason}"
+            if error.code < 500 and error.code not in (408, 429):
+                raise UserError(f"cannot fetch {url}: {reason}") from error
+        except urllib.error.URLError as error:
+            reason = f"out of reach ({error.reason})"
+        except (OSError, http.client.HTTPException) as error:
+            reason = f"the connection broke ({error or type(error).__name__})"
+    raise UserError(
+        f"cannot fetch {url}: {reason}, {TRIES} times; try later, or name a mirror with --from"
+    )
+
+
+def _receive(url: str, target: Path, progress: Progress) -> None:
+    """One try; a body shorter than announced is a broken connection."""
+    received = 0
+    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response, target.open("wb") as out:
+        announced = response.headers.get("Content-Length")
+        for chunk in iter(lambda: response.read(CHUNK), b""):
+            received += len(chunk)
+            if received > MAX_BYTES:
+                raise UserError(f"{url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
+            out.write(chunk)
+            progress(target.name, len(chunk))
+    if announced is not None and received != int(announced):
+        raise http.client.IncompleteRead(b"", int(announced) - received)
+
+
+def _gather(
+    public: PublicCorpus, source: str, folder: Path, aside: Path, progress: Progress
+) -> None:
+    """Fills `folder` from a folder, an archive or an address."""
+    if not re.match(r"https?://", source):
+        _gather_local(public, Path(source), folder, progress)
+    elif is_archive(source) or public.archive:
+        url = source if is_archive(source) else f"{source.rstrip('/')}/{public.archive}"
+        archive = aside / url.rsplit("/", 1)[1]
+        download(url, archive, progress)
+        unpack(archive, folder, _members(public))
+    else:
+        for path in public.checksums:
+            (folder / path).parent.mkdir(exist_ok=True)
+            download(f"{source.rstrip('/')}/{path}", folder / path, progress)
+
+
+def _gather_local(public: PublicCorpus, source: Path, folder: Path, progress: Progress) -> None:
+    """Copies from a mirror's folder, or unpacks its archive."""
+    if not source.exists():
+        raise UserError(f"--from {source} does not exist; it is a folder, an archive or a http URL")
+    if source.is_file() or (public.archive and (source / public.archive).is_file()):
+        archive = source if source.is_file() else source / public.archive
+        if not is_archive(archive.name):
+            raise UserError(f"--from {source} is a file but no archive (.zip, .tar, .tar.gz, .tgz)")
+        unpack(archive, folder, _members(public))
+        return
+    inner = source / public.inside
+    for path, file in _corpus_files(inner if inner.is_dir() else source, public.wanted).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, folder / path)
+        progress(path, file.stat().st_size)
+
+
+def _members(public: PublicCorpus) -> re.Pattern[str]:
+    """An archive's member: perhaps a root folder, perhaps the folder within the repository."""
+    return re.compile(rf"(?:[^/]+/)?(?:{re.escape(public.inside)})?({public.wanted})")
+
+
+def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
+    """The files below a folder that belong to a corpus, by their relative paths."""
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {name: p for name, p in paths.items() if p.is_file() and re.fullmatch(wanted, name)}
+
+
+def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
+    """Compares what came with the checksums.
+
+    Raises:
+        UserError: it names the first file that is missing or differs, where files are known.
+    """
+    files = _corpus_files(folder, public.wanted)
+    for path, checksum in public.checksums.items():
+        if path not in files:
+            raise UserError(f"{source} has no {path}, which {corpus} needs")
+        if _sha256(files[path]) != checksum:
+            raise UserError(f"{path} from {source} has a wrong checksum: it is not {corpus}'s own")
+    if manifest(files) != public.manifest:
+        raise UserError(
+            f"what came from {source} ({len(files)} files) has a wrong checksum: it is not {corpus}"
+        )
+
+
+def _sha256(path: Path) -> str:
+    """Of a file's content, read in parts."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            digest.update(chunk)
+    return digest.hexdigest()

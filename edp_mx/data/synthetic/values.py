@@ -1,0 +1,136 @@
+"""Sources of slot values: Zipfian lists, mixtures of patterns, and pools of composed values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Sequence, Union
+
+import numpy as np
+
+REFERENCE = re.compile(r"\{(\w+)\}")
+ENTRY = re.compile(r"^\s*([\w.]+)\s*([:=~])\s", re.MULTILINE)
+POOL_SEED = 7  # pools are the same whatever the corpus' seed: two corpora share their world
+
+
+@dataclass(frozen=True)
+class Words:
+    """A list, commonest first; the k-th (from 1) is drawn with a weight of (k + 2)^−exponent."""
+
+    words: Sequence[str]
+    exponent: float = 1.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A fixed list of about `size` different values of a pattern: what people have saved or own."""
+
+    pattern: str
+    size: int
+    exponent: float = 1.0
+
+
+Recipe = Union[Words, Pool, Mapping[str, float]]  # the last: patterns with their weights
+
+
+def patterns(text: str) -> Dict[str, float]:
+    """Patterns between bars, with their weights after a star (1 where there is none).
+
+    Example:
+        >>> patterns("the {noun} *4 | {noun} of {place}")
+        {'the {noun}': 4.0, '{noun} of {place}': 1.0}
+    """
+    parts = [part.partition("*") for part in text.split("|")]
+    return {" ".join(form.split()): float(weight or 1) for form, _, weight in parts}
+
+
+def read_recipes(text: str) -> Dict[str, Recipe]:
+    """Recipes by name, in a notation of three kinds of entry.
+
+    `name: pattern *weight | pattern` composes; `name = a, b, c` lists values, commonest first;
+    `name ~ a, b, c` lists values that are equally common. Lines that begin no entry continue one.
+
+    Example:
+        >>> read_recipes("day ~ monday, friday")["day"]
+        Words(words=('monday', 'friday'), exponent=0.0)
+    """
+    pieces = ENTRY.split(text)
+    recipes: Dict[str, Recipe] = {}
+    for name, kind, body in zip(pieces[1::3], pieces[2::3], pieces[3::3]):
+        if kind == ":":
+            recipes[name] = patterns(body)
+        else:
+            values = tuple(" ".join(value.split()) for value in body.split(","))
+            recipes[name] = Words(values, 0.8 if kind == "=" else 0.0)
+    return recipes
+
+
+def zipf_cdf(count: int, exponent: float) -> np.ndarray:
+    """Cumulative probabilities of `count` values, commonest first."""
+    weights = (np.arange(count) + 3.0) ** -exponent
+    return cumulative(weights)
+
+
+def cumulative(weights: Union[Sequence[float], np.ndarray]) -> np.ndarray:
+    """Cumulative probabilities; the last is exactly 1, so that every draw below 1 finds a place."""
+    sums = np.cumsum(weights)
+    return sums / sums[-1]
+
+
+class Listed:
+    """Draws from a list by its cumulative probabilities."""
+
+    def __init__(self, words: Sequence[str], cdf: np.ndarray) -> None:
+        self._words = np.array(words, dtype=object)
+        self._cdf = cdf
+
+    def draw(self, rng: np.random.Generator, count: int) -> List[str]:
+        """`count` independent values."""
+        at = np.searchsorted(self._cdf, rng.random(count), side="right")
+        return self._words[at].tolist()
+
+
+class Composed:
+    """Draws from weighted patterns such as "{first_name} {last_name}", each part on its own."""
+
+    def __init__(self, patterns: Mapping[str, float], sources: Sources) -> None:
+        self._cdf = cumulative(list(patterns.values()))
+        self._forms = [REFERENCE.sub("%s", pattern) for pattern in patterns]
+        self._parts = [[sources[part] for part in REFERENCE.findall(form)] for form in patterns]
+
+    def draw(self, rng: np.random.Generator, count: int) -> List[str]:
+        """`count` independent values."""
+        which = np.searchsorted(self._cdf, rng.random(count), side="right")
+        values = np.empty(count, dtype=object)
+        for index, (form, parts) in enumerate(zip(self._forms, self._parts)):
+            rows = np.flatnonzero(which == index)
+            if rows.size and parts:
+                columns = [part.draw(rng, rows.size) for part in parts]
+                values[rows] = list(map(form.__mod__, zip(*columns)))
+            elif rows.size:
+                values[rows] = form
+        return values.tolist()
+
+
+class Sources:
+    """Builds the source of each recipe by name, once, on first use."""
+
+    def __init__(self, recipes: Mapping[str, Recipe]) -> None:
+        self._recipes = recipes
+        self._built: Dict[str, Union[Listed, Composed]] = {}
+
+    def __getitem__(self, name: str) -> Union[Listed, Composed]:
+        if name not in self._built:
+            self._built[name] = self.build(self._recipes[name])
+        return self._built[name]
+
+    def build(self, recipe: Recipe) -> Union[Listed, Composed]:
+        """A source that is not named; recursion ends at lists, as patterns refer by name."""
+        if isinstance(recipe, Words):
+            return Listed(recipe.words, zipf_cdf(len(recipe.words), recipe.exponent))
+        if isinstance(recipe, Pool):
+            rng = np.random.Generator(np.random.PCG64(POOL_SEED))
+            drawn = Composed({recipe.pattern: 1.0}, self).draw(rng, recipe.size)
+            kept = list(dict.fromkeys(drawn))
+            return Listed(kept, zipf_cdf(len(kept), recipe.exponent))
+        return Composed(recipe, self)

@@ -1,0 +1,1 @@
+"""Intent-and-slot models: encoders (CLC), heads, CRF, and one loss value per example."""

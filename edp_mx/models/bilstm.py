@@ -1,0 +1,54 @@
+"""A bi-directional LSTM that respects lengths."""
+
+from __future__ import annotations
+
+from mxnet import gluon
+from mxnet.gluon import nn, rnn
+
+
+class BiLSTM(gluon.HybridBlock):
+    """Layers of two LSTMs, one reading each utterance forwards, one backwards from its last token.
+
+    Args:
+        input_size: size of a token's vector.
+        hidden_size: size of one direction's state.
+        num_layers: layers, each reading both directions of the one below.
+        dropout: dropout between layers (not before the first, not after the last).
+
+    Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
+    Departs: two LSTMs a layer and `SequenceReverse` instead of one fused bi-directional LSTM, whose
+    `use_sequence_length` MXNet ignores on a CPU.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        hidden_size: int = 384,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        **block: str,
+    ) -> None:
+        super().__init__(**block)
+        self._num_layers = num_layers
+        with self.name_scope():
+            self.dropout = nn.Dropout(dropout)
+            for layer in range(num_layers):
+                size = 2 * hidden_size if layer else input_size
+                for direction in ("forward", "backward"):
+                    name = f"{direction}{layer}"
+                    lstm = rnn.LSTM(hidden_size, input_size=size, prefix=f"{name}_")
+                    setattr(self, name, lstm)
+
+    def hybrid_forward(self, F, inputs, lengths):
+        """See the class. Shapes: (T, N, I), (N,) → (T, N, 2H)."""
+        states = inputs
+        for layer in range(self._num_layers):
+            if layer:
+                states = self.dropout(states)
+            mirrored = F.SequenceReverse(states, lengths, use_sequence_length=True)  # (T, N, I)
+            ahead = getattr(self, f"forward{layer}")(states)  # (T, N, H)
+            behind = getattr(self, f"backward{layer}")(mirrored)
+            behind = F.SequenceReverse(behind, lengths, use_sequence_length=True)
+            states = F.concat(ahead, behind, dim=2)  # (T, N, 2H)
+        return F.SequenceMask(states, lengths, use_sequence_length=True)

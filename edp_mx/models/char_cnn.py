@@ -1,0 +1,59 @@
+"""Token features from characters: embedding, convolution, ReLU, max over the token's characters."""
+
+from __future__ import annotations
+
+from mxnet import gluon
+from mxnet.gluon import nn
+
+
+class CharCNN(gluon.HybridBlock):
+    """One feature vector a token, from its characters alone.
+
+    Args:
+        num_characters: size of the character set, with 0 = padding and 1 = unknown.
+        dimension: size of a character's vector.
+        filters: number of filters, which is the size of the output.
+        width: characters that a filter sees; odd, so that it is centred.
+
+    Shapes: characters (N, T, C), integers → (N, T, filters); N and T may be swapped.
+    Edge cases: padding is exactly neutral (its vector is 0 and its outputs, being 0, never exceed a
+    ReLU's); a token without characters gives zeros.
+    Source: Ma & Hovy 2016, section 2.1.
+    Departs: a ReLU follows the convolution; no dropout on the characters' vectors.
+    """
+
+    def __init__(
+        self,
+        num_characters: int,
+        *,
+        dimension: int = 30,
+        filters: int = 30,
+        width: int = 3,
+        **block: str,
+    ) -> None:
+        super().__init__(**block)
+        with self.name_scope():
+            self.embedding = nn.Embedding(num_characters, dimension, prefix="embedding_")
+            self.convolution = nn.Conv1D(
+                filters, width, padding=width // 2, in_channels=dimension, prefix="convolution_"
+            )
+
+    def hybrid_forward(self, F, characters):
+        """See the class. Shapes: (N, T, C) → (N, T, F)."""
+        spelled = F.reshape(characters, shape=(-3, 0))  # (N·T, C)
+        is_character = F.cast(spelled > 0, "float32")
+        vectors = self.embedding(spelled)  # (N·T, C, D)
+        vectors = _masked(F, vectors, F.expand_dims(is_character, 2))
+        features = F.relu(self.convolution(F.transpose(vectors, (0, 2, 1))))  # (N·T, F, C)
+        features = _masked(F, features, F.expand_dims(is_character, 1))
+        # Pooling, not F.max: where two windows tie ("aaaa"), F.max passes the gradient to both.
+        peaks = F.Pooling(features, kernel=(1,), pool_type="max", global_pool=True)  # (N·T, F, 1)
+        peaks = F.reshape(peaks, shape=(0, 0))
+        return F.reshape_like(
+            peaks, characters, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2
+        )  # (N, T, F)
+
+
+def _masked(F, values, mask):
+    """Zero where `mask` is; not broadcast_mul, whose backward costs a third of this block."""
+    return F.elemwise_mul(values, F.stop_gradient(F.broadcast_like(mask, values)))

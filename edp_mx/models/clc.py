@@ -1,0 +1,134 @@
+"""CLC: character CNN and word vectors, then a bi-LSTM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.errors import UserError
+from edp_mx.models.bilstm import BiLSTM
+from edp_mx.models.char_cnn import CharCNN
+from edp_mx.models.heads import POOLINGS, Pooling
+from edp_mx.models.id_ranges import check_ids, check_lengths
+
+
+@dataclass(frozen=True)
+class CLCConfig:
+    """Sizes of a CLC model; the defaults are the paper's where it says.
+
+    Attributes:
+        family: which model this is.
+        character_dimension, character_filters, character_width: the character CNN.
+        hidden_size: state of one direction of the bi-LSTM.
+        num_layers: layers of the bi-LSTM.
+        dropout: on the bi-LSTM's input, between its layers and on its output (0.5: Ma & Hovy).
+        intent_pooling: how token states become one vector (mean, max, first, last). The paper
+            does not say; max, because a few words carry the intent, wherever they stand.
+
+    Raises:
+        UserError: a value is impossible.
+
+    Source: paper, section "Models" (2 layers, 384); the rest Ma & Hovy 2016, table 1.
+    """
+
+    family: str = "clc"
+    character_dimension: int = 30
+    character_filters: int = 30
+    character_width: int = 3
+    hidden_size: int = 384
+    num_layers: int = 2
+    dropout: float = 0.5
+    intent_pooling: str = "max"
+
+    def __post_init__(self) -> None:
+        if self.family != "clc":
+            raise UserError(f"family: {self.family!r} is not 'clc'")
+        for name in ("character_dimension", "character_filters", "hidden_size", "num_layers"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name}: must be at least 1, not {getattr(self, name)}")
+        if self.character_width < 1 or self.character_width % 2 == 0:
+            raise UserError(f"character_width: must be odd, not {self.character_width}")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout: must be at least 0 and below 1, not {self.dropout}")
+        if self.intent_pooling not in POOLINGS:
+            known = ", ".join(POOLINGS)
+            raise UserError(f"intent_pooling: {self.intent_pooling!r} is none of {known}")
+
+
+class CLCEncoder(gluon.HybridBlock):
+    """Token states and an utterance vector from words and their characters.
+
+    Args:
+        config: sizes.
+        num_words, num_characters: sizes of the vocabularies, with 0 = padding and 1 = unknown.
+        word_dimension: size of a word's vector.
+        is_embedding_trainable: False freezes the words' vectors (they then have no gradient).
+
+    Shapes: words (N, T), characters (N, T, C), lengths (N,) → states (N, T, 2·hidden_size),
+    pooled (N, 2·hidden_size).
+    Source: paper, section "Models"; Ma & Hovy 2016, figure 3.
+    """
+
+    def __init__(
+        self,
+        config: CLCConfig,
+        *,
+        num_words: int,
+        num_characters: int,
+        word_dimension: int,
+        is_embedding_trainable: bool = True,
+        **block: str,
+    ) -> None:
+        super().__init__(**block)
+        self._num_words, self._num_characters = num_words, num_characters
+        self.output_size = 2 * config.hidden_size
+        with self.name_scope():
+            self.words = nn.Embedding(num_words, word_dimension, prefix="words_")
+            self.characters = CharCNN(
+                num_characters,
+                dimension=config.character_dimension,
+                filters=config.character_filters,
+                width=config.character_width,
+                prefix="characters_",
+            )
+            self.dropout = nn.Dropout(config.dropout)
+            self.lstm = BiLSTM(
+                word_dimension + config.character_filters,
+                hidden_size=config.hidden_size,
+                num_layers=config.num_layers,
+                dropout=config.dropout,
+                prefix="lstm_",
+            )
+            self.pooling = Pooling(config.intent_pooling)
+        if not is_embedding_trainable:
+            self.words.weight.grad_req = "null"
+
+    def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        """What the encoder takes of a batch, checked, as NDArrays.
+
+        Raises:
+            UserError: an id does not fit the vocabularies, or a length the batch.
+        """
+        words, characters, lengths = map(np.asarray, (batch.words, batch.characters, batch.lengths))
+        check_lengths(lengths, words.shape[1])
+        check_ids("words", words, self._num_words)
+        check_ids("characters", characters, self._num_characters)
+        return (
+            mx.nd.array(words, ctx=context, dtype="int32"),
+            mx.nd.array(characters, ctx=context, dtype="int32"),
+            mx.nd.array(lengths, ctx=context, dtype="float32"),
+        )
+
+    def hybrid_forward(self, F, words, characters, lengths):
+        """See the class. Shapes: (N, T), (N, T, C), (N,) → (N, T, 2H), (N, 2H)."""
+        known = self.words(F.transpose(words))  # (T, N, E)
+        spelled = self.characters(F.transpose(characters, (1, 0, 2)))  # (T, N, F)
+        tokens = self.dropout(F.concat(known, spelled, dim=2))  # (T, N, E+F)
+        states = self.dropout(self.lstm(tokens, lengths))  # (T, N, 2H)
+        states = F.swapaxes(states, 0, 1)  # (N, T, 2H)
+        return states, self.pooling(states, lengths)

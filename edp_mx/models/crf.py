@@ -1,0 +1,72 @@
+"""A linear-chain CRF as a Gluon block: its loss, its best tags and their confidence."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.models.forward_backward import Chain, marginals, negative_log_likelihood
+from edp_mx.models.viterbi import best_tags
+
+
+class CRF(gluon.Block):
+    """Scores of transitions (K, K; from, to), of first tags (K,) and of last tags (K,).
+
+    Forward–backward runs in NumPy while the loss is computed and yields every gradient at once.
+    They reach autograd as constants c of a linear function ⟨c, x⟩ whose value is taken off again:
+    only MXNet's own operators are recorded, so there is no Python callback inside the engine to
+    deadlock, and heads, `grad_req="add"` and views of a flat buffer work as everywhere.
+
+    Source: Lafferty et al. 2001; as the slot layer, Ma & Hovy 2016, section 2.3.
+    """
+
+    def __init__(self, num_tags: int, **block: str) -> None:
+        super().__init__(**block)
+        with self.name_scope():
+            self.transitions = self.params.get("transitions", shape=(num_tags, num_tags))
+            self.start = self.params.get("start", shape=(num_tags,))
+            self.end = self.params.get("end", shape=(num_tags,))
+
+    def chain(self) -> Chain:
+        """The present scores as NumPy arrays."""
+        parameters = (self.transitions, self.start, self.end)
+        return Chain(*(parameter.data().asnumpy().astype(np.float64) for parameter in parameters))
+
+    def forward(self, emissions: mx.nd.NDArray, tags: np.ndarray, lengths: np.ndarray):
+        """Negative log-likelihood of the true tags, one value an example.
+
+        Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,) → (N,).
+        Edge cases: an emission that is not finite makes its own example's loss non-finite.
+        """
+        result = negative_log_likelihood(emissions.asnumpy(), tags, lengths, self.chain())
+        loss = _constant(result.loss, emissions)  # (N,)
+        if not autograd.is_recording():
+            return loss
+        linear = mx.nd.elemwise_mul(_constant(result.emissions, emissions), emissions)  # (N, T, K)
+        linear = linear.sum(axis=(1, 2))  # (N,)
+        flat = _constant(result.transitions.reshape(len(result.loss), -1), emissions)  # (N, K·K)
+        linear = linear + mx.nd.dot(flat, self.transitions.data().reshape((-1,)))
+        linear = linear + mx.nd.dot(_constant(result.start, emissions), self.start.data())
+        linear = linear + mx.nd.dot(_constant(result.end, emissions), self.end.data())
+        return loss + (linear - mx.nd.stop_gradient(linear))
+
+    def decode(
+        self, emissions: np.ndarray, lengths: np.ndarray
+    ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
+        """The best tags of each utterance and the probability of each of those tags.
+
+        Shapes: emissions (N, T, K) · lengths (N,) → N arrays (T_n,) of tags, N of probabilities.
+        """
+        chain = self.chain()
+        tags, _ = best_tags(emissions, lengths, chain)
+        unary = marginals(emissions, lengths, chain).unary  # (N, T, K)
+        confidences = [row[np.arange(len(path)), path] for row, path in zip(unary, tags)]
+        return tags, confidences
+
+
+def _constant(values: np.ndarray, like: mx.nd.NDArray) -> mx.nd.NDArray:
+    """float32 copy where `like` lives, outside the recorded graph."""
+    return mx.nd.array(values, ctx=like.context, dtype="float32")

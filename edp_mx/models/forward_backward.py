@@ -1,0 +1,222 @@
+"""Forward–backward for a linear-chain CRF, batched, in float64 NumPy (no MXNet).
+
+The fast pass works with scaled probabilities, so that each step is one matrix product; examples
+for which a probability could have underflowed are done again in log space.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+import numpy as np
+
+# A path whose scaled probability falls below 1e-308 is lost. e^600 times that, times the number of
+# paths' ends (T·K), is still far below one rounding error.
+MAX_LOG_AMPLIFICATION = 600.0
+
+
+class Chain(NamedTuple):
+    """The scores that all utterances share. Shapes: transitions[from, to] (K, K), others (K,)."""
+
+    transitions: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
+class Marginals(NamedTuple):
+    """What a CRF expects of the tags of N utterances.
+
+    Shapes: log_partition (N,) · unary (N, T, K), probability of tag k at token t, 0 at padding ·
+    pairwise (N, K, K), expected number of steps from tag i to tag j.
+    """
+
+    log_partition: np.ndarray
+    unary: np.ndarray
+    pairwise: np.ndarray
+
+
+class LossGradients(NamedTuple):
+    """Negative log-likelihood, one an example, with its gradients, also one an example.
+
+    Shapes: loss (N,) · emissions (N, T, K) · transitions (N, K, K) · start, end (N, K).
+    """
+
+    loss: np.ndarray
+    emissions: np.ndarray
+    transitions: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
+def token_mask(lengths: np.ndarray, num_tokens: int) -> np.ndarray:
+    """True where a token is, False at padding. Shapes: (N,) → (N, T)."""
+    return np.arange(num_tokens) < np.asarray(lengths)[:, None]
+
+
+def negative_log_likelihood(
+    emissions: np.ndarray, tags: np.ndarray, lengths: np.ndarray, chain: Chain
+) -> LossGradients:
+    """Loss and gradients of the true tags, exact to float64.
+
+    Args:
+        emissions: score of each tag at each token; what stands at padding is ignored.
+        tags: the true tags; what stands at padding is ignored.
+        lengths: number of tokens, at least 1.
+        chain: the scores of transitions, first and last tags.
+
+    Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,).
+
+    Example:
+        >>> flat = Chain(np.zeros((3, 3)), np.zeros(3), np.zeros(3))
+        >>> result = negative_log_likelihood(
+        ...     np.zeros((1, 2, 3)), np.array([[0, 2]]), np.array([2]), flat)
+        >>> bool(np.isclose(result.loss[0], np.log(9)))  # nine sequences, all equally likely
+        True
+    """
+    emissions = np.asarray(emissions, np.float64)
+    num_examples, num_tokens, _ = emissions.shape
+    mask = token_mask(lengths, num_tokens)  # (N, T)
+    tags = np.where(mask, tags, 0)
+    result = marginals(emissions, lengths, chain)
+    rows, last = np.arange(num_examples), np.asarray(lengths) - 1
+    last_tags = tags[rows, last]  # (N,)
+    examples, tokens = np.nonzero(mask)
+    unary, pairwise = result.unary, result.pairwise
+    start, end = unary[:, 0].copy(), unary[rows, last]  # (N, K)
+    gold = _gold_score(emissions, tags, mask, chain) + chain.end[last_tags]  # (N,)
+
+    unary[examples, tokens, tags[examples, tokens]] -= 1.0
+    examples, steps = np.nonzero(mask[:, 1:])
+    np.subtract.at(pairwise, (examples, tags[examples, steps], tags[examples, steps + 1]), 1.0)
+    start[rows, tags[:, 0]] -= 1.0
+    end[rows, last_tags] -= 1.0
+    return LossGradients(result.log_partition - gold, unary, pairwise, start, end)
+
+
+def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
+    """Forward–backward: the partition function and the marginals, exact to float64.
+
+    Shapes: emissions (N, T, K) · lengths (N,), at least 1.
+    Edge cases: finite for scores of ±1e4 and beyond; non-finite scores give a non-finite result
+    for their own utterance only.
+    """
+    emissions = np.asarray(emissions, np.float64)
+    lengths = np.asarray(lengths)
+    chain = Chain(*(np.asarray(scores, np.float64) for scores in chain))
+    result, is_exact = _scaled_marginals(emissions, lengths, chain)
+    if not is_exact.all():
+        redo = ~is_exact
+        exact = _log_space_marginals(emissions[redo], lengths[redo], chain)
+        for whole, part in zip(result, exact):
+            whole[redo] = part
+    return result
+
+
+def _gold_score(
+    emissions: np.ndarray, tags: np.ndarray, mask: np.ndarray, chain: Chain
+) -> np.ndarray:
+    """Score of the true tags without the last tag's end score, (N,)."""
+    local = np.take_along_axis(emissions, tags[:, :, None], axis=2)[:, :, 0]  # (N, T)
+    moves = chain.transitions[tags[:, :-1], tags[:, 1:]]  # (N, T-1)
+    local = np.where(mask, local, 0.0).sum(1)
+    moves = np.where(mask[:, 1:], moves, 0.0).sum(1, dtype=np.float64)
+    return chain.start[tags[:, 0]] + local + moves
+
+
+@np.errstate(all="ignore")  # what underflows or divides by 0 is recognised, and not exact
+def _scaled_marginals(
+    emissions: np.ndarray, lengths: np.ndarray, chain: Chain
+) -> Tuple[Marginals, np.ndarray]:
+    """Marginals by matrix products, and (N,) whether each example's are surely exact."""
+    mask = token_mask(lengths, emissions.shape[1])  # (N, T)
+    peak = emissions.max(axis=2)  # (N, T)
+    local = np.exp(emissions - peak[:, :, None])  # (N, T, K) in [0, 1]
+    move = np.exp(chain.transitions - chain.transitions.max())  # (K, K) in [0, 1]
+    enter = np.exp(chain.start - chain.start.max())  # (K,)
+    leave = np.exp(chain.end - chain.end.max())  # (K,)
+
+    alpha, scale = _scaled_forward(local, mask, move, enter)  # (N, T, K), (N, T)
+    final = alpha[:, -1] @ leave  # (N,)
+    log_scale = np.log(scale)
+    log_partition = (
+        (log_scale + np.where(mask, peak, 0.0)).sum(1)
+        + np.log(final)
+        + (lengths - 1) * chain.transitions.max()
+        + (chain.start.max() + chain.end.max())
+    )
+    # A lost probability is divided by its own step's scale; a later step multiplies it by at most
+    # `growth` and divides it by that step's scale.
+    growth = np.where(mask, (local @ move.T).max(axis=2), 1.0)  # (N, T)
+    amplification = np.log(growth[:, 1:]) - log_scale[:, 1:]  # (N, T-1)
+    amplification = amplification.sum(1) - log_scale.min(1) - np.log(final)
+    unary, pairwise = _scaled_backward(local, mask, move, alpha, scale, leave / final[:, None])
+    return Marginals(log_partition, unary, pairwise), amplification < MAX_LOG_AMPLIFICATION
+
+
+def _scaled_forward(
+    local: np.ndarray, mask: np.ndarray, move: np.ndarray, enter: np.ndarray
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Prefix probabilities (N, T, K), each token's summing to 1, and their scales (N, T)."""
+    alpha, scale = np.empty_like(local), np.ones(local.shape[:2])
+    for t in range(local.shape[1]):
+        reached = alpha[:, t - 1] @ move if t else enter  # (N, K)
+        step = reached * local[:, t]
+        total = step.sum(1)  # (N,)
+        is_token = mask[:, t]
+        scale[is_token, t] = total[is_token]
+        step /= scale[:, t, None]
+        alpha[:, t] = step if is_token.all() else np.where(is_token[:, None], step, alpha[:, t - 1])
+    return alpha, scale
+
+
+def _scaled_backward(
+    local: np.ndarray,
+    mask: np.ndarray,
+    move: np.ndarray,
+    alpha: np.ndarray,
+    scale: np.ndarray,
+    beta: np.ndarray,
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Unary (N, T, K) and pairwise (N, K, K) marginals; `beta` (N, K) opens the last token."""
+    unary, flow = np.empty_like(local), np.zeros_like(local)
+    for t in range(local.shape[1] - 1, -1, -1):
+        is_token = mask[:, t, None]  # (N, 1)
+        unary[:, t] = np.where(is_token, alpha[:, t] * beta, 0.0)
+        if t:
+            flow[:, t] = np.where(is_token, beta * local[:, t] / scale[:, t, None], 0.0)
+            beta = np.where(is_token, flow[:, t] @ move.T, beta)
+    pairwise = np.matmul(alpha[:, :-1].transpose(0, 2, 1), flow[:, 1:])  # (N, K, K)
+    pairwise *= move
+    return unary, pairwise
+
+
+@np.errstate(all="ignore")  # log 0 = −∞ is meant
+def _log_space_marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
+    """The same by log-sum-exp over (N, K, K): slow, and exact for every finite score."""
+    num_tokens, num_tags = emissions.shape[1:]
+    mask = token_mask(lengths, num_tokens)[:, :, None]  # (N, T, 1)
+    alpha = np.empty_like(emissions)  # (N, T, K)
+    alpha[:, 0] = chain.start + emissions[:, 0]
+    for t in range(1, num_tokens):
+        reached = _log_sum_exp(alpha[:, t - 1, :, None] + chain.transitions, axis=1)  # (N, K)
+        alpha[:, t] = np.where(mask[:, t], reached + emissions[:, t], alpha[:, t - 1])
+    log_partition = _log_sum_exp(alpha[:, -1] + chain.end, axis=1)  # (N,)
+
+    unary = np.zeros_like(emissions)
+    pairwise = np.zeros((len(emissions), num_tags, num_tags))
+    beta = np.broadcast_to(chain.end, alpha[:, 0].shape)  # (N, K)
+    for t in range(num_tokens - 1, -1, -1):
+        unary[:, t] = np.where(mask[:, t], np.exp(alpha[:, t] + beta - log_partition[:, None]), 0.0)
+        if t:
+            onward = chain.transitions + (emissions[:, t] + beta)[:, None, :]  # (N, K, K)
+            joint = np.exp(alpha[:, t - 1, :, None] + onward - log_partition[:, None, None])
+            pairwise += np.where(mask[:, t, :, None], joint, 0.0)
+            beta = np.where(mask[:, t], _log_sum_exp(onward, axis=2), beta)
+    return Marginals(log_partition, unary, pairwise)
+
+
+def _log_sum_exp(scores: np.ndarray, axis: int) -> np.ndarray:
+    """log Σ exp along `axis`; −∞ where all scores are −∞."""
+    peak = scores.max(axis=axis, keepdims=True)
+    peak = np.where(np.isneginf(peak), 0.0, peak)
+    return np.log(np.exp(scores - peak).sum(axis=axis)) + peak.squeeze(axis)

@@ -1,0 +1,44 @@
+"""First values of all parameters, from a NumPy generator: the same in every process."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+
+def initialize(model: gluon.Block, *, seed: int, context: mx.Context) -> None:
+    """Allocates and fills every parameter.
+
+    A parameter's values depend on the seed, its name and its shape only, so one more layer
+    changes no other one. MXNet's generator is not used: it differs by what ran before.
+    """
+    model.initialize(mx.init.Zero(), ctx=context)
+    for name, parameter in model.collect_params().items():
+        generator = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        values = initial_values(name, parameter.shape, generator)
+        parameter.set_data(mx.nd.array(values, ctx=context, dtype="float32"))
+
+
+def initial_values(name: str, shape: Tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
+    """Values by the kind of parameter, which its name tells.
+
+    Embeddings: uniform with variance 1/dimension, padding's row 0 (Ma & Hovy 2016). Matrices and
+    filters: Xavier uniform, an LSTM's gate by gate. Biases and CRF scores: 0, but an LSTM's forget
+    gate 1 (Jozefowicz et al. 2015).
+    """
+    if name.endswith(("words_weight", "embedding_weight")):
+        values = generator.uniform(-1.0, 1.0, shape) * np.sqrt(3.0 / shape[1])
+        values[0] = 0.0
+        return values
+    if name.endswith("i2h_bias"):
+        return np.repeat([0.0, 1.0, 0.0, 0.0], shape[0] // 4)  # gates: input, forget, cell, output
+    if name.endswith("weight"):
+        gates = 4 if name.endswith(("i2h_weight", "h2h_weight")) else 1
+        window = int(np.prod(shape[2:]))
+        fan_out, fan_in = shape[0] // gates * window, shape[1] * window
+        return generator.uniform(-1.0, 1.0, shape) * np.sqrt(6.0 / (fan_in + fan_out))
+    return np.zeros(shape)

@@ -1,0 +1,158 @@
+"""The whole model: an encoder, an intent head and a slot head."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Protocol
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.errors import UserError
+from edp_mx.models.clc import CLCConfig, CLCEncoder
+from edp_mx.models.forward_backward import token_mask
+from edp_mx.models.heads import IntentHead, SlotHead
+from edp_mx.models.id_ranges import check_ids
+from edp_mx.models.initialization import initialize
+from edp_mx.models.losses import intent_slot_loss
+
+
+class BatchLike(Protocol):
+    """What a model reads of a batch, as integers.
+
+    Shapes: words (N, T) · characters (N, T, C) · lengths (N,) · slots (N, T) · intents (N,).
+    """
+
+    words: np.ndarray
+    characters: np.ndarray
+    lengths: np.ndarray
+    slots: np.ndarray
+    intents: np.ndarray
+
+
+class Predictions(NamedTuple):
+    """What a model makes of a batch.
+
+    Shapes: slots, N arrays (T_n,) of tag ids · slot_confidences, N arrays (T_n,), the probability
+    of each of these tags · intents (N,) · intent_probabilities (N, I).
+    """
+
+    slots: List[np.ndarray]
+    slot_confidences: List[np.ndarray]
+    intents: np.ndarray
+    intent_probabilities: np.ndarray
+
+
+class IntentSlotModel(gluon.Block):
+    """Intent and slots of utterances.
+
+    Args:
+        encoder: a block with `output_size` H, `inputs(batch, context)` → arrays, and a forward of
+            these arrays → (token states (N, T, H), utterance vector (N, H)).
+        num_slots: number of tags K.
+        num_intents: number of intents I.
+
+    Guarantee: an example's loss depends on no other example of its batch (outside dropout's draws).
+    """
+
+    def __init__(self, encoder: gluon.Block, *, num_slots: int, num_intents: int) -> None:
+        super().__init__(prefix="")  # the parts' own prefixes make the same names in every process
+        self._num_slots, self._num_intents = num_slots, num_intents
+        self.encoder = encoder
+        self.intent = IntentHead(encoder.output_size, num_intents, prefix="intent_")
+        self.slot = SlotHead(encoder.output_size, num_slots, prefix="slot_")
+
+    def forward(self, batch: BatchLike):
+        """Emissions and intent scores. Shapes: (N, T, K), (N, I)."""
+        context = self.slot.crf.transitions.list_ctx()[0]
+        states, pooled = self.encoder(*self.encoder.inputs(batch, context))
+        return self.slot(states), self.intent(pooled)
+
+    def loss(self, batch: BatchLike) -> mx.nd.NDArray:
+        """CRF negative log-likelihood plus cross entropy, one value an example.
+
+        Call it under `autograd.record()` to differentiate it.
+
+        Raises:
+            UserError: an id of the batch does not fit the model.
+
+        Shapes: → (N,).
+        """
+        mask = token_mask(batch.lengths, batch.words.shape[1])  # (N, T)
+        check_ids("slots", batch.slots[mask], self._num_slots)
+        check_ids("intents", batch.intents, self._num_intents)
+        emissions, intent_scores = self(batch)
+        return intent_slot_loss(
+            self.slot.crf,
+            emissions=emissions,
+            slots=batch.slots,
+            lengths=batch.lengths,
+            intent_scores=intent_scores,
+            intents=batch.intents,
+        )
+
+    def predict(self, batch: BatchLike) -> Predictions:
+        """The most likely intent and slots, with probabilities; reads no labels, records nothing.
+
+        Raises:
+            UserError: an id of the batch does not fit the model.
+        """
+        with mx.autograd.pause(train_mode=False):
+            emissions, intent_scores = self(batch)
+        slots, slot_confidences = self.slot.crf.decode(emissions.asnumpy(), batch.lengths)
+        scores = intent_scores.asnumpy().astype(np.float64)  # (N, I)
+        probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return Predictions(slots, slot_confidences, scores.argmax(axis=1), probabilities)
+
+
+def build_model(
+    config: CLCConfig,
+    *,
+    num_words: int,
+    num_characters: int,
+    num_slots: int,
+    num_intents: int,
+    seed: int,
+    context: mx.Context,
+    word_vectors: np.ndarray | None = None,
+    word_dimension: int = 300,
+    is_embedding_trainable: bool = True,
+) -> IntentSlotModel:
+    """A model ready to train: initialised, hybridized, with the same names in every process.
+
+    Args:
+        config: sizes.
+        num_words, num_characters, num_slots, num_intents: sizes of the vocabularies and label sets.
+        seed: initial values are a function of it alone.
+        context: where the parameters live.
+        word_vectors: first vectors of the words; drawn where absent.
+        word_dimension: size of a word's vector where `word_vectors` is absent.
+        is_embedding_trainable: False freezes the words' vectors.
+
+    Raises:
+        UserError: `word_vectors` does not fit `num_words`.
+
+    Shapes: word_vectors (num_words, dimension).
+    """
+    if word_vectors is not None:
+        if word_vectors.ndim != 2 or len(word_vectors) != num_words:
+            raise UserError(
+                f"word_vectors: shape {word_vectors.shape}, but the vocabulary has {num_words} "
+                "words; there must be one row a word"
+            )
+        word_dimension = word_vectors.shape[1]
+    encoder = CLCEncoder(
+        config,
+        num_words=num_words,
+        num_characters=num_characters,
+        word_dimension=word_dimension,
+        is_embedding_trainable=is_embedding_trainable,
+        prefix=f"{config.family}_",
+    )
+    model = IntentSlotModel(encoder, num_slots=num_slots, num_intents=num_intents)
+    initialize(model, seed=seed, context=context)
+    if word_vectors is not None:
+        encoder.words.weight.set_data(mx.nd.array(word_vectors, ctx=context, dtype="float32"))
+    model.hybridize(static_alloc=True)
+    return model

@@ -1,0 +1,147 @@
+"""`edp-mx data` from the command line's side: results on stdout, one sentence on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from edp_mx.cli import data
+from edp_mx.data.description import describe, quantiles
+from edp_mx.data.readers import read_utterances
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+
+def run(*arguments: str) -> int:
+    top = argparse.ArgumentParser(prog="edp-mx")
+    data.add_parser(top.add_subparsers(dest="command", required=True))
+    parsed = top.parse_args(["data", *arguments])
+    return parsed.run(parsed)
+
+
+def test_make_writes_a_corpus_that_says_what_it_is(tmp_path, capsys):
+    out = tmp_path / "health"
+    assert run("make", "health", "--size", "300", "--out", str(out), "--seed", "5") == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md",
+        "corpus.json",
+        "utterances.jsonl",
+    ]
+    sha256 = hashlib.sha256((out / "utterances.jsonl").read_bytes()).hexdigest()
+    facts = json.loads((out / "corpus.json").read_text())
+    assert facts == {
+        "synthetic": True,
+        "corpus": "health",
+        "size": 300,
+        "seed": 5,
+        "sha256": sha256,
+    }
+    readme = (out / "README.md").read_text()
+    assert sha256 in readme and "make health --size 300 --seed 5" in readme
+    assert read_utterances(out) == list(make_utterances("health", size=300, seed=5))
+    printed = capsys.readouterr()
+    assert sha256 in printed.out and "300" in printed.out
+    assert "health" in printed.err  # progress
+
+
+def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
+    for out in ("a", "a", "b"):
+        run("make", "video", "--size", "200", "--out", str(tmp_path / out))
+    assert (tmp_path / "a/utterances.jsonl").read_bytes() == (
+        tmp_path / "b/utterances.jsonl"
+    ).read_bytes()
+    (tmp_path / "b" / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds something else"):
+        run("make", "video", "--size", "200", "--out", str(tmp_path / "b"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("make", "weather", "--size", "5"), "weather"),
+        (("make", "video", "--size", "0"), "size"),
+        (("fetch", "weather"), "atis, snips, nlu_eval"),
+        (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(arguments, named, tmp_path):
+    with pytest.raises(UserError, match=named):
+        run(*arguments, "--out", str(tmp_path / "out"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_describe_tells_counts_and_examples(tmp_path, capsys):
+    lines = [
+        {"tokens": ["call", "my", "big", "sister"], "intent": "call",
+         "slots": ["O", "O", "B-who", "I-who"]},
+        {"tokens": ["call", "my", "big", "sister"], "intent": "other",
+         "slots": ["O", "O", "O", "O"]},
+        {"tokens": ["hang", "up"], "intent": "call", "slots": ["O", "O"]},
+    ]  # fmt: skip
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run("describe", str(path)) == 0
+    told = capsys.readouterr().out
+    counted = {line.rsplit(" ", 1)[0].strip(): line.split()[-1] for line in told.splitlines()[1:9]}
+    assert counted["utterances"] == "3" and counted["repeated"] == "1"
+    assert counted["tokens"] == "10" and counted["distinct words"] == "6"
+    assert counted["intents"] == "2" and counted["slot types"] == "1"
+    assert "call: call my [who: big sister]" in told
+    assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
+
+
+def test_describe_takes_the_name_of_a_synthetic_corpus(capsys):
+    assert run("describe", "video") == 0
+    told = capsys.readouterr().out
+    assert "utterances           10,000" in told and "play_video" in told
+    with pytest.raises(UserError, match="neither a path nor one of"):
+        run("describe", "no-such-thing")
+
+
+def test_quantiles_and_repeats_are_counted_by_hand():
+    rows = [Utterance(("a",) * n, ("O",) * n, "i") for n in (1, 1, 2, 7)]
+    told = describe(rows)
+    assert (told.utterances, told.repeated, told.tokens) == (4, 1, 11)
+    assert told.lengths == (1, 1, 1, 2, 7, 7)
+    assert quantiles({}) == ()
+
+
+def test_train_embeddings_hands_everything_on(tmp_path, monkeypatch, capsys):
+    import edp_mx.data.embeddings as embeddings
+
+    called = []
+    monkeypatch.setattr(embeddings, "train_fasttext", lambda *a, **k: called.append((a, k)))
+    text = tmp_path / "text.txt"
+    text.write_text("call mum\n")
+    options = ("--dimension", "8", "--epochs", "2", "--min-count", "1", "--seed", "3")
+    assert run("train-embeddings", str(text), "--out", str(tmp_path / "v.bin"), *options) == 0
+    rest = {"epochs": 2, "min_count": 1, "threads": 1, "seed": 3}
+    assert called == [((text, tmp_path / "v.bin", 8), rest)]
+    assert "8 dimensions" in capsys.readouterr().out
+    with pytest.raises(UserError, match="does not exist"):
+        run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(tmp_path / "v.bin"))
+
+
+@pytest.mark.parametrize("action", ["make", "fetch", "describe", "train-embeddings"])
+def test_help_has_examples(action, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(action, "--help")
+    assert ended.value.code == 0
+    assert f"edp-mx data {action}" in capsys.readouterr().out.split("examples:")[1]
+
+
+def test_the_parser_and_make_do_not_pay_for_mxnet(tmp_path):
+    program = (
+        "import argparse, sys; from edp_mx.cli import data\n"
+        "top = argparse.ArgumentParser(); data.add_parser(top.add_subparsers())\n"
+        "assert 'numpy' not in sys.modules\n"
+        f"a = top.parse_args(['data', 'make', 'video', '--size=5', {f'--out={tmp_path}'!r}])\n"
+        "a.run(a); assert 'mxnet' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -1,0 +1,345 @@
+"""Fetching against a real server on 127.0.0.1 that fails in every way a real one does."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import stat
+import tarfile
+import threading
+import zipfile
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Dict, List
+
+import pytest
+
+from edp_mx.data import archives, download
+from edp_mx.data.download import CORPORA, fetch
+from edp_mx.errors import UserError
+
+FILES = {
+    f"{part}/{name}": f"{part} {name}\n".encode() * 50
+    for part in ("train", "valid", "test")
+    for name in ("seq.in", "seq.out", "label")
+}
+CSV = {f"KFold_{k}/testset/csv/alarm_{n}.csv": f"{k};{n}\n".encode() for k in (1, 2) for n in "ab"}
+INSIDE = CORPORA["nlu_eval"].inside
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def manifest_of(files: Dict[str, bytes]) -> str:
+    lines = "".join(f"{sha256(files[path])}  {path}\n" for path in sorted(files))
+    return sha256(lines.encode())
+
+
+def zip_of(files: Dict[str, bytes], root: str = "") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in files.items():
+            archive.writestr(root + path, content)
+    return buffer.getvalue()
+
+
+def tar_of(*members: tarfile.TarInfo, files: Dict[str, bytes] = CSV) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+        for member in members:
+            archive.addfile(member)
+    return buffer.getvalue()
+
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+class Server:
+    """Serves `content`; `script` holds what the next requests of a path get instead."""
+
+    def __init__(self) -> None:
+        self.content: Dict[str, bytes] = {}
+        self.script: Dict[str, List[str]] = {}
+        self.asked: Counter = Counter()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                path = self.path.lstrip("/")
+                outer.asked[path] += 1
+                fault = outer.script[path].pop(0) if outer.script.get(path) else ""
+                if fault.isdigit() or path not in outer.content:
+                    self.send_error(int(fault or 404))
+                    return
+                body = outer.content[path]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body[: len(body) // 2] if fault == "cut" else body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(download, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    running = Server()
+    threading.Thread(target=running.server.serve_forever, args=(0.01,), daemon=True).start()
+    yield running
+    running.server.shutdown()
+    running.server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def small_corpora(monkeypatch):
+    """Corpora of a few bytes in the place of the real ones, with checksums of their own."""
+    small = {
+        "atis": dataclasses.replace(
+            CORPORA["atis"],
+            checksums={path: sha256(content) for path, content in FILES.items()},
+            manifest=manifest_of(FILES),
+        ),
+        "nlu_eval": dataclasses.replace(CORPORA["nlu_eval"], manifest=manifest_of(CSV)),
+    }
+    monkeypatch.setattr(download, "CORPORA", small)
+
+
+def contents(folder) -> Dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def assert_refused(tmp_path, match: str, corpus: str = "atis", **arguments) -> None:
+    """One sentence, and nothing is left behind."""
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match=match) as caught:
+        fetch(corpus, out=tmp_path / "out", **arguments)
+    assert "\n" not in str(caught.value)
+    assert contents(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+def test_fetches_every_file_and_tells_progress(server, tmp_path):
+    server.content = dict(FILES)
+    told: Counter = Counter()
+    folder = fetch(
+        "atis",
+        out=tmp_path / "a" / "atis",
+        source=server.url + "/",
+        progress=lambda name, count: told.update({name: count}),
+    )
+    assert contents(folder) == FILES
+    assert sum(told.values()) == sum(len(content) for content in FILES.values())
+    assert sum(server.asked.values()) == len(FILES)
+    assert list((tmp_path / "a").iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("faults", [["500"], ["503", "429"], ["cut"], ["cut", "500"]])
+def test_tries_again_after_faults_that_pass(server, tmp_path, faults):
+    server.content, server.script = dict(FILES), {"train/label": list(faults)}
+    assert contents(fetch("atis", out=tmp_path / "out", source=server.url)) == FILES
+    assert server.asked["train/label"] == len(faults) + 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"), [(["500"] * 3, "500"), (["cut"] * 3, "connection broke")]
+)
+def test_gives_up_after_three_tries(server, tmp_path, faults, reason):
+    server.content, server.script = dict(FILES), {"valid/seq.in": faults}
+    assert_refused(tmp_path, f"valid/seq.in: .*{reason}.*3 times", source=server.url)
+    assert server.asked["valid/seq.in"] == 3
+
+
+def test_waits_longer_before_each_further_try(server, tmp_path, monkeypatch):
+    waits: List[float] = []
+    monkeypatch.setattr(download, "BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr(download.time, "sleep", waits.append)
+    server.content, server.script = dict(FILES), {"test/label": ["500", "500"]}
+    fetch("atis", out=tmp_path / "out", source=server.url)
+    assert waits == [0.5, 1.0]
+
+
+def test_a_missing_file_is_told_without_trying_again(server, tmp_path):
+    server.content = {path: content for path, content in FILES.items() if path != "test/label"}
+    assert_refused(tmp_path, "test/label: the server says 404", source=server.url)
+    assert server.asked["test/label"] == 1
+
+
+def test_a_wrong_checksum_is_told(server, tmp_path):
+    server.content = {**FILES, "train/seq.in": b"something else\n"}
+    assert_refused(tmp_path, "train/seq.in .* wrong checksum", source=server.url)
+
+
+def test_an_unreachable_server_is_told(server, tmp_path):
+    server.server.shutdown()
+    server.server.server_close()
+    assert_refused(tmp_path, "out of reach .*--from", source=server.url)
+
+
+def test_a_body_without_end_is_refused(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "MAX_BYTES", 100)
+    server.content = dict(FILES)
+    assert_refused(tmp_path, "larger than 100 bytes", source=server.url)
+
+
+@pytest.mark.parametrize("root", ["", "NLU-Evaluation-Data-master/", "x/" + INSIDE, INSIDE])
+def test_takes_the_corpus_out_of_an_archive(server, tmp_path, root):
+    noise = {"trainset/csv/alarm_a.csv": b"no", "README.md": b"no"}
+    server.content = {"master.zip": zip_of({**CSV, **noise}, root)}
+    assert contents(fetch("nlu_eval", out=tmp_path / "out", source=server.url)) == CSV
+    explicit = f"{server.url}/master.zip"
+    assert contents(fetch("nlu_eval", out=tmp_path / "b", source=explicit)) == CSV
+
+
+def test_takes_tar_archives_and_folders(server, tmp_path):
+    server.content = {"nlu.tar.gz": tar_of()}
+    tarred = fetch("nlu_eval", out=tmp_path / "tar", source=f"{server.url}/nlu.tar.gz")
+    assert contents(tarred) == CSV
+    assert contents(fetch("nlu_eval", out=tmp_path / "copy", source=str(tarred))) == CSV
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "master.zip").write_bytes(zip_of(CSV))
+    mirrored = fetch("nlu_eval", out=tmp_path / "out", source=str(tmp_path / "mirror"))
+    assert contents(mirrored) == CSV
+    (tmp_path / "atis.zip").write_bytes(zip_of(FILES, "SlotGated-SLU-master/data/atis/"))
+    unpacked = fetch("atis", out=tmp_path / "atis", source=str(tmp_path / "atis.zip"))
+    assert contents(unpacked) == FILES
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["../evil", "KFold_1/testset/csv/../../../../evil", "/tmp/evil", "a\\..\\evil", "C:/evil"],
+)
+def test_refuses_members_that_lead_out_of_the_folder(server, tmp_path, member):
+    server.content = {"master.zip": zip_of({**CSV, member: b"evil"})}
+    assert_refused(tmp_path, "leads out of the folder", "nlu_eval", source=server.url)
+    assert not (tmp_path.parent / "evil").exists()
+    if "\\" not in member:
+        server.content = {"x.tgz": tar_of(files={**CSV, member: b"evil"})}
+        assert_refused(
+            tmp_path, "leads out of the folder", "nlu_eval", source=f"{server.url}/x.tgz"
+        )
+
+
+@pytest.mark.parametrize(
+    ("member", "kind"),
+    [
+        (special("ln", tarfile.SYMTYPE, "/etc/passwd"), "link"),
+        (special("KFold_1/testset", tarfile.SYMTYPE, "/tmp"), "link"),
+        (special("hard", tarfile.LNKTYPE, "KFold_1/testset/csv/alarm_a.csv"), "link"),
+        (special("dev", tarfile.CHRTYPE), "device"),
+        (special("pipe", tarfile.FIFOTYPE), "device"),
+    ],
+)
+def test_refuses_links_and_devices(server, tmp_path, member, kind):
+    server.content = {"x.tar.gz": tar_of(member)}
+    url = f"{server.url}/x.tar.gz"
+    assert_refused(tmp_path, f"'{member.name}' is a {kind}", "nlu_eval", source=url)
+
+
+def test_refuses_links_in_zip_archives(server, tmp_path):
+    buffer = io.BytesIO(zip_of(CSV))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        info = zipfile.ZipInfo("KFold_3")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc")
+    server.content = {"master.zip": buffer.getvalue()}
+    assert_refused(tmp_path, "'KFold_3' is a link", "nlu_eval", source=server.url)
+
+
+@pytest.mark.parametrize("name", ["master.zip", "x.tar.gz"])
+@pytest.mark.parametrize("damage", ["cut", "text", "empty"])
+def test_refuses_torn_archives(server, tmp_path, name, damage):
+    whole = zip_of(CSV) if name.endswith(".zip") else tar_of()
+    torn = {"cut": whole[: len(whole) // 2], "text": b"not an archive", "empty": b""}
+    server.content = {name: torn[damage]}
+    assert_refused(tmp_path, "archive", "nlu_eval", source=f"{server.url}/{name}")
+
+
+def test_refuses_an_archive_that_unpacks_to_too_much(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_BYTES", 1000)
+    bomb = {"KFold_1/testset/csv/alarm_a.csv": b"0" * 100_000}
+    server.content = {"master.zip": zip_of(bomb)}
+    assert_refused(tmp_path, "unpacks to more than 1,000 bytes", "nlu_eval", source=server.url)
+
+
+def test_refuses_a_file_that_stands_in_an_archive_twice(server, tmp_path):
+    twice = {**CSV, "root/KFold_1/testset/csv/alarm_a.csv": b"other"}
+    server.content = {"master.zip": zip_of(twice)}
+    assert_refused(tmp_path, "alarm_a.csv twice", "nlu_eval", source=server.url)
+
+
+def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "atis.zip").write_bytes(zip_of(FILES))
+    monkeypatch.setattr(download.os, "replace", full)
+    assert_refused(tmp_path, "cannot bring atis .*No space", source=str(tmp_path / "atis.zip"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        fetch("atis", out=tmp_path / "file" / "atis", source=str(tmp_path / "atis.zip"))
+
+
+def test_an_archive_of_another_corpus_has_a_wrong_checksum(server, tmp_path):
+    server.content = {"master.zip": zip_of({**CSV, "KFold_9/testset/csv/alarm_a.csv": b"more"})}
+    assert_refused(tmp_path, r"\(5 files\) has a wrong checksum", "nlu_eval", source=server.url)
+    server.content = {"master.zip": zip_of({"README.md": b"nothing of it"})}
+    assert_refused(tmp_path, r"\(0 files\) has a wrong checksum", "nlu_eval", source=server.url)
+
+
+def test_keeps_a_folder_that_holds_the_corpus_and_refuses_one_with_other_content(server, tmp_path):
+    server.content = dict(FILES)
+    folder = fetch("atis", out=tmp_path / "out", source=server.url)
+    asked = sum(server.asked.values())
+    assert fetch("atis", out=folder, source=server.url) == folder
+    assert sum(server.asked.values()) == asked
+    (folder / "train" / "label").write_bytes(b"mine\n")
+    assert_refused(tmp_path, "holds something else", source=server.url)
+    (tmp_path / "empty").mkdir()
+    assert contents(fetch("atis", out=tmp_path / "empty", source=server.url)) == FILES
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="holds something else"):
+        fetch("atis", out=tmp_path / "file", source=server.url)
+
+
+def test_refuses_sources_and_names_that_are_not_there(tmp_path):
+    assert_refused(tmp_path, "does not exist", source=str(tmp_path / "nowhere"))
+    assert_refused(tmp_path, "no public corpus 'weather'", "weather")
+    (tmp_path / "text.txt").write_text("not an archive")
+    assert_refused(tmp_path, "no archive", source=str(tmp_path / "text.txt"))
+    (tmp_path / "other").mkdir()
+    assert_refused(tmp_path, "has no .*seq.in|has no .*label", source=str(tmp_path / "other"))
+
+
+def test_the_public_addresses_are_complete():
+    for name, public in CORPORA.items():
+        assert public.url.startswith("https://") and len(public.manifest) == 64
+        assert bool(public.checksums) != bool(public.archive), name
+        if public.checksums:
+            files = "".join(f"{c}  {path}\n" for path, c in sorted(public.checksums.items()))
+            assert sha256(files.encode()) == public.manifest
+            assert set(public.checksums) == set(FILES)
+
+
+@pytest.mark.parametrize("name", sorted(CORPORA))
+def test_the_real_corpora_agree_with_the_checksums(name, tmp_path, monkeypatch, real_corpus):
+    monkeypatch.setattr(download, "CORPORA", CORPORA)
+    folder = fetch(name, out=tmp_path / name, source=str(real_corpus(name)))
+    assert contents(folder) == contents(real_corpus(name))

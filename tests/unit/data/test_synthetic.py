@@ -1,0 +1,241 @@
+"""Synthetic corpora: same seed same bytes, both paths agree, aligned tags, noise, long tails."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.data.readers import read_utterances, write_jsonl
+from edp_mx.data.synthetic import CORPORA, generator, make_utterances, noise, write_corpus
+from edp_mx.data.synthetic.catalogues import RECIPES
+from edp_mx.data.synthetic.grammar import SLOT, Corpus, NoiseRates, carriers, expand
+from edp_mx.data.synthetic.noise import Noise
+from edp_mx.data.synthetic.values import REFERENCE, Pool, Sources, Words, read_recipes, zipf_cdf
+from edp_mx.errors import UserError
+
+SIZE = 4_000
+
+
+@pytest.fixture(scope="module", params=sorted(CORPORA))
+def corpus(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sample(corpus):
+    return list(make_utterances(corpus, size=SIZE, seed=3))
+
+
+def test_tags_align_and_are_bio(corpus, sample):
+    grammar = CORPORA[corpus]
+    types = {name.split(".")[0] for name in grammar.slots}
+    assert len(sample) == SIZE
+    for utterance in sample:
+        assert len(utterance.tokens) == len(utterance.slots) >= 1
+        assert utterance.intent in grammar.intents
+        assert all(re.fullmatch(r"[a-z0-9'.]+", token) for token in utterance.tokens), utterance
+        previous = "O"
+        for tag in utterance.slots:
+            if tag != "O":
+                assert tag[2:] in types and tag[:2] in ("B-", "I-")
+            if tag.startswith("I-"):
+                assert previous != "O" and previous[2:] == tag[2:], utterance
+            previous = tag
+
+
+def test_ids_count_up(corpus, sample):
+    assert [u.id for u in sample[:3]] == [f"{corpus}/00000{n}" for n in range(3)]
+    assert sample[-1].id == f"{corpus}/{SIZE - 1:06d}"
+
+
+def test_both_paths_give_what_the_reader_and_the_writer_give(corpus, sample, tmp_path):
+    told = []
+    digest = write_corpus(corpus, size=SIZE, seed=3, out=tmp_path / "a.jsonl", progress=told.append)
+    content = (tmp_path / "a.jsonl").read_bytes()
+    assert sum(told) == SIZE
+    assert digest == hashlib.sha256(content).hexdigest()
+    write_jsonl(tmp_path / "b.jsonl", sample)
+    assert content == (tmp_path / "b.jsonl").read_bytes()
+    read = read_utterances(tmp_path / "a.jsonl")
+    assert read == sample and [u.id for u in read] == [u.id for u in sample]
+    assert [json.loads(line)["intent"] for line in content.splitlines()] == [
+        u.intent for u in sample
+    ]
+
+
+def test_the_seed_decides_and_a_prefix_does_not_depend_on_the_size(corpus, monkeypatch):
+    monkeypatch.setattr(generator, "BLOCK", 500)  # so that a sample spans blocks
+    long = list(make_utterances(corpus, size=1_700, seed=3))
+    assert list(make_utterances(corpus, size=700, seed=3)) == long[:700]
+    assert long[:500] != long[500:1000]
+    other = list(make_utterances(corpus, size=700, seed=4))
+    same = sum(a == b for a, b in zip(long, other))
+    assert same < 70
+
+
+def test_the_global_generator_is_left_alone(corpus):
+    np.random.seed(0)
+    before = np.random.get_state()[1].copy()
+    list(islice(make_utterances(corpus, size=10, seed=1), 5))
+    assert (np.random.get_state()[1] == before).all()
+
+
+def test_intents_are_imbalanced_and_slots_have_long_tails(sample):
+    intents = Counter(u.intent for u in sample)
+    slots = Counter(tag[2:] for u in sample for tag in u.slots if tag.startswith("B-"))
+    assert 10 <= len(intents) <= 20 and 15 <= len(slots) <= 40
+    assert intents.most_common(1)[0][1] > 4 * min(intents.values())
+    words = Counter(token for u in sample for token in u.tokens)
+    once = sum(1 for count in words.values() if count == 1)
+    assert once > 0.3 * len(words)  # half of a real log's words occur once
+    unseen = {token for u in sample[SIZE // 2 :] for token in u.tokens} - {
+        token for u in sample[: SIZE // 2] for token in u.tokens
+    }
+    assert len(unseen) > 200  # out-of-vocabulary values in what follows
+
+
+def test_every_reference_of_every_recipe_and_carrier_exists():
+    for recipe in RECIPES.values():
+        forms = [recipe.pattern] if isinstance(recipe, Pool) else recipe
+        for form in () if isinstance(recipe, Words) else forms:
+            assert set(REFERENCE.findall(form)) <= set(RECIPES), form
+    for grammar in CORPORA.values():
+        used = set(SLOT.findall(" ".join(grammar.intents.values())))
+        assert used == set(grammar.slots), grammar.name
+        types = {name.split(".")[0] for name in grammar.slots}
+        assert {name for pair in grammar.siblings for name in pair} <= types
+        for form in [*grammar.asides, *(form for slot in grammar.slots.values() for form in slot)]:
+            assert set(REFERENCE.findall(form)) <= set(RECIPES), form
+
+
+def test_phone_numbers_are_fictional(sample):
+    for utterance in sample:
+        text = " ".join(utterance.tokens)
+        for number in re.findall(r"\b\d{3} \d{4}\b", text):
+            assert re.fullmatch(r"555 01\d\d", number), text
+
+
+def test_catalogues_are_large():
+    sources = Sources(RECIPES)
+    for name in ("saved_contact", "rare_last", "rare_drug", "known_film", "known_series"):
+        drawn = set(sources[name].draw(np.random.default_rng(1), 60_000))
+        assert len(drawn) > 10_000, name
+
+
+def test_articles_fit_the_vowel_that_follows():
+    found = generator.VOWEL_AFTER_A.sub(
+        "an ", "a apple a unit a one a 8 a 11 a 1 data a ekg a xray"
+    )
+    assert found == "an apple a unit a one an 8 an 11 a 1 data an ekg a xray"
+
+
+def test_expand_gives_all_readings_and_their_probabilities_sum_to_one():
+    readings = expand("(call|ring) (the (|big) {room}|{name}) now")
+    assert set(readings) == {
+        f"{verb} {what} now"
+        for verb in ("call", "ring")
+        for what in ("the {room}", "the big {room}", "{name}")
+    }
+    assert sum(readings.values()) == pytest.approx(1.0)
+    assert readings["call {name} now"] > readings["ring {name} now"]
+
+
+def test_carriers_split_into_text_and_tags():
+    grammar = Corpus("c", {"i": "on {d}s at {d.past}\n"}, {}, (), {})
+    (only,), cdf = carriers(grammar)
+    assert (only.text, only.tags, only.slots) == ("on %ss at %s", "O %s O %s", ("d", "d.past"))
+    assert cdf.tolist() == [1.0]
+
+
+def test_zipf_draws_match_their_weights():
+    sources = Sources(read_recipes("x = a, b, c, d\nmix: {x} *3 | z"))
+    drawn = Counter(sources["x"].draw(np.random.default_rng(1), 100_000))
+    weights = np.array([3.0, 4.0, 5.0, 6.0]) ** -0.8
+    for word, weight in zip("abcd", weights / weights.sum()):
+        assert drawn[word] / 100_000 == pytest.approx(weight, abs=0.006)
+    assert Counter(sources["mix"].draw(np.random.default_rng(2), 40_000))["z"] == pytest.approx(
+        10_000, abs=400
+    )
+    assert zipf_cdf(3, 0.0).tolist() == pytest.approx([1 / 3, 2 / 3, 1.0])
+
+
+tagged = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "the", "for", "two", "o'clock", "555", "mia", "kitchen", "zzz"]),
+        st.sampled_from(["O", "O", "B-x", "B-y", "I"]),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(tagged, st.floats(0, 0.999), st.floats(0, 0.999), st.floats(0, 0.999), st.integers(0, 6))
+def test_noise_keeps_rows_aligned_and_bio(pairs, a, b, c, kind):
+    tags, last = [], "O"
+    for _, tag in pairs:  # "I" continues what stands before it, if that is a span
+        last = f"I-{last[2:]}" if tag == "I" and last != "O" else tag.replace("I", "O")
+        tags.append(last)
+    row = [" ".join(word for word, _ in pairs), " ".join(tags), "intent"]
+    strikes = [
+        lambda: noise.mislabel(row, {"x": "y", "y": "x"}, a),
+        lambda: noise.drop_word(row, a),
+        lambda: noise.cut_off(row, a),
+        lambda: noise.slip(row, np.array([a, b, c])),
+        lambda: noise.open_with(row, "can you", "um"),
+        lambda: noise.close_with(row, "for me", "thanks"),
+        lambda: noise.fill(row, "you know", a),
+    ]
+    strikes[kind]()
+    tokens, after = row[0].split(" "), row[1].split(" ")
+    assert len(tokens) == len(after) and all(tokens)
+    for previous, tag in zip(["O", *after], after):
+        assert not tag.startswith("I-") or previous[2:] == tag[2:]
+
+
+def test_without_noise_the_carriers_are_clean_and_with_it_each_kind_shows():
+    clean = CORPORA["communication"]
+    rates = NoiseRates(*[0.0] * len(NoiseRates.__dataclass_fields__))
+    rows = [["call mia", "O B-contact_name", "call"] for _ in range(3_000)]
+    silent = Corpus(clean.name, clean.intents, clean.slots, clean.siblings, clean.asides, rates)
+    Noise(silent, Sources(RECIPES)).add(rows, np.random.default_rng(1))
+    assert {row[0] for row in rows} == {"call mia"}
+    Noise(clean, Sources(RECIPES)).add(rows, np.random.default_rng(1))
+    changed = sum(row[0] != "call mia" for row in rows) / len(rows)
+    assert 0.25 < changed < 0.6
+    said = {row[0] for row in rows}
+    assert "please call mia" in said and "call mia please" in said and "call um mia" in said
+    assert sum("B-relation" in row[1] for row in rows) > 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"corpus": "weather", "size": 1, "seed": 1}, "communication, health, video"),
+        ({"corpus": "video", "size": 0, "seed": 1}, "size"),
+        ({"corpus": "video", "size": 5, "seed": -1}, "seed"),
+    ],
+)
+def test_bad_requests_are_refused_at_once(arguments, named, tmp_path):
+    corpus = arguments.pop("corpus")
+    with pytest.raises(UserError, match=named):
+        make_utterances(corpus, **arguments)  # refused by the call, not by the first draw
+    with pytest.raises(UserError, match=named):
+        write_corpus(corpus, out=tmp_path / "x.jsonl", **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_no_file(tmp_path):
+    def stop(_):
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError):
+        write_corpus("video", size=10, seed=1, out=tmp_path / "x.jsonl", progress=stop)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,104 @@
+"""The character CNN against a plain loop, and that padding is neutral."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mxnet import autograd
+
+from edp_mx.models.char_cnn import CharCNN
+
+
+def small_cnn(width=3, seed=0):
+    cnn = CharCNN(7, dimension=4, filters=5, width=width, prefix="cnn_")
+    cnn.initialize()
+    rng = np.random.default_rng(seed)
+    for parameter in cnn.collect_params().values():
+        parameter.set_data(mx.nd.array(rng.normal(size=parameter.shape)))
+    cnn.hybridize(static_alloc=True)
+    return cnn
+
+
+def features(cnn, characters):
+    return cnn(mx.nd.array(characters, dtype="int32"))
+
+
+def loop_features(cnn, token):
+    """Features of one token from its unpadded characters, in float64."""
+    vectors = cnn.embedding.weight.data().asnumpy().astype(np.float64)[token]  # (C, D)
+    filters = cnn.convolution.weight.data().asnumpy().astype(np.float64)  # (F, D, W)
+    bias = cnn.convolution.bias.data().asnumpy().astype(np.float64)
+    half = filters.shape[2] // 2
+    best = np.zeros(len(bias))
+    for centre in range(len(token)):
+        total = bias.copy()
+        for offset in range(-half, half + 1):
+            if 0 <= centre + offset < len(token):
+                total += filters[:, :, offset + half] @ vectors[centre + offset]
+        best = np.maximum(best, total)
+    return best
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    spelled=st.lists(
+        st.lists(st.lists(st.integers(1, 6), max_size=6), min_size=2, max_size=2),
+        min_size=1,
+        max_size=3,
+    ),
+    width=st.sampled_from([1, 3, 5]),
+    spare=st.integers(0, 3),
+)
+def test_equals_a_loop_over_unpadded_characters(spelled, width, spare):
+    cnn = small_cnn(width)
+    longest = max(1, *(len(token) for row in spelled for token in row)) + spare
+    padded = [[token + [0] * (longest - len(token)) for token in row] for row in spelled]
+    found = features(cnn, padded).asnumpy()
+    expected = [[loop_features(cnn, np.array(token, int)) for token in row] for row in spelled]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_padding_changes_no_gradient():
+    characters = np.array([[[1, 2, 3], [4, 5, 0]], [[6, 0, 0], [0, 0, 0]]])
+    wide = np.pad(characters, ((0, 0), (0, 1), (0, 4)))
+    heads = np.random.default_rng(1).normal(size=(2, 2, 5))
+    gradients = []
+    for array, head in ((characters, heads), (wide, np.pad(heads, ((0, 0), (0, 1), (0, 0))))):
+        cnn = small_cnn()
+        with autograd.record():
+            output = features(cnn, array)
+        output.backward(mx.nd.array(head))
+        gradients.append([p.grad().asnumpy() for p in cnn.collect_params().values()])
+    for tight, loose in zip(*gradients):
+        np.testing.assert_allclose(tight, loose, atol=1e-6)
+    assert not gradients[1][0][0].any(), "the padding character has no gradient"
+    assert any(gradient.any() for gradient in gradients[0])
+
+
+def test_a_token_without_characters_gives_zeros():
+    cnn = small_cnn()
+    cnn.convolution.bias.set_data(mx.nd.ones(5))
+    assert not features(cnn, [[[0, 0, 0]]]).asnumpy().any()
+
+
+@pytest.mark.parametrize("is_hybrid", [False, True])
+def test_tied_windows_share_one_gradient(is_hybrid):
+    """ "aaaaaa" has four equal windows: the derivative must be that of one of them."""
+    cnn, characters = small_cnn(), [[[2] * 6 + [0]]]
+    cnn.hybridize(is_hybrid)
+    weight = cnn.convolution.weight
+    with autograd.record():
+        output = features(cnn, characters)
+    output.backward()
+    gradient, values = weight.grad().asnumpy(), weight.data().asnumpy()
+    for index in np.ndindex(values.shape):
+        nudge = np.zeros_like(values)
+        nudge[index] = 1e-2
+        totals = []
+        for sign in (1, -1):
+            weight.set_data(mx.nd.array(values + sign * nudge))
+            totals.append(float(features(cnn, characters).sum().asscalar()))
+        assert gradient[index] == pytest.approx((totals[0] - totals[1]) / 2e-2, abs=2e-3)

@@ -1,0 +1,68 @@
+"""The CLC encoder and its settings."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+import pytest
+from model_samples import padded, random_batch, tiny_model
+from mxnet import autograd
+
+from edp_mx.errors import UserError
+from edp_mx.models.clc import CLCConfig
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("family", "bert"),
+        ("hidden_size", 0),
+        ("num_layers", 0),
+        ("character_filters", -1),
+        ("character_dimension", 0),
+        ("character_width", 2),
+        ("dropout", 1.0),
+        ("dropout", -0.1),
+        ("intent_pooling", "median"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(setting, value):
+    with pytest.raises(UserError, match=f"^{setting}: .*{value}"):
+        CLCConfig(**{setting: value})
+
+
+def test_states_and_pooled():
+    batch = random_batch(np.random.default_rng(0), [4, 1, 3])
+    for pooling in ("mean", "max", "first", "last"):
+        encoder = tiny_model(intent_pooling=pooling).encoder
+        states, pooled = (out.asnumpy() for out in encoder(*encoder.inputs(batch, mx.cpu())))
+        assert states.shape == (3, 4, encoder.output_size) == (3, 4, 12)
+        assert pooled.shape == (3, 12)
+        if pooling == "last":
+            np.testing.assert_array_equal(pooled, states[np.arange(3), batch.lengths - 1])
+        wide = [out.asnumpy() for out in encoder(*encoder.inputs(padded(batch), mx.cpu()))]
+        np.testing.assert_allclose(wide[0][:, :4], states, atol=1e-6)
+        np.testing.assert_allclose(wide[1], pooled, atol=1e-6)
+        assert not wide[0][1, 1:].any()
+
+
+def test_both_inputs_reach_the_states():
+    batch = random_batch(np.random.default_rng(1), [3])
+    encoder = tiny_model().encoder
+    before = encoder(*encoder.inputs(batch, mx.cpu()))[0].asnumpy()
+    for field in ("words", "characters"):
+        changed = getattr(batch, field).copy()
+        changed[0, 1] = changed[0, 1] % 8 + 1
+        after = encoder(*encoder.inputs(batch._replace(**{field: changed}), mx.cpu()))[0].asnumpy()
+        assert np.abs(after - before).max() > 1e-4, field
+
+
+def test_dropout_while_training_only():
+    batch = random_batch(np.random.default_rng(2), [3, 2])
+    model = tiny_model(dropout=0.5)
+    arrays = model.encoder.inputs(batch, mx.cpu())
+    calm = [model.encoder(*arrays)[0].asnumpy() for _ in range(2)]
+    with autograd.record():
+        first, second = (model.encoder(*arrays)[0].asnumpy() for _ in range(2))
+    assert (calm[0] == calm[1]).all()
+    assert (first != second).any()

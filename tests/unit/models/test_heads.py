@@ -1,0 +1,67 @@
+"""Pooling and the two heads."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd
+
+from edp_mx.models.heads import POOLINGS, IntentHead, Pooling, SlotHead
+
+LENGTHS = [4, 1, 3]
+
+
+def loop_pooling(kind, states):
+    return {"mean": states.mean(0), "max": states.max(0), "first": states[0], "last": states[-1]}[
+        kind
+    ]
+
+
+@pytest.mark.parametrize("is_hybrid", [False, True])
+@pytest.mark.parametrize("kind", POOLINGS)
+def test_pooling_sees_tokens_only(kind, is_hybrid):
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(3, 5, 6)) - 2  # nearly all negative: a padding of 0 would be seen
+    pooling = Pooling(kind)
+    pooling.hybridize(is_hybrid)
+    array = mx.nd.array(states)
+    array.attach_grad()
+    with autograd.record():
+        pooled = pooling(array, mx.nd.array(LENGTHS))
+    pooled.backward()
+    for row, length in enumerate(LENGTHS):
+        expected = loop_pooling(kind, states[row, :length])
+        np.testing.assert_allclose(pooled.asnumpy()[row], expected, rtol=1e-5)
+        gradient = array.grad.asnumpy()[row]
+        assert not gradient[length:].any()
+        np.testing.assert_allclose(gradient.sum(0), np.ones(6), rtol=1e-5)
+
+
+def test_tied_maxima_share_one_gradient():
+    states = mx.nd.zeros((1, 4, 2))
+    states.attach_grad()
+    with autograd.record():
+        pooled = Pooling("max")(states, mx.nd.array([3]))
+    pooled.backward()
+    assert states.grad.asnumpy().sum(1).tolist() == [[1.0, 1.0]]
+
+
+def test_an_unknown_pooling_is_refused():
+    with pytest.raises(ValueError, match="median"):
+        Pooling("median")
+
+
+def test_shapes_and_names():
+    intent, slot = IntentHead(6, 3, prefix="intent_"), SlotHead(6, 5, prefix="slot_")
+    for head in (intent, slot):
+        head.initialize()
+    assert intent(mx.nd.ones((2, 6))).shape == (2, 3)
+    assert slot(mx.nd.ones((2, 4, 6))).shape == (2, 4, 5)
+    assert list(slot.collect_params()) == [
+        "slot_dense_weight",
+        "slot_dense_bias",
+        "slot_crf_transitions",
+        "slot_crf_start",
+        "slot_crf_end",
+    ]

@@ -1,0 +1,241 @@
+"""The whole model: gradients, independence of examples, names, training on views."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+import pytest
+from crf_oracle import enumerate_paths
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model_samples import SIZES, loss_and_gradients, padded, part, random_batch, tiny_model
+from mxnet import autograd, gluon
+
+from edp_mx.errors import UserError
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_examples_do_not_touch_each_other(lengths, seed):
+    """Alone or in any batch: the same loss; the batch's gradient is the sum of single ones."""
+    rng = np.random.default_rng(seed)
+    batch, model = random_batch(rng, lengths), tiny_model()
+    weights = rng.normal(size=len(lengths))
+    losses, gradients = loss_and_gradients(model, padded(batch), weights)
+    total = dict.fromkeys(gradients, 0.0)
+    for row in range(len(lengths)):
+        loss, single = loss_and_gradients(model, part(batch, row), weights[row : row + 1])
+        assert loss[0] == pytest.approx(losses[row], rel=1e-5)
+        total = {name: total[name] + single[name] for name in total}
+    for name in total:
+        np.testing.assert_allclose(gradients[name], total[name], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_gradients_by_finite_differences(pooling):
+    rng = np.random.default_rng(1)
+    batch, model = random_batch(rng, [3, 1, 2]), tiny_model(intent_pooling=pooling, num_layers=1)
+    parameters = model.collect_params()
+    for parameter in parameters.values():  # away from kinks and from zero gradients
+        parameter.set_data(parameter.data() + mx.nd.array(rng.normal(0, 0.3, parameter.shape)))
+    weights = rng.normal(size=3)
+    _, gradients = loss_and_gradients(model, batch, weights)
+    for name, parameter in parameters.items():
+        values, direction = parameter.data().asnumpy(), rng.normal(size=parameter.shape)
+        direction /= np.linalg.norm(direction)
+        totals = []
+        for step in (4e-3, -4e-3):
+            parameter.set_data(mx.nd.array(values + step * direction))
+            totals.append(float(weights @ model.loss(batch).asnumpy().astype(np.float64)))
+        parameter.set_data(mx.nd.array(values))
+        slope = (totals[0] - totals[1]) / 8e-3
+        assert (gradients[name] * direction).sum() == pytest.approx(slope, abs=4e-3, rel=1e-2), name
+        assert gradients[name].any(), name
+
+
+def test_names_blocks_and_types():
+    parameters = tiny_model().collect_params()
+    lstm = [
+        f"clc_lstm_{direction}{layer}_l0_{kind}"
+        for layer in (0, 1)
+        for direction in ("forward", "backward")
+        for kind in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")
+    ]
+    assert sorted(parameters) == sorted(
+        [
+            "clc_words_weight",
+            "clc_characters_embedding_weight",
+            "clc_characters_convolution_weight",
+            "clc_characters_convolution_bias",
+            *lstm,
+            "intent_dense_weight",
+            "intent_dense_bias",
+            "slot_dense_weight",
+            "slot_dense_bias",
+            "slot_crf_transitions",
+            "slot_crf_start",
+            "slot_crf_end",
+        ]
+    )
+    assert list(parameters) == list(tiny_model().collect_params())
+    assert {np.dtype(parameter.dtype) for parameter in parameters.values()} == {np.dtype("float32")}
+
+
+def test_parameters_belong_to_leaves():
+    owners, stack = {}, [tiny_model()]
+    while stack:
+        block = stack.pop()
+        stack.extend(block._children.values())
+        for parameter in block._reg_params.values():
+            assert parameter.name not in owners, "owned twice"
+            owners[parameter.name] = block
+            assert not block._children, f"{parameter.name} belongs to {block.name}, not a leaf"
+    assert set(owners) == set(tiny_model().collect_params())
+
+
+def test_every_parameter_has_a_gradient_or_none_is_wanted():
+    batch = random_batch(np.random.default_rng(2), [6, 6, 5, 6])
+    _, gradients = loss_and_gradients(tiny_model(), batch)
+    assert all(gradient.any() for gradient in gradients.values())
+    frozen = tiny_model(is_embedding_trainable=False)
+    _, gradients = loss_and_gradients(frozen, batch)
+    assert "clc_words_weight" not in gradients
+    assert frozen.encoder.words.weight.grad_req == "null"
+
+
+def train(model, batches, is_flat=False):
+    """Adam over some batches; the losses, and the final weights by name."""
+    parameters = model.collect_params()
+    if is_flat:
+        flatten(parameters)
+    trainer = gluon.Trainer(parameters, "adam", {"learning_rate": 0.02}, kvstore=None)
+    mx.random.seed(5)
+    losses = []
+    for batch in batches:
+        with autograd.record():
+            loss = model.loss(batch)
+        loss.backward()
+        trainer.step(len(batch.lengths))
+        losses.append(loss.asnumpy())
+    return losses, {name: p.data().asnumpy().copy() for name, p in parameters.items()}
+
+
+def flatten(parameters):
+    """Makes all weights views of one array and all gradients views of another."""
+    trainable = [p for p in parameters.values() if p.grad_req != "null"]
+    sizes = [-(-int(np.prod(p.shape)) // 16) * 16 for p in trainable]
+    weights, gradients = mx.nd.zeros(sum(sizes)), mx.nd.zeros(sum(sizes))
+    for parameter, end, room in zip(trainable, np.cumsum(sizes).tolist(), sizes):
+        start, size = end - room, int(np.prod(parameter.shape))
+        weight = weights[start : start + size].reshape(parameter.shape)
+        weight[:] = parameter.data()
+        parameter._data = [weight]
+        parameter._grad = [gradients[start : start + size].reshape(parameter.shape)]
+        autograd.mark_variables(parameter._data, parameter._grad, parameter.grad_req)
+    return weights, gradients
+
+
+@pytest.mark.parametrize("is_embedding_trainable", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_same_bits_hybridized_or_not_and_on_flat_views(pooling, is_embedding_trainable):
+    """Over batches of varying shape, with dropout."""
+    rng = np.random.default_rng(3)
+    batches = [random_batch(rng, rng.integers(1, 7, rng.integers(1, 5))) for _ in range(6)]
+    results = []
+    for is_static, is_flat in ((False, False), (True, False), (True, True)):
+        model = tiny_model(
+            dropout=0.3, intent_pooling=pooling, is_embedding_trainable=is_embedding_trainable
+        )
+        model.hybridize(is_static, static_alloc=is_static)
+        results.append(train(model, batches, is_flat))
+    for losses, weights in results[1:]:
+        for mine, theirs in zip(losses, results[0][0]):
+            np.testing.assert_array_equal(mine, theirs)
+        for name, values in weights.items():
+            np.testing.assert_array_equal(values, results[0][1][name], err_msg=name)
+
+
+def test_gradients_on_flat_views_are_written_into_the_flat_array():
+    model, batch = tiny_model(), random_batch(np.random.default_rng(4), [3, 2])
+    _, gradients = flatten(model.collect_params())
+    _, by_name = loss_and_gradients(model, batch)
+    squares = sum((gradient.astype(np.float64) ** 2).sum() for gradient in by_name.values())
+    assert (gradients.asnumpy().astype(np.float64) ** 2).sum() == pytest.approx(squares, rel=1e-6)
+
+
+def test_two_losses_before_one_backward():
+    """Chunks of a micro-batch, and a prediction between forward and backward."""
+    rng = np.random.default_rng(5)
+    model, whole = tiny_model(), random_batch(rng, [4, 3, 4, 2])
+    _, expected = loss_and_gradients(model, whole)
+    with autograd.record():
+        losses = [model.loss(part(whole, rows)) for rows in ([0, 1], [2, 3])]
+        total = losses[0].sum() + losses[1].sum()
+    model.predict(whole)
+    total.backward()
+    for name, gradient in expected.items():
+        found = model.collect_params()[name].grad().asnumpy()
+        np.testing.assert_allclose(found, gradient, atol=1e-5, err_msg=name)
+
+
+def test_learns_eight_utterances_by_heart():
+    batch, model = random_batch(np.random.default_rng(6), [5, 1, 4, 3, 5, 2, 4, 5]), tiny_model()
+    losses, _ = train(model, [batch] * 150)
+    assert losses[0].min() > 1
+    assert losses[-1].max() < 0.1
+    predictions = model.predict(batch)
+    assert (predictions.intents == batch.intents).all()
+    for row, length in enumerate(batch.lengths):
+        assert (predictions.slots[row] == batch.slots[row, :length]).all()
+        assert predictions.slot_confidences[row].min() > 0.9
+
+
+def test_predictions():
+    rng = np.random.default_rng(7)
+    batch, model = random_batch(rng, [4, 1, 3]), tiny_model(dropout=0.5)
+    for parameter in model.slot.crf.collect_params().values():
+        parameter.set_data(mx.nd.array(rng.normal(size=parameter.shape)))
+    found = model.predict(batch)
+    emissions, scores = (out.asnumpy().astype(np.float64) for out in model(batch))
+    for row, length in enumerate(batch.lengths):
+        paths, totals = enumerate_paths(emissions[row, :length], model.slot.crf.chain())
+        assert tuple(found.slots[row]) == paths[totals.argmax()]
+        assert found.slot_confidences[row].shape == (length,)
+    assert (found.intents == scores.argmax(1)).all()
+    expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    np.testing.assert_allclose(found.intent_probabilities, expected, rtol=1e-6)
+    with autograd.record():
+        again = model.predict(batch)
+        assert autograd.is_recording()
+    assert (again.intent_probabilities == found.intent_probabilities).all(), "no dropout"
+
+
+def test_finite_with_exploded_weights():
+    model, batch = tiny_model(), random_batch(np.random.default_rng(8), [4, 1, 3])
+    rng = np.random.default_rng(9)
+    for parameter in model.collect_params().values():
+        parameter.set_data(mx.nd.array(rng.normal(0, 1e5, parameter.shape)))
+    losses, gradients = loss_and_gradients(model, batch)
+    assert np.isfinite(losses).all()
+    assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+    assert np.isfinite(model.predict(batch).intent_probabilities).all()
+
+
+def test_word_vectors():
+    vectors = np.random.default_rng(10).normal(size=(SIZES["num_words"], 7))
+    model = tiny_model(word_vectors=vectors, is_embedding_trainable=False)
+    np.testing.assert_allclose(model.encoder.words.weight.data().asnumpy(), vectors, rtol=1e-6)
+    loss_and_gradients(model, random_batch(np.random.default_rng(11), [2]))
+    with pytest.raises(UserError, match="word_vectors.*11 words"):
+        tiny_model(word_vectors=vectors[1:])
+
+
+def test_parameters_survive_a_file(tmp_path):
+    model, batch = tiny_model(seed=1), random_batch(np.random.default_rng(12), [3, 2])
+    other = tiny_model(seed=2)
+    model.save_parameters(str(tmp_path / "model.params"))
+    other.load_parameters(str(tmp_path / "model.params"))
+    assert (model.loss(batch).asnumpy() == other.loss(batch).asnumpy()).all()
