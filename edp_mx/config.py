@@ -92,9 +92,11 @@ def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[Key
     """One file with its includes: the tree, and for each key where it was set."""
     if path.resolve() in chain:
         raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
+    origins: Dict[KeyPath, str] = {}
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
+        own = _construct(loader, node, path, (), origins) if node is not None else {}
     except OSError as error:
         raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -102,8 +104,6 @@ def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[Key
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
-    origins: Dict[KeyPath, str] = {}
-    own = _construct(loader, node, path, (), origins) if node is not None else {}
     if not isinstance(own, dict):
         raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
     included = own.pop("include", [])
@@ -112,6 +112,8 @@ def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[Key
     tree: Dict[str, Any] = {}
     all_origins: Dict[KeyPath, str] = {}
     for name in included:
+        if not (path.parent / name).is_file():
+            raise UserError(f"{origins[('include',)]}: include: there is no {path.parent / name}")
         part, part_origins = _read(path.parent / name, (*chain, path.resolve()))
         _merge(tree, part)
         all_origins.update(part_origins)

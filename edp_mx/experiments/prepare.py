@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.corpus import Corpus, load_corpus, public_sample
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.utterance import Utterance
@@ -58,8 +58,12 @@ def vocabulary_for(
     Shapes: vectors (words, dimension); words that the file lacks get small random ones.
     """
     data = config.data
-    vocabulary = Vocabulary.build(corpus.train, data.vocabulary, data.labels,
-                                  embeddings_path=data.embeddings.path)
+    word_sample, label_sample = (
+        public_sample(data, part.path) if part.source == "sample" else []
+        for part in (data.vocabulary, data.labels))
+    vocabulary = Vocabulary.build(
+        corpus.train, data.vocabulary, data.labels, embeddings_path=data.embeddings.path,
+        word_sample=word_sample, label_sample=label_sample)
     if data.embeddings.path is None:
         return vocabulary, None
     found, known = load_embeddings(data.embeddings, vocabulary.words)

@@ -1,0 +1,60 @@
+"""Padded batches of encoded utterances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Iterator, Optional
+
+import numpy as np
+
+from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.data.encoding import EncodedCorpus
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """M utterances, padded with zeros to the longest of them.
+
+    Shapes:
+        words (M, T), characters (M, T, C), lengths (M,), slots (M, T), intents (M,): int32;
+        indices (M,): int64, places in the corpus; is_known (M,): bool.
+
+    Edge cases:
+        A label that the vocabulary lacks is 0 here and makes `is_known` False: such an utterance
+        has no true loss. It is never in the training part.
+    """
+
+    words: np.ndarray
+    characters: np.ndarray
+    lengths: np.ndarray
+    slots: np.ndarray
+    intents: np.ndarray
+    indices: np.ndarray
+    is_known: Optional[np.ndarray] = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.is_known is None:
+            object.__setattr__(self, "is_known", np.ones(len(self.words), dtype=bool))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def mask(self) -> np.ndarray:
+        """(M, T) bool: which places are tokens."""
+        return np.arange(self.words.shape[1]) < self.lengths[:, None]  # (M, T)
+
+
+def evaluation_batches(corpus: EncodedCorpus, batch_size: int) -> Iterator[Batch]:
+    """All utterances once, those of similar length together, the shortest first.
+
+    Raises:
+        UserError: a batch size below 1.
+    """
+    if batch_size < 1:
+        raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
+    order = np.argsort(corpus.lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield corpus.batch(order[start : start + batch_size])

@@ -1,0 +1,223 @@
+"""Word vectors made elsewhere: fastText text files, fastText models, and training one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.data.readers.assembly import read_bytes_by_line
+from edp_mx.errors import UserError
+from edp_mx.files import PathLike
+
+_TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
+
+
+@dataclass(frozen=True)
+class EmbeddingsConfig:
+    """Where word vectors come from.
+
+    Args:
+        path: a fastText file: `.vec` or `.txt` (plain or `.gz`), or a `.bin` model; none means
+            random vectors at the start.
+        dimension: of a word's vector; must be the file's.
+        is_trainable: whether training changes the vectors.
+    """
+
+    path: Optional[str] = None
+    dimension: int = 300
+    is_trainable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise UserError(f"data.embeddings.dimension must be ≥ 1, not {self.dimension}")
+        if self.path is not None and not self.path.endswith((*_TEXT_SUFFIXES, ".bin")):
+            raise UserError(
+                f"data.embeddings.path: {self.path} is none of .vec, .txt (or .gz of these), .bin"
+            )
+
+
+def load_embeddings(
+    config: EmbeddingsConfig, wanted_words: Sequence[str]
+) -> Tuple[Tuple[str, ...], np.ndarray]:
+    """The vectors of wanted words.
+
+    A text file is streamed; only the lines of wanted words are parsed and kept, so that
+    2 M × 300 need little more memory than the result.
+
+    Args:
+        wanted_words: as the vocabulary spells them; repeats are looked up once.
+
+    Returns:
+        The words found, in the order wanted, and their vectors.
+
+    Raises:
+        UserError: the file is missing or torn, of another dimension, or a value is no finite number
+            (with file and line).
+
+    Shapes: the matrix is float32 (found words, dimension).
+
+    Edge cases:
+        The first of repeated words wins. Where only another case of a lower-case word is in the
+        file ("Boston" for "boston"), its first one is taken. A `.bin` model builds a vector from
+        parts of words for each word, so every word is found. Without a path nothing is found.
+    """
+    wanted = list(dict.fromkeys(wanted_words))
+    if config.path is None or not wanted:
+        return (), np.zeros((0, config.dimension), dtype=np.float32)
+    if config.path.endswith(".bin"):
+        return tuple(wanted), _model_vectors(config, wanted)
+    return _text_vectors(config, wanted)
+
+
+def read_embedding_words(path: PathLike) -> Iterator[str]:
+    """Streams the words of an embeddings file, in its order (the most frequent first)."""
+    if str(path).endswith(".bin"):
+        yield from _load_model(str(path)).get_words()
+        return
+    dimension = 0
+    for number, line in read_bytes_by_line(Path(path)):
+        line = line.rstrip(b" ")
+        if number == 1:
+            dimension = _header_dimension(line) or line.count(b" ")
+            if _header_dimension(line):
+                continue
+        yield line.rsplit(b" ", dimension)[0].decode("utf-8", "replace")
+
+
+def train_fasttext(
+    texts_path: PathLike,
+    out_path: PathLike,
+    dimension: int = 300,
+    *,
+    epochs: int = 5,
+    min_count: int = 2,
+    threads: int = 1,
+) -> None:
+    """Trains subword vectors (skip-gram) on a text of separate utterances, one a line.
+
+    This is the paper's way for its internal corpora. The text must not be the training part, else
+    no ε covers what the vectors reveal of it.
+
+    Args:
+        out_path: where the `.bin` model goes, whole or not at all.
+        threads: more than one is faster, and not repeatable.
+
+    Raises:
+        UserError: the text is missing or holds no word that occurs `min_count` times.
+    """
+    import fasttext
+
+    if not os.path.isfile(texts_path):
+        raise UserError(f"{texts_path} does not exist")
+    try:
+        model = fasttext.train_unsupervised(
+            str(texts_path),
+            model="skipgram",
+            dim=dimension,
+            epoch=epochs,
+            minCount=min_count,
+            thread=threads,
+            verbose=0,
+        )
+    except (ValueError, RuntimeError) as error:
+        raise UserError(f"fastText cannot learn from {texts_path}: {error}") from error
+    Path(out_path).parent.mkdir(parents=True, exist_ok=True)
+    aside = f"{out_path}.part"
+    model.save_model(aside)
+    os.replace(aside, out_path)
+
+
+def _text_vectors(
+    config: EmbeddingsConfig, wanted: List[str]
+) -> Tuple[Tuple[str, ...], np.ndarray]:
+    """Streams a text file; a word's own spelling wins over its other cases."""
+    path = Path(str(config.path))
+    row_of = {word: row for row, word in enumerate(wanted)}
+    beginnings = {word.split(" ", 1)[0] for word in wanted}  # a line is parsed if its own is here
+    matrix = np.zeros((len(wanted), config.dimension), dtype=np.float32)
+    has_other_case = np.zeros(len(wanted), dtype=bool)
+    is_exact = np.zeros(len(wanted), dtype=bool)
+    for number, line in _vector_lines(path, config.dimension):
+        beginning = line[: line.find(b" ")].decode("utf-8", "replace")
+        if beginning not in beginnings and beginning.lower() not in beginnings:
+            continue
+        name, *values = line.rsplit(b" ", config.dimension)
+        word = name.decode("utf-8", "replace")
+        if word in row_of and not is_exact[row_of[word]]:
+            row = row_of[word]
+            is_exact[row] = True
+        elif word not in row_of and word.lower() in row_of:
+            row = row_of[word.lower()]
+            if is_exact[row] or has_other_case[row]:
+                continue
+            has_other_case[row] = True
+        else:
+            continue
+        matrix[row] = _parse(values, f"{path}, line {number}")  # (D,)
+    is_found = is_exact | has_other_case
+    return tuple(word for word, found in zip(wanted, is_found) if found), matrix[is_found]
+
+
+def _vector_lines(path: Path, dimension: int) -> Iterator[Tuple[int, bytes]]:
+    """The lines with vectors, each checked to hold a word and at least `dimension` values."""
+    for number, line in read_bytes_by_line(path):
+        line = line.rstrip(b" ")
+        if number == 1:
+            found = _header_dimension(line) or line.count(b" ")
+            # A first line without header may hold a word with spaces: it may be longer.
+            if found < dimension or (_header_dimension(line) and found != dimension):
+                raise UserError(
+                    f"{path}, line 1: vectors of {found} values, but data.embeddings.dimension is "
+                    f"{dimension}; set it to {found}"
+                )
+            if _header_dimension(line):
+                continue
+        if line.count(b" ") < dimension:
+            raise UserError(
+                f"{path}, line {number}: {line.count(b' ')} values after the word, not {dimension}"
+            )
+        yield number, line
+
+
+def _header_dimension(line: bytes) -> int:
+    """The dimension that a header "words dimension" tells, 0 if the line is none."""
+    fields = line.split(b" ", 2)
+    return int(fields[1]) if len(fields) == 2 and all(f.isdigit() for f in fields) else 0
+
+
+def _parse(values: List[bytes], place: str) -> np.ndarray:
+    """The numbers of one line."""
+    try:
+        vector = np.array([float(value) for value in values], dtype=np.float32)
+    except ValueError as error:
+        raise UserError(f"{place}: not a row of numbers ({error})") from error
+    if not np.isfinite(vector).all():
+        raise UserError(f"{place}: a value is not finite")
+    return vector
+
+
+def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
+    """Vectors of a fastText model, (words, D)."""
+    model = _load_model(str(config.path))
+    if model.get_dimension() != config.dimension:
+        raise UserError(
+            f"{config.path}: vectors of {model.get_dimension()} values, but "
+            f"data.embeddings.dimension is {config.dimension}; set it to {model.get_dimension()}"
+        )
+    return np.stack([model.get_word_vector(word) for word in wanted]).astype(np.float32)
+
+
+def _load_model(path: str) -> Any:
+    """A fastText model."""
+    import fasttext
+
+    if not os.path.isfile(path):
+        raise UserError(f"{path} does not exist")
+    try:
+        return fasttext.load_model(path)
+    except ValueError as error:
+        raise UserError(f"{path} is not a fastText model ({error})") from error

@@ -1,0 +1,134 @@
+"""NLU-Eval as published: semicolon-separated files with the annotation inline.
+
+Two layouts: `KFold_<i>/testset/csv/<scenario>_<intent>.csv` (ten disjoint folds), and the full
+release in one file, whose rows with a status `IRR…` were judged irrelevant and are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple
+
+from edp_mx.data.readers.assembly import Assembler, read_lines, span_tags
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+FULL_RELEASE = "NLU-Data-Home-Domain-Annotated-All.csv"
+_COLUMNS = ("scenario", "intent", "answer_annotation")
+# Where quotes inside a field were not doubled: it ends at a quote before a semicolon or the end.
+_LOOSE_FIELD = re.compile(r'"(.*?)"(?=;|$)|([^;]*)')
+_SPAN = re.compile(r"\[\s*([^\[\]:]*?)\s*:\s*([^\[\]]*?)\s*\]")
+
+
+def nlu_eval_files(folder: Path) -> List[Path]:
+    """The corpus' files: the test sets of the folds, else the full release, else all `.csv` here.
+
+    A fold's `trainset` is the other folds' test sets once more, and is passed over.
+    """
+    folds = sorted(folder.glob("KFold_*/testset/csv/*.csv"), key=_fold_order)
+    full = (folder / FULL_RELEASE, folder / "AnnotatedData" / FULL_RELEASE)
+    return folds or [p for p in full if p.is_file()][:1] or sorted(folder.glob("*.csv"))
+
+
+def read_nlu_eval(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Streams one file of either layout; the intent label is `<scenario>_<intent>`.
+
+    Args:
+        id_prefix: ids are `<id_prefix>/<line>`; the file's own answer ids repeat.
+
+    Raises:
+        UserError: a column is missing, a row has too many or too few, a bracket is unbalanced;
+            the sentence names the file and the line.
+    """
+    header: List[str] = []
+    for number, line in read_lines(path):
+        place = f"{path}, line {number}"
+        if not header:
+            header = [name.strip() for name in split_fields(line, 0)]
+            _check_header(header, place)
+            continue
+        if not line.strip():
+            continue
+        fields = split_fields(line, len(header))
+        if len(fields) != len(header):
+            raise UserError(f"{place}: {len(fields)} columns but the header has {len(header)}")
+        row: Dict[str, str] = dict(zip(header, fields))
+        if row.get("status", "").strip().startswith("IRR"):
+            continue
+        tokens, tags = parse_annotation(row["answer_annotation"], place)
+        scenario, intent = row["scenario"].strip(), row["intent"].strip()
+        if not scenario or not intent:
+            raise UserError(f"{place}: the scenario or the intent is empty")
+        yield assembler.assemble(
+            tokens, tags, f"{scenario}_{intent}", id=f"{id_prefix}/{number}", place=place
+        )
+
+
+def split_fields(line: str, columns: int) -> List[str]:
+    """The fields of one row, read strictly if that gives `columns` of them, else loosely.
+
+    Example:
+        >>> split_fields('7;"say ""hi""; now"', 2)
+        ['7', 'say "hi"; now']
+        >>> split_fields('7;"the "best" one; yes";', 3)
+        ['7', 'the "best" one; yes', '']
+    """
+    try:
+        fields = next(csv.reader([line], delimiter=";", strict=True), [])
+        if len(fields) == columns:
+            return fields
+    except csv.Error:
+        pass
+    loose: List[str] = []
+    start = 0
+    while start <= len(line):
+        match = _LOOSE_FIELD.match(line, start)
+        assert match is not None  # the second form matches the empty string
+        quoted, plain = match.groups()
+        loose.append(plain if quoted is None else quoted.replace('""', '"'))
+        start = match.end() + 1
+    return loose
+
+
+def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
+    """Tokens and BIO tags of an annotation; a token never crosses the edge of a span.
+
+    Example:
+        >>> parse_annotation("how much is [currency_name: one euro], then", "here")[0]
+        ['how', 'much', 'is', 'one', 'euro', ',', 'then']
+    """
+    tokens: List[str] = []
+    tags: List[str] = []
+    end = 0
+    for match in [*_SPAN.finditer(text), None]:
+        plain = text[end : match.start() if match else len(text)]
+        if "[" in plain or "]" in plain:
+            raise UserError(f"{place}: unbalanced or nameless bracket in {text!r}")
+        words = plain.split()
+        tokens += words
+        tags += ["O"] * len(words)
+        if match:
+            name, value = "_".join(match.group(1).split()), match.group(2).split()
+            if not name or not value:
+                raise UserError(f"{place}: a bracket without a slot name or a value in {text!r}")
+            tokens += value
+            tags += span_tags(name, len(value))
+            end = match.end()
+    return tokens, tags
+
+
+def _check_header(header: List[str], place: str) -> None:
+    """The columns that are read must be there."""
+    for column in _COLUMNS:
+        if column not in header:
+            raise UserError(
+                f'{place}: the column "{column}" is missing from the header (semicolon-separated)'
+            )
+
+
+def _fold_order(path: Path) -> Tuple[int, str]:
+    """KFold_2 before KFold_10."""
+    number = path.parent.parent.parent.name.rpartition("_")[2]
+    return int(number) if number.isdigit() else 0, path.name

@@ -1,0 +1,114 @@
+"""SNIPS as published: `<Intent>/train_<Intent>_full.json` and `validate_<Intent>.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from edp_mx.data.readers.assembly import Assembler, span_tags
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+Chunk = Tuple[str, Optional[str]]  # text, entity name
+
+
+def snips_files(folder: Path) -> Dict[str, List[Path]]:
+    """The corpus' files: part → one file an intent.
+
+    The 300-utterance `train_<Intent>.json` is a part of `train_<Intent>_full.json` and is read
+    only where the full file is absent; the metrics beside them are passed over.
+    """
+    files: Dict[str, List[Path]] = {"train": [], "test": []}
+    for intent_folder in sorted(p for p in folder.iterdir() if p.is_dir()):
+        name = intent_folder.name
+        for part, candidates in (
+            ("train", (f"train_{name}_full.json", f"train_{name}.json")),
+            ("test", (f"validate_{name}.json",)),
+        ):
+            present = [p for p in (intent_folder / c for c in candidates) if p.is_file()]
+            files[part] += present[:1]
+    return files
+
+
+def read_snips_json(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Reads one file `{"Intent": [{"data": [{"text", "entity"?}]}]}`, UTF-8 or Latin-1.
+
+    Args:
+        id_prefix: ids are `<id_prefix>/<number of the utterance>`.
+
+    Raises:
+        UserError: not JSON, or not of this shape; the sentence names the file, and the line or the
+            number of the utterance.
+
+    Edge cases:
+        Tokens are cut at blanks and at the edges of entities: an entity that ends in mid-word
+        ("song" + "s please") gives two tokens, so that a span is exactly what was annotated. Where
+        neighbours of one kind meet in mid-word ("Rom" + "ántica"), the word is made whole.
+    """
+    document = _read_document(path)
+    for intent, records in document.items():
+        if not isinstance(records, list):
+            raise UserError(f'{path}: "{intent}" is not a list of utterances')
+        for number, record in enumerate(records, start=1):
+            place = f"{path}, utterance {number} of {intent}"
+            tokens, tags = _tag_chunks(_join_chunks(_chunks(record, place)))
+            yield assembler.assemble(tokens, tags, intent, id=f"{id_prefix}/{number}", place=place)
+
+
+def _read_document(path: Path) -> Dict[str, Any]:
+    """The file as JSON, in either of the two encodings in which it was published."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+    if not isinstance(document, dict):
+        raise UserError(f'{path}, line 1: not an object {{"Intent": [...]}}')
+    return document
+
+
+def _chunks(record: Any, place: str) -> List[Chunk]:
+    """The (text, entity) pieces of one utterance, checked."""
+    data = record.get("data") if isinstance(record, dict) else None
+    if not isinstance(data, list):
+        raise UserError(f'{place}: the list "data" is missing')
+    chunks: List[Chunk] = []
+    for piece in data:
+        text = piece.get("text") if isinstance(piece, dict) else None
+        entity = piece.get("entity") if isinstance(piece, dict) else None
+        if not isinstance(text, str) or not (entity is None or isinstance(entity, str)):
+            raise UserError(f'{place}: a piece lacks its "text", or its "entity" is not a string')
+        chunks.append((text, entity.strip() or None if entity else None))
+    return chunks
+
+
+def _join_chunks(chunks: List[Chunk]) -> List[Chunk]:
+    """Joins neighbours of one kind that meet in mid-word."""
+    joined: List[Chunk] = []
+    for text, entity in chunks:
+        if joined and text and joined[-1][1] == entity:
+            previous = joined[-1][0]
+            if previous and not previous[-1].isspace() and not text[0].isspace():
+                joined[-1] = (previous + text, entity)
+                continue
+        joined.append((text, entity))
+    return joined
+
+
+def _tag_chunks(chunks: List[Chunk]) -> Tuple[List[str], List[str]]:
+    """Tokens and BIO tags."""
+    tokens: List[str] = []
+    tags: List[str] = []
+    for text, entity in chunks:
+        words = text.split()
+        tokens += words
+        tags += ["O"] * len(words) if entity is None else span_tags(entity, len(words))
+    return tokens, tags

@@ -1,0 +1,173 @@
+"""The shuffling sampler: which records a worker sees in which step of an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.errors import UserError
+
+# Uses of one seed that must not share random numbers.
+_DEAL, _VISIT, _SHUFFLE = 0, 1, 2
+
+
+def micro_batch_size(batch_size: int, num_workers: int) -> int:
+    """M = B / N.
+
+    Raises:
+        UserError: B is not a multiple of N.
+
+    Example:
+        >>> micro_batch_size(64, 8)
+        8
+    """
+    if batch_size < 1 or num_workers < 1 or batch_size % num_workers:
+        raise UserError(
+            f"training.batch_size: {batch_size} is not a multiple of the {num_workers} workers"
+        )
+    return batch_size // num_workers
+
+
+def steps_per_epoch(num_records: int, batch_size: int, num_workers: int) -> int:
+    """Steps of an epoch, the same on all workers, without repeating a record.
+
+    Raises:
+        UserError: the smallest shard holds less than one micro-batch.
+
+    Example:
+        >>> steps_per_epoch(100, 16, 8)  # shards of 12 or 13, micro-batches of 2
+        6
+    """
+    smallest_shard = num_records // num_workers
+    steps = smallest_shard // micro_batch_size(batch_size, num_workers)
+    if steps == 0:
+        raise UserError(
+            f"training.batch_size: {batch_size} is too large, since the smallest of {num_workers} "
+            f"shards of {num_records} records holds {smallest_shard}"
+        )
+    return steps
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """One worker's fixed part of the training records, and its shuffle in each epoch.
+
+    Guarantee:
+        Shards are disjoint, cover all records and differ in size by at most one. In an epoch every
+        worker yields the same number of micro-batches of exactly `micro_batch_size` records, and
+        no record more than once. The order depends on (seed, epoch, rank) and the number of
+        records alone; with length buckets on the records' lengths too, which must be public.
+
+    Shapes: `buckets` holds int64 vectors of record indices, one without length buckets.
+    `bucket_steps` is the number of micro-batches that each gives in an epoch.
+    """
+
+    buckets: Tuple[np.ndarray, ...]
+    bucket_steps: Tuple[int, ...]
+    micro_batch_size: int
+    seed: int
+    rank: int
+
+    @classmethod
+    def deal(
+        cls,
+        num_records: int,
+        *,
+        batch_size: int,
+        num_workers: int,
+        rank: int,
+        seed: int,
+        length_buckets: int = 0,
+        lengths: Optional[Sequence[int]] = None,
+        adjacency: str = "replace-one",
+    ) -> Shard:
+        """Deals the records out to the workers; each worker calls this with its own rank.
+
+        Args:
+            seed: the same on all workers, ≥ 0.
+            length_buckets: into how many classes of similar length records are sorted (0: none).
+                Saves padding. Each class needs at least a batch.
+            lengths: of the records, needed with `length_buckets`; they count as public.
+            adjacency: "zero-out" or "replace-one".
+
+        Raises:
+            UserError: too few records, or length buckets under replace-one, where a replaced
+                record may move every other record to another batch.
+        """
+        steps_per_epoch(num_records, batch_size, num_workers)  # refuses what cannot be dealt
+        if not 0 <= rank < num_workers:
+            raise UserError(f"rank {rank} is none of {num_workers} workers")
+        classes = _length_classes(num_records, length_buckets, lengths, adjacency)
+        generator = _generator(seed, _DEAL)
+        size = micro_batch_size(batch_size, num_workers)
+        shares: List[np.ndarray] = []
+        steps: List[int] = []
+        dealt = 0
+        for records in classes:
+            # Dealing goes on where the last class ended, so that shards differ by one at most.
+            first = (rank - dealt) % num_workers
+            shares.append(generator.permutation(records)[first::num_workers])
+            steps.append(len(records) // num_workers // size)
+            dealt += len(records)
+        if min(steps) == 0:
+            raise UserError(
+                f"training.length_buckets: {length_buckets} is too many, since one of them holds "
+                f"less than a batch of {batch_size} records"
+            )
+        return cls(tuple(shares), tuple(steps), size, seed, rank)
+
+    @property
+    def indices(self) -> np.ndarray:
+        """All records of this shard, ascending."""
+        return np.sort(np.concatenate(self.buckets))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Micro-batches of an epoch, the same on all workers."""
+        return sum(self.bucket_steps)
+
+    def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
+        """The micro-batches of an epoch, each (M,) int64.
+
+        Which records are left over is drawn anew each epoch. With length buckets all workers visit
+        the same bucket in the same step.
+        """
+        shuffle = _generator(self.seed, _SHUFFLE, epoch, self.rank)
+        orders = [shuffle.permutation(bucket) for bucket in self.buckets]
+        visits = np.repeat(np.arange(len(orders)), self.bucket_steps)
+        used = [0] * len(orders)
+        for bucket in _generator(self.seed, _VISIT, epoch).permutation(visits):
+            start = used[bucket] * self.micro_batch_size
+            used[bucket] += 1
+            yield orders[bucket][start : start + self.micro_batch_size]
+
+
+def _length_classes(
+    num_records: int, length_buckets: int, lengths: Optional[Sequence[int]], adjacency: str
+) -> List[np.ndarray]:
+    """Record indices by class of length; one class without length buckets."""
+    if adjacency not in ("zero-out", "replace-one"):
+        raise UserError(f"privacy.adjacency: {adjacency!r} is neither zero-out nor replace-one")
+    if length_buckets < 0:
+        raise UserError(f"training.length_buckets must be ≥ 0, not {length_buckets}")
+    records = np.arange(num_records, dtype=np.int64)
+    if length_buckets == 0:
+        return [records]
+    if adjacency != "zero-out":
+        raise UserError(
+            "training.length_buckets: buckets by length are valid only under privacy.adjacency: "
+            "zero-out with public lengths; set length_buckets to 0"
+        )
+    if lengths is None or len(lengths) != num_records:
+        raise UserError("training.length_buckets needs the length of each record")
+    inner = np.arange(1, length_buckets) / length_buckets
+    edges = np.unique(np.quantile(lengths, inner)) if len(inner) else np.array([])
+    classes = np.searchsorted(edges, lengths, side="right")  # a function of the length alone
+    return [records[classes == c] for c in np.unique(classes)]
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    """A stream of its own for each use, epoch and rank."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -1,0 +1,267 @@
+"""The words, characters and labels that a model knows, and where it knows them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from edp_mx.data.embeddings import read_embedding_words
+from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.files import read_json
+
+PAD, UNK = 0, 1
+_RESERVED = ("<pad>", "<unk>")
+
+
+def _check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[str]) -> None:
+    """A known source, and a path exactly where it is a file (with a sample it may be either)."""
+    if source not in known:
+        raise UserError(f"{key}.source: {source!r} is none of {', '.join(known)}")
+    if source != "sample" and (source == "file") != (path is not None):
+        raise UserError(f"{key}.path must be set with source: file, and otherwise only with sample")
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    """Where words and characters come from.
+
+    Args:
+        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
+            public), "file" (a public list, one word a line) or "embeddings" (the words of the
+            embeddings' file).
+        path: of the list, with "file"; of the utterances, with "sample" (a stand-in needs none: it
+            draws a sample of its own).
+        min_count: with "train" and "sample", words that are rarer become unknown words.
+        lowercase: whether words are looked up in lower case. Characters always keep their case.
+        max_words: with "file" and "embeddings", how many are taken from the list's beginning.
+    """
+
+    source: str = "train"
+    path: Optional[str] = None
+    min_count: int = 1
+    lowercase: bool = True
+    max_words: Optional[int] = None
+
+    def __post_init__(self) -> None:
+        known = ("train", "sample", "file", "embeddings")
+        _check_source("data.vocabulary", self.source, known, self.path)
+        if self.min_count < 1:
+            raise UserError(f"data.vocabulary.min_count must be ≥ 1, not {self.min_count}")
+        if self.max_words is not None and self.max_words < 1:
+            raise UserError(f"data.vocabulary.max_words must be ≥ 1, not {self.max_words}")
+
+
+@dataclass(frozen=True)
+class LabelsConfig:
+    """Where slots and intents come from.
+
+    Args:
+        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
+            public) or "file" (a public list).
+        path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
+            names without B- and I-; with "sample" as for the words.
+    """
+
+    source: str = "train"
+    path: Optional[str] = None
+
+    def __post_init__(self) -> None:
+        _check_source("data.labels", self.source, ("train", "sample", "file"), self.path)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Ordered words, characters and labels; a place in a tuple is an id.
+
+    Shapes: `words[0]`, `characters[0]` stand for padding, `[1]` for all that is unknown; `slots`
+    (BIO tags, "O" first) and `intents` have no such places.
+    """
+
+    words: Tuple[str, ...]
+    characters: Tuple[str, ...]
+    slots: Tuple[str, ...]
+    intents: Tuple[str, ...]
+    word_source: str
+    label_source: str
+    lowercase: bool = True
+    _ids: Dict[str, Dict[str, int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ids = {
+            kind: {entry: i for i, entry in enumerate(getattr(self, kind))}
+            for kind in ("words", "characters", "slots", "intents")
+        }
+        object.__setattr__(self, "_ids", ids)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether nothing in it was read from the training part; else every ε is ∞."""
+        return self.word_source != "train" and self.label_source != "train"
+
+    def word_id(self, token: str) -> int:
+        """The id of a token's word, `UNK` if unknown."""
+        return self._ids["words"].get(token.lower() if self.lowercase else token, UNK)
+
+    def character_ids(self, token: str) -> List[int]:
+        """The ids of a token's characters, in its own case."""
+        ids = self._ids["characters"]
+        return [ids.get(character, UNK) for character in token]
+
+    def slot_id(self, tag: str) -> int:
+        """The id of a BIO tag, −1 if unknown."""
+        return self._ids["slots"].get(tag, -1)
+
+    def intent_id(self, intent: str) -> int:
+        """The id of an intent, −1 if unknown."""
+        return self._ids["intents"].get(intent, -1)
+
+    def to_json(self) -> Dict[str, Any]:
+        """All of it as plain values, for the run directory."""
+        names = ("words", "characters", "slots", "intents")
+        return {
+            **{name: list(getattr(self, name)) for name in names},
+            "word_source": self.word_source,
+            "label_source": self.label_source,
+            "lowercase": self.lowercase,
+        }
+
+    @classmethod
+    def from_json(cls, value: Dict[str, Any]) -> Vocabulary:
+        """The inverse of `to_json`.
+
+        Raises:
+            UserError: a key is missing.
+        """
+        try:
+            return cls(
+                words=tuple(value["words"]),
+                characters=tuple(value["characters"]),
+                slots=tuple(value["slots"]),
+                intents=tuple(value["intents"]),
+                word_source=value["word_source"],
+                label_source=value["label_source"],
+                lowercase=bool(value["lowercase"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(f"the vocabulary file is incomplete or not ours ({error})") from error
+
+    @classmethod
+    def build(
+        cls,
+        train: Sequence[Utterance],
+        vocabulary: VocabularyConfig = VocabularyConfig(),  # noqa: B008 (frozen)
+        labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
+        *,
+        embeddings_path: Optional[str] = None,
+        word_sample: Sequence[Utterance] = (),
+        label_sample: Sequence[Utterance] = (),
+    ) -> Vocabulary:
+        """Builds the vocabulary from the training part, or from public lists alone.
+
+        Args:
+            train: the training part; with public lists only its labels are checked.
+            embeddings_path: `data.embeddings.path`, needed by the source "embeddings".
+            word_sample, label_sample: public utterances, needed by the source "sample".
+
+        Raises:
+            UserError: a list is missing or broken, or a public label list lacks a label of the
+                training part (the sentence names the label and the utterance).
+
+        Guarantee:
+            With public sources the result depends on no utterance. Ids follow the alphabet or the
+            public list, never the frequency in the training part.
+
+        Edge cases:
+            A public word list also gives the characters: those of its words, in both cases. Of the
+            training part only the tags that occur are taken ("I-city" may be absent).
+        """
+        if vocabulary.source in ("train", "sample"):
+            seen = train if vocabulary.source == "train" else word_sample
+            words = _words_of(seen, vocabulary)
+            characters = sorted({c for u in seen for token in u.tokens for c in token})
+        else:
+            words, characters = _listed_words(vocabulary, embeddings_path)
+        slots, intents = _labels(train, labels, label_sample)
+        return cls(
+            words=_RESERVED + tuple(words),
+            characters=_RESERVED + tuple(characters),
+            slots=tuple(slots),
+            intents=tuple(intents),
+            word_source=vocabulary.source,
+            label_source=labels.source,
+            lowercase=vocabulary.lowercase,
+        )
+
+
+def _listed_words(
+    config: VocabularyConfig, embeddings_path: Optional[str]
+) -> Tuple[List[str], List[str]]:
+    """Words and characters of a public list."""
+    if config.source == "file":
+        assert config.path is not None  # held by the config
+        entries: Iterable[str] = (line.strip() for _, line in read_lines(Path(config.path)))
+    elif embeddings_path is None:
+        raise UserError("data.vocabulary.source is embeddings: data.embeddings.path must be set")
+    else:
+        entries = read_embedding_words(embeddings_path)
+    words: Dict[str, None] = {}
+    for entry in entries:
+        if config.max_words is not None and len(words) >= config.max_words:
+            break
+        if entry and entry not in _RESERVED:
+            words.setdefault(entry.lower() if config.lowercase else entry)
+    if not words:
+        raise UserError(f"{config.path or embeddings_path} holds no word")
+    characters = {c for word in words for case in (word.lower(), word.upper(), word) for c in case}
+    return list(words), sorted(characters)
+
+
+def _words_of(utterances: Sequence[Utterance], config: VocabularyConfig) -> List[str]:
+    """The words that occur often enough, by the alphabet."""
+    counts: Dict[str, int] = {}
+    for utterance in utterances:
+        for token in utterance.tokens:
+            word = token.lower() if config.lowercase else token
+            counts[word] = counts.get(word, 0) + 1
+    return sorted(w for w, n in counts.items() if n >= config.min_count and w not in _RESERVED)
+
+
+def _labels(
+    train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
+) -> Tuple[List[str], List[str]]:
+    """Slot tags ("O" first) and intents."""
+    if config.source == "train":
+        tags = {tag for utterance in train for tag in utterance.slots} - {"O"}
+        return ["O", *sorted(tags)], sorted({utterance.intent for utterance in train})
+    if config.source == "sample":
+        names = sorted({tag[2:] for u in sample for tag in u.slots if tag != "O"})
+        intents = sorted({u.intent for u in sample})
+        slots = ["O"] + [f"{prefix}-{name}" for name in names for prefix in "BI"]
+        _check_labels(train, set(slots), set(intents), config.path or "the public sample")
+        return slots, intents
+    assert config.path is not None  # held by the config
+    value = read_json(config.path)
+    for key in ("slots", "intents"):
+        entries = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
+            raise UserError(f'{config.path}: "{key}" is not a list of names')
+        if len(set(entries)) != len(entries):
+            raise UserError(f'{config.path}: a name occurs twice in "{key}"')
+    slots = ["O"] + [f"{prefix}-{name}" for name in value["slots"] for prefix in "BI"]
+    _check_labels(train, set(slots), set(value["intents"]), config.path)
+    return slots, value["intents"]
+
+
+def _check_labels(train: Sequence[Utterance], slots: set, intents: set, path: str) -> None:
+    """Every label of the training part must be in the public list."""
+    for utterance in train:
+        missing = [t for t in utterance.slots if t not in slots]
+        missing += [utterance.intent] if utterance.intent not in intents else []
+        if missing:
+            raise UserError(
+                f"{path} lacks the label {missing[0]!r} of the training utterance "
+                f"{utterance.id!r}; add it to the list or remove the utterance"
+            )

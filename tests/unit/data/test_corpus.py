@@ -1,0 +1,113 @@
+"""Corpora by name: where they are looked for, how they are split, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from edp_mx.data.corpus import DataConfig, find_corpus, load_corpus
+from edp_mx.data.readers import write_jsonl
+from edp_mx.data.splits import Split
+from edp_mx.errors import UserError
+
+
+@pytest.fixture
+def own_corpus(tmp_path, say):
+    """Three JSON-lines files of 80, 10 and 30 utterances."""
+    for part, count in (("train", 80), ("valid", 10), ("test", 30)):
+        utterances = [say(f"{part} {i}", intent=str(i % 3)) for i in range(count)]
+        write_jsonl(tmp_path / f"{part}.jsonl", utterances)
+    return tmp_path
+
+
+def test_own_split_and_paper_split(own_corpus):
+    own = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), split="own"))
+    assert [len(p) for p in (own.train, own.validation, own.test)] == [80, 10, 30]
+    assert {u.tokens[0] for u in own.test} == {"test"} and not own.is_standin
+    paper = load_corpus(DataConfig(corpus="mine", path=str(own_corpus)))
+    assert [len(p) for p in (paper.train, paper.validation, paper.test)] == [54, 6, 60]
+    ids = paper.split.to_json(paper.utterances)
+    assert ids["train"] == [u.id for u in paper.train]
+    again = Split.from_json(ids, paper.utterances)
+    assert again.to_json(paper.utterances) == ids
+
+
+def test_a_missing_validation_part_is_held_out_of_training(own_corpus):
+    (own_corpus / "valid.jsonl").unlink()
+    corpus = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), split="own"))
+    assert [len(p) for p in (corpus.train, corpus.validation, corpus.test)] == [76, 4, 30]
+    assert {u.tokens[0] for u in corpus.validation} == {"train"}
+
+
+def test_a_subset_keeps_the_own_parts(own_corpus):
+    config = DataConfig(corpus="mine", path=str(own_corpus), split="own", size=60)
+    corpus = load_corpus(config)
+    assert len(corpus.utterances) == 60
+    assert {u.tokens[0] for u in corpus.validation} == {"valid"}
+    assert corpus.utterances == load_corpus(config).utterances
+    paper = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), size=60))
+    assert [len(p) for p in (paper.train, paper.validation, paper.test)] == [27, 3, 30]
+    with pytest.raises(UserError, match=r"data\.size: 121 of the 120"):
+        load_corpus(DataConfig(corpus="mine", path=str(own_corpus), size=121))
+
+
+def test_standins_are_made_in_memory_and_repeatable():
+    pytest.importorskip("edp_mx.data.synthetic")
+    config = DataConfig(corpus="health", size=400, split_seed=5)
+    corpus = load_corpus(config)
+    assert corpus.is_standin and len(corpus.utterances) == 400
+    assert corpus.utterances == load_corpus(config).utterances
+    assert abs(len(corpus.train) - 180) <= 4
+    sides = [{tuple(t.lower() for t in u.tokens) for u in p} for p in (corpus.train, corpus.test)]
+    assert not sides[0] & sides[1]
+    with pytest.raises(UserError, match="stand-in has no split of its own"):
+        load_corpus(DataConfig(corpus="health", split="own"))
+
+
+def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EDP_MX_DATA", raising=False)
+    with pytest.raises(UserError, match="edp-mx data fetch atis"):
+        find_corpus(DataConfig(corpus="atis"))
+    (tmp_path / "data" / "atis").mkdir(parents=True)
+    assert find_corpus(DataConfig(corpus="atis")).parts[-2:] == ("data", "atis")
+    (tmp_path / "root" / "atis").mkdir(parents=True)
+    monkeypatch.setenv("EDP_MX_DATA", str(tmp_path / "root"))
+    assert find_corpus(DataConfig(corpus="atis")) == tmp_path / "root" / "atis"
+    given = DataConfig(corpus="atis", path=str(tmp_path))
+    assert find_corpus(given) == tmp_path
+    with pytest.raises(UserError, match=r"data\.path"):
+        find_corpus(DataConfig(corpus="atis", path="nowhere"))
+    with pytest.raises(UserError, match=r"data\.corpus: 'mine' is none of atis"):
+        find_corpus(DataConfig(corpus="mine"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"layout": "conll"}, r"data\.layout"),
+        ({"split": "mine"}, r"data\.split"),
+        ({"split_seed": -1}, r"data\.split_seed"),
+        ({"size": 0}, r"data\.size"),
+        ({"max_tokens": 0}, r"data\.max_tokens"),
+        ({"max_characters": 0}, r"data\.max_characters"),
+    ],
+)
+def test_impossible_settings_name_their_key(settings, key):
+    with pytest.raises(UserError, match=key):
+        DataConfig(**settings)
+
+
+def test_a_corpus_too_small_to_split_is_refused(tmp_path, say):
+    write_jsonl(tmp_path / "all.jsonl", [say("a"), say("b")])
+    with pytest.raises(UserError, match="too few utterances"):
+        load_corpus(DataConfig(corpus="mine", path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("split", ["paper", "own"])
+def test_real_atis(split, real_corpus):
+    corpus = load_corpus(DataConfig(corpus="atis", path=str(real_corpus("atis")), split=split))
+    sizes = [len(p) for p in (corpus.train, corpus.validation, corpus.test)]
+    if split == "own":
+        assert sizes == [4478, 500, 893]
+    else:
+        assert all(abs(s - f * 5871) <= 1 for s, f in zip(sizes, (0.45, 0.05, 0.5)))

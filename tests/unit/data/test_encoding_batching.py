@@ -1,0 +1,109 @@
+"""Encoding and batching against a loop over tokens and characters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.data.batching import evaluation_batches
+from edp_mx.data.encoding import encode
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
+
+token = st.tuples(st.text("abAB", min_size=1, max_size=5), st.sampled_from(["O", "B-x", "I-x"]))
+utterances = st.lists(
+    st.builds(
+        lambda pairs, intent: Utterance(
+            tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), intent
+        ),
+        st.lists(token, min_size=1, max_size=7),
+        st.sampled_from("uvw"),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(utterances, st.integers(1, 8), st.integers(1, 6), st.data())
+def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
+    known = corpus[: data.draw(st.integers(1, len(corpus)))]
+    vocabulary = Vocabulary.build(known)
+    encoded = encode(corpus, vocabulary, max_tokens=max_tokens, max_characters=max_characters)
+    indices = data.draw(st.lists(st.integers(0, len(corpus) - 1), min_size=1, max_size=6))
+    batch = encoded.batch(indices)
+    assert batch.indices.tolist() == indices and len(batch) == len(indices)
+    longest = max(min(len(corpus[i].tokens), max_tokens) for i in indices)
+    assert batch.words.shape == batch.slots.shape == (len(indices), longest)
+    for row, index in enumerate(indices):
+        expected = corpus[index]
+        tokens = expected.tokens[:max_tokens]
+        assert batch.lengths[row] == len(tokens) == encoded.lengths[index]
+        tags = [vocabulary.slot_id(tag) for tag in expected.slots[:max_tokens]]
+        intent = vocabulary.intent_id(expected.intent)
+        assert batch.is_known[row] == (min([*tags, intent]) >= 0)
+        assert batch.intents[row] == max(intent, 0)
+        for t in range(longest):
+            if t >= len(tokens):
+                assert batch.words[row, t] == batch.slots[row, t] == 0
+                assert not batch.characters[row, t].any() and not batch.mask[row, t]
+                continue
+            ids = vocabulary.character_ids(tokens[t][:max_characters])
+            assert batch.mask[row, t]
+            assert batch.words[row, t] == vocabulary.word_id(tokens[t])
+            assert batch.slots[row, t] == max(tags[t], 0)
+            found = batch.characters[row, t].tolist()
+            assert found[: len(ids)] == ids and not any(found[len(ids) :])
+
+
+def test_types_and_pad_to(say):
+    corpus = [say("a bc"), say("d")]
+    encoded = encode(corpus, Vocabulary.build(corpus))
+    batch = encoded.batch([1, 0], pad_to=5)
+    assert batch.words.shape == (2, 5) and batch.characters.shape == (2, 5, 2)
+    for name in ("words", "characters", "lengths", "slots", "intents"):
+        assert getattr(batch, name).dtype == np.int32, name
+    assert batch.indices.dtype == np.int64 and batch.is_known.all()
+    with pytest.raises(UserError, match="cannot pad to 1"):
+        encoded.batch([0], pad_to=1)
+
+
+def test_labels_of_the_test_part_alone_are_no_crash(say):
+    encoded = encode([say("a", intent="new")], Vocabulary.build([say("a")]))
+    assert encoded.intents.tolist() == [-1]
+    assert not encoded.batch([0]).is_known[0]
+
+
+def test_impossible_maxima_are_refused(say):
+    vocabulary = Vocabulary.build([say("a")])
+    with pytest.raises(UserError, match=r"data\.max_tokens"):
+        encode([say("a")], vocabulary, max_tokens=0)
+    with pytest.raises(UserError, match=r"data\.max_characters"):
+        encode([say("a")], vocabulary, max_characters=0)
+
+
+@given(utterances, st.integers(1, 5))
+def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_size):
+    encoded = encode(corpus, Vocabulary.build(corpus))
+    batches = list(evaluation_batches(encoded, batch_size))
+    seen = np.concatenate([b.indices for b in batches])
+    assert sorted(seen) == list(range(len(corpus)))
+    assert all(len(b) == batch_size for b in batches[:-1])
+    lengths = np.concatenate([b.lengths for b in batches])
+    assert (np.diff(lengths) >= 0).all()
+
+
+def test_evaluation_refuses_an_empty_batch(say):
+    encoded = encode([say("a")], Vocabulary.build([say("a")]))
+    with pytest.raises(UserError, match="must be ≥ 1"):
+        next(evaluation_batches(encoded, 0))
+
+
+def test_storage_follows_the_tokens_not_their_characters(say):
+    """One token of 30 characters 50,000 times: the table holds it once."""
+    corpus = [say("x" * 30)] * 50_000
+    encoded = encode(corpus, Vocabulary.build(corpus[:1]))
+    stored = [getattr(encoded, name).nbytes for name in encoded.__dataclass_fields__]
+    assert encoded.form_characters.size == 30 and sum(stored) < 50_000 * 30

@@ -1,0 +1,364 @@
+"""Readers: real corpora, own layouts, and one sentence with file and line for what is broken."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.data.readers import detect_layout, read_own_splits, read_utterances, write_jsonl
+from edp_mx.data.readers.nlu_eval import parse_annotation, split_fields
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+COUNTS = {"atis": (4478, 500, 893), "snips": (13084, 700, 700)}
+
+
+@pytest.mark.parametrize("name", sorted(COUNTS))
+def test_real_three_file_corpora_have_their_published_sizes(name, real_corpus):
+    parts = read_own_splits(real_corpus(name))
+    assert tuple(len(parts[p]) for p in ("train", "validation", "test")) == COUNTS[name]
+    whole = read_utterances(real_corpus(name))
+    assert whole == parts["train"] + parts["validation"] + parts["test"]
+    assert len({u.id for u in whole}) == len(whole)
+
+
+def test_real_atis_keeps_double_intents_as_one_label(real_corpus):
+    utterances = read_utterances(real_corpus("atis"))
+    assert sum("#" in u.intent for u in utterances) == 41
+    keys = Counter(" ".join(u.tokens).lower() for u in utterances)
+    assert len(utterances) - len(keys) == 398
+
+
+def test_real_tokens_are_what_grep_sees(real_corpus):
+    raw = (real_corpus("snips") / "test" / "seq.in").read_text(encoding="utf-8").split("\n")
+    test = read_own_splits(real_corpus("snips"))["test"]
+    assert ["".join(u.tokens) for u in test] == [line.replace(" ", "") for line in raw if line]
+
+
+def test_real_nlu_eval_has_all_folds_once(real_corpus):
+    utterances = read_utterances(real_corpus("nlu_eval"))
+    assert len(utterances) == 11036
+    assert len({u.intent for u in utterances}) == 64
+    assert len({u.id for u in utterances}) == 11036
+    first = next(u for u in utterances if u.intent == "qa_currency")
+    assert first.id == "KFold_1/testset/csv/qa_currency.csv/2"
+    assert first.tokens[-1] == "china" and first.slots[-1] == "B-place_name"
+    with pytest.raises(UserError, match="no split of its own"):
+        read_own_splits(real_corpus("nlu_eval"))
+
+
+def test_real_strings_are_kept_once(real_corpus):
+    utterances = read_utterances(real_corpus("atis"))
+    tokens = [token for u in utterances for token in u.tokens]
+    assert len({id(token) for token in tokens}) == len(set(tokens))
+
+
+def three_files(folder, tokens, tags, intents):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("seq.in", tokens), ("seq.out", tags), ("label", intents)):
+        data = content if isinstance(content, bytes) else content.encode("utf-8")
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
+    folder = three_files(
+        tmp_path, "\ufeffto  Rome \r\nno\r\n\r\n", "O B-x \r\nO\r\n", " a \r\nb\r\n\n"
+    )
+    assert read_utterances(folder) == [
+        Utterance(("to", "Rome"), ("O", "B-x"), "a"),
+        Utterance(("no",), ("O",), "b"),
+    ]
+
+
+def test_a_no_break_space_stays_inside_its_token(tmp_path):
+    folder = three_files(tmp_path, "a\u00a0b c\u0085d\n", "O B-x\n", "i\n")
+    assert read_utterances(folder)[0].tokens == ("a\u00a0b", "c\u0085d")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "tags", "intents", "complaint"),
+    [
+        ("a\nb\n", "O\n", "x\ny\n", r"seq\.out ends after line 1"),
+        ("a\n", "O\nO\n", "x\ny\n", r"seq\.in ends after line 1"),
+        ("a\nb\n", "O\nO\n", "x\n", r"label ends after line 1"),
+        ("a\nb c\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: 2 tokens but 1 slot tags"),
+        ("a\nb\n", "O\nX-y\n", "x\ny\n", r"seq\.in, line 2: 'X-y' is not a BIO tag"),
+        ("a\nb\n", "O\nB-\n", "x\ny\n", r"seq\.in, line 2: 'B-' is not a BIO tag"),
+        ("a\n\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: the utterance is empty"),
+        ("a\n\nb\n", "O\n\nO\n", "x\n\ny\n", r"seq\.in, line 2: the utterance is empty"),
+        ("a\nb\n", "O\nO\n", "x\n \n", r"seq\.in, line 2: the intent is missing"),
+        (b"a\n\xff\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: not UTF-8"),
+    ],
+)
+def test_broken_three_files_name_file_and_line(tmp_path, tokens, tags, intents, complaint):
+    with pytest.raises(UserError, match=complaint):
+        read_utterances(three_files(tmp_path, tokens, tags, intents))
+
+
+def test_a_missing_third_file_is_named(tmp_path):
+    (three_files(tmp_path, "a\n", "O\n", "x\n") / "label").unlink()
+    with pytest.raises(UserError, match="label is missing"):
+        read_utterances(tmp_path)
+
+
+def test_own_splits_need_no_validation_part_but_train_and_test(tmp_path):
+    for part in ("train", "test"):
+        three_files(tmp_path / part, f"{part}\n", "O\n", "x\n")
+    parts = read_own_splits(tmp_path)
+    assert [len(parts[p]) for p in ("train", "validation", "test")] == [1, 0, 1]
+    assert parts["test"][0].id == "test/1"
+
+
+# ------------------------------------------------------------------------------------ JSON lines
+text = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=6)
+utterance = st.lists(st.tuples(text, st.sampled_from(["O", "B-a", "I-a"])), min_size=1).flatmap(
+    lambda pairs: st.builds(
+        lambda intent: Utterance(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), intent),
+        text,
+    )
+)
+
+
+@given(utterances=st.lists(utterance, max_size=5), is_packed=st.booleans())
+def test_json_lines_round_trip(tmp_path_factory, utterances, is_packed):
+    path = tmp_path_factory.mktemp("jsonl") / ("a.jsonl.gz" if is_packed else "a.jsonl")
+    assert write_jsonl(path, iter(utterances)) == len(utterances)
+    assert read_utterances(path) == utterances
+
+
+def test_packed_json_lines_have_the_same_bytes_each_time(tmp_path):
+    one = [Utterance(("a",), ("O",), "x", "1")]
+    write_jsonl(tmp_path / "a.jsonl.gz", one)
+    write_jsonl(tmp_path / "b.jsonl.gz", one)
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("old")
+
+    def broken():
+        yield Utterance(("a",), ("O",), "x")
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        write_jsonl(path, broken())
+    assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+GOOD = '{"tokens": ["a"], "slots": ["O"], "intent": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not an object"),
+        ('{"tokens": ["a"], "slots": ["O"]}', '"intent" is missing'),
+        ('{"tokens": ["a"], "slots": ["O"], "intent": "x", "slot": 1}', 'unknown key "slot"'),
+        ('{"tokens": "a", "slots": ["O"], "intent": "x"}', '"tokens" is not a list'),
+        ('{"tokens": [""], "slots": ["O"], "intent": "x"}', '"tokens" is not a list'),
+        ('{"tokens": [], "slots": [], "intent": "x"}', "utterance is empty"),
+        ('{"tokens": ["a"], "slots": ["O", "O"], "intent": "x"}', "1 tokens but 2 slot tags"),
+        ('{"tokens": ["a"], "slots": ["o"], "intent": "x"}', "not a BIO tag"),
+        ('{"tokens": ["a"], "slots": ["O"], "intent": ""}', "intent is missing"),
+        ('{"tokens": ["a"], "slots": ["O"], "intent": 1}', "must be strings"),
+    ],
+)
+def test_broken_json_lines_name_file_and_line(tmp_path, line, complaint):
+    path = tmp_path / "a.jsonl"
+    path.write_text(GOOD + line + "\n")
+    with pytest.raises(UserError, match=rf"a\.jsonl, line 2: .*{complaint}"):
+        read_utterances(path)
+
+
+def test_ids_that_repeat_are_refused(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [Utterance(("a",), ("O",), "x", "7")] * 2)
+    with pytest.raises(UserError, match="'7' occurs twice"):
+        read_utterances(tmp_path / "a.jsonl")
+
+
+def test_a_torn_archive_is_a_sentence(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(GOOD.encode() * 1000)[:-20])
+    with pytest.raises(UserError, match=r"cannot read .*a\.jsonl\.gz"):
+        read_utterances(path)
+
+
+def test_a_folder_of_json_lines_is_split_by_its_names(tmp_path):
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(GOOD)
+    assert [u.id for u in read_utterances(tmp_path)] == ["train/1", "dev/1", "test/1"]
+    assert [len(p) for p in read_own_splits(tmp_path).values()] == [1, 1, 1]
+
+
+# ---------------------------------------------------------------------------------- SNIPS' JSON
+def snips_file(folder, name, chunks, encoding="utf-8", intent="PlayMusic"):
+    (folder / intent).mkdir(parents=True, exist_ok=True)
+    document = {intent: [{"data": chunks}]}
+    data = json.dumps(document, ensure_ascii=False, indent=1).encode(encoding)
+    (folder / intent / name).write_bytes(data)
+
+
+def read_chunks(tmp_path, *chunks):
+    pieces = [{"text": t, "entity": e} if e else {"text": t} for t, e in chunks]
+    snips_file(tmp_path, "train_PlayMusic_full.json", pieces)
+    (utterance,) = read_utterances(tmp_path)
+    return list(zip(utterance.tokens, utterance.slots))
+
+
+def test_snips_chunks_become_bio(tmp_path):
+    assert read_chunks(tmp_path, ("Play ", ""), ("Making Out", "track"), (" by me", "")) == [
+        ("Play", "O"), ("Making", "B-track"), ("Out", "I-track"), ("by", "O"), ("me", "O"),
+    ]  # fmt: skip
+
+
+def test_snips_entities_that_touch_stay_apart(tmp_path):
+    pairs = read_chunks(tmp_path, ("A", "artist"), (" ", ""), ("B", "artist"), (" C", "artist"))
+    assert [tag for _, tag in pairs] == ["B-artist"] * 3
+
+
+def test_snips_chunks_in_mid_word(tmp_path):
+    assert read_chunks(tmp_path, ("my ", ""), ("song", "item"), ("s, please", "")) == [
+        ("my", "O"), ("song", "B-item"), ("s,", "O"), ("please", "O"),
+    ]  # fmt: skip
+    assert read_chunks(tmp_path, ("Cita Rom", "list"), ("á", "list"), ("ntica", "list")) == [
+        ("Cita", "B-list"), ("Romántica", "I-list"),
+    ]  # fmt: skip
+
+
+def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
+    snips_file(tmp_path, "train_PlayMusic_full.json", [{"text": "Clásicos"}], "latin-1")
+    snips_file(tmp_path, "train_PlayMusic.json", [{"text": "Clásicos"}])
+    snips_file(tmp_path, "validate_PlayMusic.json", [{"text": "Clásicos"}])
+    snips_file(tmp_path, "Snips_metrics.json", [{"text": "no"}])
+    parts = read_own_splits(tmp_path)
+    assert [len(parts[p]) for p in ("train", "validation", "test")] == [1, 0, 1]
+    assert parts["train"][0].tokens == parts["test"][0].tokens == ("Clásicos",)
+    assert parts["train"][0].id == "PlayMusic/train_PlayMusic_full.json/1"
+    assert parts["train"][0].intent == "PlayMusic"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('{"A": [\n}', "line 2: not JSON"),
+        ("[]", "line 1: not an object"),
+        ('{"A": {}}', '"A" is not a list'),
+        ('{"A": [{"data": [{"text": "a"}]}, {}]}', 'utterance 2 of A: the list "data" is missing'),
+        ('{"A": [{"data": [{"entity": "a"}]}]}', 'utterance 1 of A: a piece lacks its "text"'),
+        ('{"A": [{"data": [{"text": " "}]}]}', "utterance 1 of A: the utterance is empty"),
+    ],
+)
+def test_broken_snips_files_name_file_and_place(tmp_path, content, complaint):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=rf"a\.json.*{complaint}"):
+        read_utterances(path)
+
+
+# ------------------------------------------------------------------------------------- NLU-Eval
+FULL_HEADER = (
+    "userid;answerid;scenario;intent;status;answer_annotation;notes;suggested_entities;"
+    "answer_normalised;answer;question"
+)
+
+
+def full_row(annotation, status="", scenario="qa", intent="currency"):
+    return f'1;2;{scenario};{intent};{status};{annotation};;;"x; y";"it\'s "so"";"what?"'
+
+
+def test_full_release_with_its_quirks(tmp_path):
+    rows = [
+        FULL_HEADER,
+        full_row('"how much is [currency_name: euro]"'),
+        full_row("irrelevant", status="IRR_XL"),
+        full_row("don't [ time : nine  am ], ok", scenario="alarm", intent="set"),
+        full_row('"say ""hi"" to [person : t\'so]"', scenario="email", intent="send"),
+    ]
+    folder = tmp_path / "AnnotatedData"
+    folder.mkdir()
+    (folder / "NLU-Data-Home-Domain-Annotated-All.csv").write_text("\n".join(rows))
+    euro, alarm, quoted = read_utterances(tmp_path)
+    assert (euro.tokens[-1], euro.slots[-1], euro.intent) == (
+        "euro", "B-currency_name", "qa_currency",
+    )  # fmt: skip
+    assert alarm.tokens == ("don't", "nine", "am", ",", "ok")
+    assert alarm.slots == ("O", "B-time", "I-time", "O", "O")
+    assert quoted.tokens == ("say", '"hi"', "to", "t'so")
+    assert alarm.id.endswith("Annotated-All.csv/4")
+
+
+def test_training_sets_of_folds_are_passed_over(tmp_path):
+    header = "answerid;scenario;intent;answer_annotation"
+    for where in ("KFold_1/testset/csv", "KFold_2/testset/csv", "KFold_1/trainset"):
+        (tmp_path / where).mkdir(parents=True)
+        (tmp_path / where / "alarm_set.csv").write_text(f"{header}\n1;alarm;set;wake me")
+    assert [u.id for u in read_utterances(tmp_path)] == [
+        "KFold_1/testset/csv/alarm_set.csv/2",
+        "KFold_2/testset/csv/alarm_set.csv/2",
+    ]
+
+
+@given(st.lists(st.text(st.characters(blacklist_characters='";\r\n')), min_size=1))
+def test_fields_survive_quoting(fields):
+    quoted = ";".join(f'"{field}"' for field in fields)
+    assert split_fields(quoted, len(fields)) == fields
+    assert split_fields(quoted, 0) == fields  # loosely
+    assert split_fields(";".join(fields), len(fields)) == fields or fields == [""]
+
+
+@given(st.lists(st.text('a;"', max_size=6), min_size=2))
+def test_doubled_quotes_and_semicolons_are_read_strictly(fields):
+    quoted = ";".join('"' + field.replace('"', '""') + '"' for field in fields)
+    assert split_fields(quoted, len(fields)) == fields
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("1;qa;x;a [b : c", "unbalanced"),
+        ("1;qa;x;a b] c", "unbalanced"),
+        ("1;qa;x;a [b c]", "nameless"),
+        ("1;qa;x;a [b : ]", "without a slot name or a value"),
+        ("1;qa;x", "3 columns but the header has 4"),
+        ('1;qa;x;""', "utterance is empty"),
+        ("1;;x;a", "scenario or the intent is empty"),
+    ],
+)
+def test_broken_nlu_eval_rows_name_file_and_line(tmp_path, row, complaint):
+    path = tmp_path / "a.csv"
+    path.write_text(f"answerid;scenario;intent;answer_annotation\n1;qa;x;fine\n{row}\n")
+    with pytest.raises(UserError, match=rf"a\.csv, line 3: .*{complaint}"):
+        read_utterances(path)
+
+
+def test_a_missing_column_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("answerid;scenario;answer_annotation\n")
+    with pytest.raises(UserError, match=r'a\.csv, line 1: the column "intent" is missing'):
+        read_utterances(tmp_path)
+
+
+def test_annotation_with_a_colon_in_its_value():
+    assert parse_annotation("at [time : 5:30 pm]", "here") == (
+        ["at", "5:30", "pm"],
+        ["O", "B-time", "I-time"],
+    )
+
+
+# -------------------------------------------------------------------------------------- layouts
+def test_unknown_places_and_layouts_are_refused(tmp_path):
+    with pytest.raises(UserError, match="does not exist"):
+        read_utterances(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="no known layout"):
+        detect_layout(tmp_path)
+    with pytest.raises(UserError, match="none of auto, three_files"):
+        read_utterances(tmp_path, "conll")
+    with pytest.raises(UserError, match="no file in the layout nlu_eval"):
+        read_utterances(tmp_path, "nlu_eval")

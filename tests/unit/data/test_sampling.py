@@ -1,0 +1,148 @@
+"""The shuffling sampler: fixed disjoint shards, exact sizes, each record at most once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from edp_mx.data.sampling import Shard, micro_batch_size, steps_per_epoch
+from edp_mx.errors import UserError
+
+
+def deal_all(num_records, *, batch_size, num_workers, **settings):
+    return [
+        Shard.deal(
+            num_records, batch_size=batch_size, num_workers=num_workers, rank=rank, **settings
+        )
+        for rank in range(num_workers)
+    ]
+
+
+@given(
+    num_records=st.integers(1, 200),
+    num_workers=st.integers(1, 6),
+    size=st.integers(1, 6),
+    seed=st.integers(0, 2**40),
+    epoch=st.integers(0, 5),
+)
+def test_shards_and_epochs(num_records, num_workers, size, seed, epoch):
+    assume(num_records // num_workers >= size)
+    batch_size = size * num_workers
+    shards = deal_all(num_records, batch_size=batch_size, num_workers=num_workers, seed=seed)
+    dealt = np.concatenate([shard.indices for shard in shards])
+    assert sorted(dealt) == list(range(num_records))
+    sizes = [len(shard.indices) for shard in shards]
+    assert max(sizes) - min(sizes) <= 1
+    steps = steps_per_epoch(num_records, batch_size, num_workers)
+    assert steps == min(sizes) // size
+    for shard in shards:
+        batches = list(shard.micro_batches(epoch))
+        assert len(batches) == steps == shard.steps_per_epoch
+        assert all(len(batch) == size for batch in batches)
+        seen = np.concatenate(batches)
+        assert len(set(seen)) == len(seen) and set(seen) <= set(shard.indices)
+        assert seen.dtype == np.int64
+
+
+def test_the_same_call_gives_the_same_order_and_others_another():
+    def order(seed, rank, epoch):
+        shard = Shard.deal(400, batch_size=8, num_workers=2, rank=rank, seed=seed)
+        return np.concatenate(list(shard.micro_batches(epoch)))
+
+    np.testing.assert_array_equal(order(1, 0, 3), order(1, 0, 3))
+    assert (order(1, 0, 3) != order(1, 0, 4)).any()
+    assert set(order(1, 0, 3)) == set(order(1, 0, 4)) != set(order(2, 0, 3))
+    places = [np.argsort(order(1, rank, 3)) for rank in (0, 1)]
+    assert (places[0] != places[1]).any()
+
+
+def test_what_is_left_over_changes_and_nothing_is_left_over_for_ever():
+    shard = Shard.deal(11, batch_size=4, num_workers=1, rank=0, seed=0)
+    left = [set(range(11)) - set(np.concatenate(list(shard.micro_batches(e)))) for e in range(60)]
+    assert all(len(records) == 3 for records in left)
+    assert set.union(*left) == set(range(11))
+
+
+def test_shuffling_is_uniform():
+    shard = Shard.deal(5, batch_size=1, num_workers=1, rank=0, seed=7)
+    first = [int(next(iter(shard.micro_batches(epoch)))[0]) for epoch in range(5000)]
+    counts = np.bincount(first, minlength=5)
+    assert ((counts - 1000) ** 2 / 1000).sum() < 23.5  # chi-squared, 4 degrees: p = 1e-4
+
+
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=30, max_size=150),
+    num_workers=st.integers(1, 3),
+    size=st.integers(1, 2),
+    length_buckets=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+def test_length_buckets(lengths, num_workers, size, length_buckets, seed):
+    settings = {
+        "batch_size": size * num_workers,
+        "num_workers": num_workers,
+        "seed": seed,
+        "lengths": lengths,
+        "length_buckets": length_buckets,
+        "adjacency": "zero-out",
+    }
+    try:
+        shards = deal_all(len(lengths), **settings)
+    except UserError as error:
+        assume("length_buckets" not in str(error))
+        raise
+    assert sorted(np.concatenate([s.indices for s in shards])) == list(range(len(lengths)))
+    sizes = [len(s.indices) for s in shards]
+    assert max(sizes) - min(sizes) <= 1
+    epochs = [list(shard.micro_batches(2)) for shard in shards]
+    assert len({len(batches) for batches in epochs}) == 1
+    for batches in epochs:
+        seen = np.concatenate(batches)
+        assert len(set(seen)) == len(seen) and all(len(b) == size for b in batches)
+    bucket_of = {
+        record: bucket
+        for shard in shards
+        for bucket, records in enumerate(shard.buckets)
+        for record in records
+    }
+    for step in zip(*epochs):  # all workers take the same bucket in the same step
+        assert len({bucket_of[record] for batch in step for record in batch}) == 1
+    by_length = {}
+    for record, bucket in bucket_of.items():
+        assert by_length.setdefault(lengths[record], bucket) == bucket
+
+
+def test_buckets_need_public_lengths_and_zero_out():
+    settings = {"batch_size": 2, "num_workers": 1, "rank": 0, "seed": 0, "length_buckets": 2}
+    with pytest.raises(UserError, match=r"training\.length_buckets: .*zero-out"):
+        Shard.deal(4, lengths=[1, 2, 3, 4], **settings)
+    with pytest.raises(UserError, match="needs the length of each record"):
+        Shard.deal(4, adjacency="zero-out", **settings)
+    with pytest.raises(UserError, match="too many"):
+        Shard.deal(4, adjacency="zero-out", lengths=[1, 9, 9, 9], **settings)
+    with pytest.raises(UserError, match=r"privacy\.adjacency"):
+        Shard.deal(4, adjacency="add-remove", lengths=[1, 2, 3, 4], **settings)
+
+
+def test_the_order_is_independent_of_the_lengths_without_buckets():
+    settings = {"batch_size": 2, "num_workers": 1, "rank": 0, "seed": 0}
+    one = Shard.deal(10, lengths=list(range(10)), **settings)
+    two = Shard.deal(10, lengths=[5] * 10, **settings)
+    for a, b in zip(one.micro_batches(0), two.micro_batches(0)):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda: micro_batch_size(10, 4), r"training\.batch_size: 10 is not a multiple of the 4"),
+        (lambda: micro_batch_size(0, 4), r"training\.batch_size"),
+        (lambda: steps_per_epoch(15, 16, 8), r"training\.batch_size: 16 is too large"),
+        (lambda: Shard.deal(9, batch_size=2, num_workers=2, rank=2, seed=0), "rank 2 is none"),
+    ],
+)
+def test_refusals(call, complaint):
+    with pytest.raises(UserError, match=complaint):
+        call()

@@ -1,0 +1,125 @@
+"""The paper's split: sizes, strata, and no repeated utterance on two sides."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.data.readers import read_utterances
+from edp_mx.data.splits import PARTS, Split, join_parts, split_corpus
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+FRACTIONS = {"train": 0.45, "validation": 0.05, "test": 0.50}
+
+
+def sides_of(split, utterances):
+    sides = {}
+    for part in PARTS:
+        for index in getattr(split, part):
+            sides.setdefault(tuple(t.lower() for t in utterances[index].tokens), set()).add(part)
+    return sides
+
+
+@pytest.mark.parametrize("name", ["atis", "snips", "nlu_eval"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_real_corpora_split_exactly(name, seed, real_corpus):
+    utterances = read_utterances(real_corpus(name))
+    split = split_corpus(utterances, seed=seed)
+    everything = np.concatenate([split.train, split.validation, split.test])
+    assert sorted(everything) == list(range(len(utterances)))
+    assert all(len(sides) == 1 for sides in sides_of(split, utterances).values())
+    intents = Counter(u.intent for u in utterances)
+    for part, fraction in FRACTIONS.items():
+        assert abs(len(getattr(split, part)) - fraction * len(utterances)) <= 1
+        held = Counter(utterances[i].intent for i in getattr(split, part))
+        for intent, count in intents.items():
+            # A group of repeats counts as its first one's intent: a few utterances of slack.
+            assert abs(held[intent] - fraction * count) <= 4, (intent, part)
+
+
+corpora = st.lists(
+    st.tuples(st.sampled_from(["a", "A", "b", "c d", "C d", "e"]), st.sampled_from("xyz")),
+    max_size=40,
+)
+
+
+@given(corpora, st.integers(0, 10**6))
+def test_any_corpus_is_split_once_with_repeats_together(pairs, seed):
+    utterances = [
+        Utterance(tuple(text.split()), ("O",) * len(text.split()), intent, str(i))
+        for i, (text, intent) in enumerate(pairs)
+    ]
+    split = split_corpus(utterances, seed=seed)
+    everything = np.concatenate([split.train, split.validation, split.test])
+    assert sorted(everything) == list(range(len(utterances)))
+    assert all(len(sides) == 1 for sides in sides_of(split, utterances).values())
+    again = Split.from_json(json.loads(json.dumps(split.to_json(utterances))), utterances)
+    for part in PARTS:
+        np.testing.assert_array_equal(getattr(again, part), getattr(split, part))
+
+
+@given(st.lists(st.integers(1, 30), max_size=20), st.integers(0, 1000))
+def test_sizes_without_repeats_are_within_one(counts, seed):
+    utterances = [
+        Utterance((f"{label}.{i}",), ("O",), str(label))
+        for label, count in enumerate(counts)
+        for i in range(count)
+    ]
+    split = split_corpus(utterances, seed=seed)
+    for part, fraction in FRACTIONS.items():
+        assert abs(len(getattr(split, part)) - fraction * len(utterances)) <= 1
+
+
+def test_labels_that_occur_once_are_spread_by_the_fractions(say):
+    utterances = [say(f"word{i}", intent=f"intent{i}") for i in range(1000)]
+    split = split_corpus(utterances, seed=0)
+    assert (len(split.train), len(split.validation), len(split.test)) == (450, 50, 500)
+
+
+def test_each_utterance_trains_as_often_as_the_fraction_says(say):
+    utterances = [say(f"word{i}", intent="ab"[i % 2]) for i in range(20)]
+    hits = np.zeros(20)
+    for seed in range(2000):
+        hits[split_corpus(utterances, seed=seed).train] += 1
+    assert np.abs(hits / 2000 - 0.45).max() < 4.5 * np.sqrt(0.45 * 0.55 / 2000)
+
+
+def test_the_seed_decides(say):
+    utterances = [say(f"word{i}") for i in range(100)]
+    one, same, other = (split_corpus(utterances, seed=s).train.tolist() for s in (3, 3, 4))
+    assert one == same != other
+
+
+@pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (1.2, -0.2, 0.0)])
+def test_impossible_fractions_are_refused(fractions, say):
+    with pytest.raises(UserError, match="add up to 1"):
+        split_corpus([say("a")], seed=0, fractions=fractions)
+
+
+def test_a_part_of_fraction_zero_stays_empty(say):
+    utterances = [say(f"word{i // 2}", intent=str(i % 7)) for i in range(200)]
+    assert len(split_corpus(utterances, seed=0, fractions=(0.95, 0.05, 0.0)).test) == 0
+
+
+def test_own_parts_are_joined_in_order(say):
+    parts = {"train": [say("a"), say("b")], "validation": [], "test": [say("c")]}
+    utterances, split = join_parts(parts)
+    assert [utterances[i].tokens[0] for i in split.train] == ["a", "b"]
+    assert split.validation.tolist() == [] and split.test.tolist() == [2]
+
+
+def test_a_split_of_another_corpus_is_refused(say):
+    utterances = [say(str(i), id=str(i)) for i in range(4)]
+    ids = split_corpus(utterances, seed=0).to_json(utterances)
+    with pytest.raises(UserError, match="not here"):
+        Split.from_json(ids, utterances[:3])
+    with pytest.raises(UserError, match="another corpus"):
+        Split.from_json(ids, [*utterances, say("5", id="5")])
+    with pytest.raises(UserError, match='lacks the list "test"'):
+        Split.from_json({"train": [], "validation": []}, utterances)

@@ -1,0 +1,67 @@
+"""A module imports only from the rooms below its own, and from no mxnet where that is promised."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
+ORDER = ["errors", "files", "accounting", "metrics", "watchdog", "distributed", "data", "models",
+         "privacy", "training", "config", "experiments", "reports", "cli"]
+NO_MXNET = ("errors", "files", "accounting", "metrics", "watchdog", "data")
+
+
+def imports(path):
+    """(name, line, whether at module level) of all that a file imports."""
+    tree = ast.parse(path.read_text())
+    top = set(ast.walk(ast.Module(body=[n for n in tree.body if isinstance(
+        n, (ast.Import, ast.ImportFrom))], type_ignores=[])))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node.lineno, node in top
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, node in top
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[0] not in ("__init__", "__main__"):
+            yield path, parts[0]
+
+
+def test_every_room_has_its_place():
+    assert {room for _, room in modules()} == set(ORDER)
+
+
+def test_imports_go_downwards():
+    upwards = []
+    for path, room in modules():
+        for name, line, _ in imports(path):
+            if name.startswith("edp_mx."):
+                other = name.split(".")[1]
+                if ORDER.index(other) > ORDER.index(room):
+                    upwards.append(f"{path.name}:{line} imports {name}")
+    assert not upwards
+
+
+def test_what_is_numpy_only_imports_no_mxnet_and_horovod_has_one_door():
+    for path, room in modules():
+        for name, line, _ in imports(path):
+            top = name.split(".")[0]
+            assert not (top == "mxnet" and room in NO_MXNET), f"{path}:{line}"
+            if top == "horovod":
+                assert path.name in ("distributed.py", "run_directory.py"), f"{path}:{line}"
+
+
+def test_privacy_sees_neither_models_nor_data():
+    for path, room in modules():
+        if room == "privacy":
+            for name, line, _ in imports(path):
+                assert not name.startswith(("edp_mx.models", "edp_mx.data")), f"{path}:{line}"
+
+
+def test_mxnet_s_random_numbers_and_norms_stay_out_of_privacy():
+    for path in (PACKAGE / "privacy").rglob("*.py"):
+        text = path.read_text()
+        for forbidden in ("mx.random", "nd.random", "multi_sum_sq", ".norm("):
+            assert forbidden not in text, f"{path}: {forbidden}"
