@@ -43,16 +43,18 @@ class SetupError(Exception):
 
 
 class Stage(NamedTuple):
-    """One step of the installation; `depends` is what, beside the command, makes it stale."""
+    """One step of the installation; `identity` is what makes a finished one stale when it changes.
+
+    Not in it: where this interpreter and CMake lie, which differs from shell to shell.
+    """
 
     name: str
+    identity: List[str]
     command: List[str]
     environment: Dict[str, str] = {}
-    depends: str = ""
 
     def stamp(self) -> str:
-        text = json.dumps([self.command, self.environment, self.depends], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.identity).encode()).hexdigest()
 
 
 def needs_cmake_wheel() -> bool:
@@ -83,31 +85,37 @@ def check_system(gpu: bool) -> None:
                          "PATH: install the CUDA 11 toolkit, or leave --gpu out.")
 
 
+def base_python() -> str:
+    """The interpreter outside any virtual environment; ours may be first on PATH."""
+    return getattr(sys, "_base_executable", None) or sys.executable
+
+
 def stages(venv: Path, gpu: bool) -> List[Stage]:
     """The installation in order. Why in this order: numpy before mxnet, mxnet before horovod."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
     unisolated = [*pip, "--no-build-isolation"]
     mxnet = ["mxnet-cu112==1.9.1", *CUDA_LIBRARIES] if gpu else ["mxnet==1.9.1"]
-    tools = [*BUILD_TOOLS, *(["cmake>=3.25,<4"] if needs_cmake_wheel() else [])]
+    cmake = ["cmake>=3.25,<4"] if needs_cmake_wheel() else []
     horovod = {"HOROVOD_WITH_MXNET": "1", "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MPI": "1",
-               "HOROVOD_WITHOUT_TENSORFLOW": "1", "HOROVOD_WITHOUT_PYTORCH": "1",
-               "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+               "HOROVOD_WITHOUT_TENSORFLOW": "1", "HOROVOD_WITHOUT_PYTORCH": "1"}
     if gpu:
-        nccl = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / (
-            "site-packages/nvidia/nccl")
+        nccl = venv / "lib" / f"python{version}" / "site-packages" / "nvidia" / "nccl"
         horovod.update(HOROVOD_GPU_OPERATIONS="NCCL", HOROVOD_NCCL_HOME=str(nccl),
                        LD_LIBRARY_PATH=cuda_library_path(venv))
-    setup_text = (ROOT / "setup.py").read_text()
+    extras = f"[{'cu112' if gpu else 'cpu'},dev]"
+    project = [str(ROOT), extras, (ROOT / "setup.py").read_text()]
     return [
-        Stage("environment", [sys.executable, "-m", "venv", "--clear", str(venv)]),
-        Stage("build tools", [*pip, *tools]),
-        Stage("numpy and mxnet", [*pip, "numpy==1.23.5", *mxnet]),
-        Stage("gluonnlp", [*unisolated, "gluonnlp==0.10.0"], {"CYTHON_FORCE_REGEN": "1"}),
-        Stage("horovod", [*unisolated, "horovod==0.28.1"], horovod),
-        Stage("edp_mx and the rest", [*unisolated, "-e", f"{ROOT}[{'cu112' if gpu else 'cpu'},dev]"],
-              depends=setup_text),
-        Stage("check", [python, "-c", CHECK], depends=setup_text),
+        Stage("environment", [version, str(venv)],
+              [base_python(), "-m", "venv", "--clear", str(venv)]),
+        Stage("build tools", BUILD_TOOLS, [*pip, *BUILD_TOOLS, *cmake]),
+        Stage("numpy and mxnet", mxnet, [*pip, "numpy==1.23.5", *mxnet]),
+        Stage("gluonnlp", ["0.10.0"], [*unisolated, "gluonnlp==0.10.0"],
+              {"CYTHON_FORCE_REGEN": "1"}),
+        Stage("horovod", ["0.28.1", *mxnet], [*unisolated, "horovod==0.28.1"], horovod),
+        Stage("edp_mx and the rest", project, [*unisolated, "-e", f"{ROOT}{extras}"]),
+        Stage("check", [*project, CHECK], [python, "-c", CHECK]),
     ]
 
 
@@ -125,10 +133,12 @@ def link_nccl(venv: Path) -> None:
             link.symlink_to(library.name)
 
 
-def run_stage(stage: Stage, log: Path) -> None:
+def run_stage(stage: Stage, venv: Path, log: Path) -> None:
     """Runs one stage; its output goes to `log` and is shown only if it fails."""
+    path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"  # for a CMake from the package index
     with log.open("w") as output:
-        process = subprocess.run(stage.command, env={**os.environ, **stage.environment}, cwd=ROOT,
+        process = subprocess.run(stage.command, cwd=ROOT,
+                                 env={**os.environ, "PATH": path, **stage.environment},
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     if process.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
@@ -158,7 +168,7 @@ def install_locked(venv: Path, gpu: bool) -> bool:
         started = time.time()
         print(f"setup: {number}/{len(plan)} {stage.name} …", end=" ", flush=True)
         temporary = Path(f"{venv}.log")
-        run_stage(stage, temporary)
+        run_stage(stage, venv, temporary)
         if gpu and stage.name == "numpy and mxnet":
             link_nccl(venv)
         print(f"{time.time() - started:.0f} s", flush=True)
