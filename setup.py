@@ -18,8 +18,16 @@ LIVING = [
 EXTRAS = {
     "cpu": ["mxnet==1.9.1"],
     "cu112": ["mxnet-cu112==1.9.1"],
-    "dev": ["hypothesis>=6", "pytest>=7", "pytest-timeout>=2", "pytest-xdist>=3", "ruff>=0.4", "mypy>=1.4",
-            "types-PyYAML", "seqeval>=1.2"],
+    "dev": [
+        "hypothesis>=6",
+        "pytest>=7",
+        "pytest-timeout>=2",
+        "pytest-xdist>=3",
+        "ruff>=0.4",
+        "mypy>=1.4",
+        "types-PyYAML",
+        "seqeval>=1.2",
+    ],
     "peers": ["dp-accounting>=0.6,<0.7", "prv-accountant>=0.2,<0.3"],
 }
 

@@ -59,8 +59,14 @@ def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> Experi
     try:
         return structure(tree, ExperimentConfig)
     except _KeyError as error:
-        origin = next((origins[error.path[:n]] for n in range(len(error.path), 0, -1)
-                       if error.path[:n] in origins), str(path))
+        origin = next(
+            (
+                origins[error.path[:n]]
+                for n in range(len(error.path), 0, -1)
+                if error.path[:n] in origins
+            ),
+            str(path),
+        )
         key = ".".join(error.path)
         about = "" if error.reason.startswith(key) else f"{key}: "  # some reasons name their key
         raise UserError(f"{origin}: {about}{error.reason}") from error
@@ -85,7 +91,9 @@ class _Loader(yaml.SafeLoader):
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789"))
+    re.compile(r"^[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
 
 
 def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[KeyPath, str]]:
@@ -122,8 +130,9 @@ def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[Key
     return tree, all_origins
 
 
-def _construct(loader: _Loader, node: yaml.Node, file: Path, path: KeyPath,
-               origins: Dict[KeyPath, str]) -> Any:
+def _construct(
+    loader: _Loader, node: yaml.Node, file: Path, path: KeyPath, origins: Dict[KeyPath, str]
+) -> Any:
     """Turns a YAML node into a value, noting where each key stands and refusing repeated ones."""
     if not isinstance(node, yaml.MappingNode):
         return loader.construct_object(node, deep=True)
@@ -131,10 +140,11 @@ def _construct(loader: _Loader, node: yaml.Node, file: Path, path: KeyPath,
     for key_node, value_node in node.value:
         key = str(loader.construct_object(key_node))
         origin = f"{file}, line {key_node.start_mark.line + 1}"
+        place = (*path, key)
         if key in mapping:
-            raise UserError(f"{origin}: {'.'.join((*path, key))} is set twice")
-        origins[(*path, key)] = origin
-        mapping[key] = _construct(loader, value_node, file, (*path, key), origins)
+            raise UserError(f"{origin}: {'.'.join(place)} is set twice")
+        origins[place] = origin
+        mapping[key] = _construct(loader, value_node, file, place, origins)
     return mapping
 
 
@@ -177,8 +187,10 @@ def structure(tree: Any, kind: Type[T]) -> T:
         converter.register_structure_hook(scalar, _strict(scalar, accepted))
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
-        lambda cls: _checked(cls, make_dict_structure_fn(cls, converter,
-                                                         _cattrs_forbid_extra_keys=True)))
+        lambda cls: _checked(
+            cls, make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
+        ),
+    )
     try:
         return converter.structure(tree, kind)
     except (ClassValidationError, UserError, TypeError) as error:

@@ -83,6 +83,8 @@ def device(workers: Workers) -> mx.Context:
         return mx.cpu()
     available = mx.context.num_gpus()
     if workers.local_rank >= available:
-        raise UserError(f"worker {workers.rank} wants GPU {workers.local_rank} and the machine has "
-                        f"{available}: start fewer workers (NP=…) or set EDP_MX_DEVICE=cpu")
+        raise UserError(
+            f"worker {workers.rank} wants GPU {workers.local_rank} and the machine has "
+            f"{available}: start fewer workers (NP=…) or set EDP_MX_DEVICE=cpu"
+        )
     return mx.gpu(workers.local_rank)

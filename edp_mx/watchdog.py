@@ -123,16 +123,20 @@ class Watchdog:
         if self._rank != min(rank for rank in self._peers if rank not in ranks):
             return ""
         peer = dead[0]
-        return (f"worker {peer.rank} (process {peer.pid} on {peer.host}) died without a word, last "
-                f"seen at {self._last_word(peer.rank)}; the job ends. If it was killed for lack of "
-                "memory, use fewer workers a machine or a smaller training.batch_size")
+        return (
+            f"worker {peer.rank} (process {peer.pid} on {peer.host}) died without a word, last "
+            f"seen at {self._last_word(peer.rank)}; the job ends. If it was killed for lack of "
+            "memory, use fewer workers a machine or a smaller training.batch_size"
+        )
 
     def _describe_hanging(self) -> str:
         stopped = [peer.rank for peer in self._peers.values() if peer.is_stopped()]
         words = "; ".join(f"worker {rank}: {self._last_word(rank)}" for rank in sorted(self._peers))
         blame = f"worker {stopped[0]} is stopped; " if stopped else ""
-        return (f"nothing has moved for {self._seconds:.0f} s at {self._what}; {blame}the job ends "
-                f"(training.watchdog_seconds sets the limit). Last progress: {words}")
+        return (
+            f"nothing has moved for {self._seconds:.0f} s at {self._what}; {blame}the job ends "
+            f"(training.watchdog_seconds sets the limit). Last progress: {words}"
+        )
 
     def _end(self, code: int, sentence: str) -> None:
         """Ends the process at once: its main thread may be stuck inside an all-reduce."""

@@ -23,11 +23,27 @@ from typing import Dict, List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
 
-BUILD_TOOLS = ["pip>=23", "setuptools>=65,<70", "wheel", "cython>=3,<4", "cffi>=1.4", "cloudpickle",
-               "packaging", "psutil", "pyyaml"]
-CUDA_LIBRARIES = ["nvidia-cuda-runtime-cu11", "nvidia-cublas-cu11", "nvidia-cufft-cu11",
-                  "nvidia-curand-cu11", "nvidia-cusolver-cu11", "nvidia-cusparse-cu11",
-                  "nvidia-cudnn-cu11>=8,<9", "nvidia-nccl-cu11>=2.10"]
+BUILD_TOOLS = [
+    "pip>=23",
+    "setuptools>=65,<70",
+    "wheel",
+    "cython>=3,<4",
+    "cffi>=1.4",
+    "cloudpickle",
+    "packaging",
+    "psutil",
+    "pyyaml",
+]
+CUDA_LIBRARIES = [
+    "nvidia-cuda-runtime-cu11",
+    "nvidia-cublas-cu11",
+    "nvidia-cufft-cu11",
+    "nvidia-curand-cu11",
+    "nvidia-cusolver-cu11",
+    "nvidia-cusparse-cu11",
+    "nvidia-cudnn-cu11>=8,<9",
+    "nvidia-nccl-cu11>=2.10",
+]
 
 CHECK = """
 import gluonnlp, mxnet
@@ -69,20 +85,29 @@ def needs_cmake_wheel() -> bool:
 def check_system(gpu: bool) -> None:
     """Refuses, before anything is written, a machine on which the build would fail later."""
     if shutil.which("g++") is None:
-        raise SetupError("Horovod is compiled here and needs g++, which is missing: install it, "
-                         "e.g. 'apt-get install g++'.")
+        raise SetupError(
+            "Horovod is compiled here and needs g++, which is missing: install it, "
+            "e.g. 'apt-get install g++'."
+        )
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
-        raise SetupError(f"the headers of Python {version} are missing: install them, e.g. "
-                         f"'apt-get install python{version}-dev'.")
+        raise SetupError(
+            f"the headers of Python {version} are missing: install them, e.g. "
+            f"'apt-get install python{version}-dev'."
+        )
     for module in ("venv", "ensurepip"):
-        if subprocess.run([sys.executable, "-c", f"import {module}"],
-                          stderr=subprocess.DEVNULL).returncode:
-            raise SetupError(f"Python {version} lacks the module {module}: install it, e.g. "
-                             f"'apt-get install python{version}-venv'.")
+        if subprocess.run(
+            [sys.executable, "-c", f"import {module}"], stderr=subprocess.DEVNULL
+        ).returncode:
+            raise SetupError(
+                f"Python {version} lacks the module {module}: install it, e.g. "
+                f"'apt-get install python{version}-venv'."
+            )
     if gpu and shutil.which("nvcc") is None:
-        raise SetupError("--gpu compiles Horovod's NCCL operations and needs nvcc of CUDA 11 on "
-                         "PATH: install the CUDA 11 toolkit, or leave --gpu out.")
+        raise SetupError(
+            "--gpu compiles Horovod's NCCL operations and needs nvcc of CUDA 11 on "
+            "PATH: install the CUDA 11 toolkit, or leave --gpu out."
+        )
 
 
 def base_python() -> str:
@@ -98,21 +123,31 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
     unisolated = [*pip, "--no-build-isolation"]
     mxnet = ["mxnet-cu112==1.9.1", *CUDA_LIBRARIES] if gpu else ["mxnet==1.9.1"]
     cmake = ["cmake>=3.25,<4"] if needs_cmake_wheel() else []
-    horovod = {"HOROVOD_WITH_MXNET": "1", "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MPI": "1",
-               "HOROVOD_WITHOUT_TENSORFLOW": "1", "HOROVOD_WITHOUT_PYTORCH": "1"}
+    horovod = {
+        "HOROVOD_WITH_MXNET": "1",
+        "HOROVOD_WITH_GLOO": "1",
+        "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_WITHOUT_TENSORFLOW": "1",
+        "HOROVOD_WITHOUT_PYTORCH": "1",
+    }
     if gpu:
         nccl = venv / "lib" / f"python{version}" / "site-packages" / "nvidia" / "nccl"
-        horovod.update(HOROVOD_GPU_OPERATIONS="NCCL", HOROVOD_NCCL_HOME=str(nccl),
-                       LD_LIBRARY_PATH=cuda_library_path(venv))
+        horovod.update(
+            HOROVOD_GPU_OPERATIONS="NCCL",
+            HOROVOD_NCCL_HOME=str(nccl),
+            LD_LIBRARY_PATH=cuda_library_path(venv),
+        )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
     project = [str(ROOT), extras, (ROOT / "setup.py").read_text()]
     return [
-        Stage("environment", [version, str(venv)],
-              [base_python(), "-m", "venv", "--clear", str(venv)]),
+        Stage(
+            "environment", [version, str(venv)], [base_python(), "-m", "venv", "--clear", str(venv)]
+        ),
         Stage("build tools", BUILD_TOOLS, [*pip, *BUILD_TOOLS, *cmake]),
         Stage("numpy and mxnet", mxnet, [*pip, "numpy==1.23.5", *mxnet]),
-        Stage("gluonnlp", ["0.10.0"], [*unisolated, "gluonnlp==0.10.0"],
-              {"CYTHON_FORCE_REGEN": "1"}),
+        Stage(
+            "gluonnlp", ["0.10.0"], [*unisolated, "gluonnlp==0.10.0"], {"CYTHON_FORCE_REGEN": "1"}
+        ),
         Stage("horovod", ["0.28.1", *mxnet], [*unisolated, "horovod==0.28.1"], horovod),
         Stage("edp_mx and the rest", project, [*unisolated, "-e", f"{ROOT}{extras}"]),
         Stage("check", [*project, CHECK], [python, "-c", CHECK]),
@@ -137,13 +172,20 @@ def run_stage(stage: Stage, venv: Path, log: Path) -> None:
     """Runs one stage; its output goes to `log` and is shown only if it fails."""
     path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"  # for a CMake from the package index
     with log.open("w") as output:
-        process = subprocess.run(stage.command, cwd=ROOT,
-                                 env={**os.environ, "PATH": path, **stage.environment},
-                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.run(
+            stage.command,
+            cwd=ROOT,
+            env={**os.environ, "PATH": path, **stage.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
     if process.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        raise SetupError(f"the stage '{stage.name}' failed; its last lines:\n{tail}\nAll of it is "
-                         f"in {log}. Mend the cause and run this again: it goes on from here.")
+        raise SetupError(
+            f"the stage '{stage.name}' failed; its last lines:\n{tail}\nAll of it is "
+            f"in {log}. Mend the cause and run this again: it goes on from here."
+        )
 
 
 def install(venv: Path, gpu: bool) -> bool:
@@ -159,8 +201,13 @@ def install_locked(venv: Path, gpu: bool) -> bool:
     plan = stages(venv, gpu)
     is_broken = not os.access(venv / "bin" / "python", os.X_OK)  # e.g. the interpreter moved
     first: Optional[int] = next(
-        (i for i, stage in enumerate(plan)
-         if is_broken or not is_current(stamps / stage.name.replace(" ", "_"), stage)), None)
+        (
+            i
+            for i, stage in enumerate(plan)
+            if is_broken or not is_current(stamps / stage.name.replace(" ", "_"), stage)
+        ),
+        None,
+    )
     if first is None:
         return False
     check_system(gpu)

@@ -28,6 +28,8 @@ def corpora():
     """The folder with the real corpora; the test is skipped where there is none."""
     folder = Path(os.environ.get("EDP_MX_DATA") or ROOT.parent / "shared" / "data")
     if not folder.is_dir():
-        pytest.skip("the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/ "
-                    "and nlu_eval/ (edp-mx data fetch)")
+        pytest.skip(
+            "the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/ "
+            "and nlu_eval/ (edp-mx data fetch)"
+        )
     return folder

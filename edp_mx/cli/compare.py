@@ -13,10 +13,13 @@ EXAMPLES = """examples:
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the subcommand."""
     parser = subparsers.add_parser(
-        "compare", help="set finished runs side by side", epilog=EXAMPLES,
+        "compare",
+        help="set finished runs side by side",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="A table of SER, intent accuracy, slot F1 and both epsilons. The first run is "
-                    "the one that changes are measured against.")
+        "the one that changes are measured against.",
+    )
     parser.add_argument("run_directories", nargs="+", type=Path, metavar="RUN")
     parser.set_defaults(run=run)
 

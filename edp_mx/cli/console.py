@@ -34,11 +34,22 @@ def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Itera
     is a line of its own, at most one in ten seconds.
     """
     is_terminal = sys.stderr.isatty()
-    pace = {} if is_terminal else {"mininterval": 10.0, "delay": 10.0, "ascii": " =", "ncols": 72}
+    pace = (
+        {}
+        if is_terminal
+        else {"mininterval": 10.0, "maxinterval": 3600.0, "delay": 10.0, "ascii": " =", "ncols": 72}
+    )
 
     def progress(iterable: Iterable[Any], description: str, total: int) -> Iterable[Any]:
-        return tqdm(iterable, desc=description, total=total, disable=not is_first, leave=False,
-                    file=sys.stderr if is_terminal else _Lines(), **pace)
+        return tqdm(
+            iterable,
+            desc=description,
+            total=total,
+            disable=not is_first,
+            leave=False,
+            file=sys.stderr if is_terminal else _Lines(),
+            **pace,
+        )
 
     return progress
 
@@ -58,8 +69,14 @@ class _Lines:
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """`--set key.path=value`, as often as one likes."""
     parser.add_argument(
-        "--set", dest="overrides", action="extend", nargs="+", default=[], metavar="KEY=VALUE",
-        help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5")
+        "--set",
+        dest="overrides",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
+    )
 
 
 def speaks_for_machine() -> bool:

@@ -94,7 +94,6 @@ def add_parser(subparsers: Any) -> None:
     train.add_argument("--min-count", type=int, default=2, metavar="N", help="default 2")
     train.add_argument("--threads", type=int, default=1, metavar="N",
                        help="default 1; more are faster but not repeatable")  # fmt: skip
-    train.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
 
 
 def _action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
@@ -236,7 +235,6 @@ def run_train(arguments: argparse.Namespace) -> int:
         epochs=arguments.epochs,
         min_count=arguments.min_count,
         threads=arguments.threads,
-        seed=arguments.seed,
     )
     print(f"{arguments.out}  {arguments.dimension} dimensions, from {arguments.text}")
     return 0

@@ -16,12 +16,19 @@ EXAMPLES = """examples:
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the subcommand."""
     parser = subparsers.add_parser(
-        "evaluate", help="score a finished run", epilog=EXAMPLES,
+        "evaluate",
+        help="score a finished run",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="SER, intent accuracy and slot F1 of a run's model.")
+        description="SER, intent accuracy and slot F1 of a run's model.",
+    )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument("--part", choices=("train", "validation", "test"), default="test",
-                        help="which part of the run's own split")
+    parser.add_argument(
+        "--part",
+        choices=("train", "validation", "test"),
+        default="test",
+        help="which part of the run's own split",
+    )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -34,8 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.experiments.trained import load_run
 
     trained = load_run(arguments.run_directory)
-    utterances = (read_utterances(arguments.file) if arguments.file
-                  else trained.part(arguments.part))
+    utterances = read_utterances(arguments.file) if arguments.file else trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
     if arguments.json:
         print(json.dumps(scores.to_dict()))

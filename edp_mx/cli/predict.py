@@ -20,10 +20,13 @@ CHUNK = 1024  # utterances predicted at once from a stream
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the subcommand."""
     parser = subparsers.add_parser(
-        "predict", help="understand utterances with a trained model", epilog=EXAMPLES,
+        "predict",
+        help="understand utterances with a trained model",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Intent, slots and confidences. Tokens are what white space separates. From "
-                    "standard input each line is an utterance, or JSON with 'text' or 'tokens'.")
+        "standard input each line is an utterance, or JSON with 'text' or 'tokens'.",
+    )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
     parser.add_argument("--json", action="store_true", help="JSON lines (always for stdin)")
@@ -35,8 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.experiments.trained import load_run
 
     from_stdin = arguments.utterances == ["-"]
-    tokens = (read_tokens(sys.stdin) if from_stdin
-              else (tokens_of(text, "the command line") for text in arguments.utterances))
+    tokens = (
+        read_tokens(sys.stdin)
+        if from_stdin
+        else (tokens_of(text, "the command line") for text in arguments.utterances)
+    )
     trained = load_run(arguments.run_directory)
     while True:
         chunk: List[List[str]] = list(islice(tokens, CHUNK))
@@ -44,8 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         for prediction in trained.predict(chunk):
             as_json = from_stdin or arguments.json
-            print(json.dumps(prediction.to_dict(), ensure_ascii=False) if as_json
-                  else prediction.describe(), flush=True)
+            print(
+                json.dumps(prediction.to_dict(), ensure_ascii=False)
+                if as_json
+                else prediction.describe(),
+                flush=True,
+            )
 
 
 def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
@@ -66,8 +76,10 @@ def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
             record = json.loads(line)
             tokens = record["tokens"] if "tokens" in record else record["text"].split()
         except (ValueError, KeyError, AttributeError) as error:
-            raise UserError(f"line {number} of standard input is no utterance: write plain text, "
-                            'or {"text": "…"} or {"tokens": ["…"]}') from error
+            raise UserError(
+                f"line {number} of standard input is no utterance: write plain text, "
+                'or {"text": "…"} or {"tokens": ["…"]}'
+            ) from error
         yield tokens_of(" ".join(map(str, tokens)), f"line {number}")
 
 

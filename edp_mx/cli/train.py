@@ -17,19 +17,34 @@ With several workers use launch/train.sh, which starts them by horovodrun.
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Adds the subcommand."""
     parser = subparsers.add_parser(
-        "train", help="train a model from a configuration", epilog=EXAMPLES,
+        "train",
+        help="train a model from a configuration",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Trains a model and leaves a run directory that explains itself.")
+        description="Trains a model and leaves a run directory that explains itself.",
+    )
     from edp_mx.cli.console import add_overrides
 
     parser.add_argument("config", type=Path, help="a YAML file, e.g. configs/atis_clc_sgd.yaml")
     add_overrides(parser)
-    parser.add_argument("--run", dest="run_directory", type=Path, help="the run directory (default: RUNS/<name>-<time>)")
+    parser.add_argument(
+        "--run",
+        dest="run_directory",
+        type=Path,
+        help="the run directory (default: new)",
+    )
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
-    parser.add_argument("--check", action="store_true",
-                        help="read the configuration, say whether it is sound, train nothing")
-    parser.add_argument("--workers", type=int, default=1,
-                        help="with --check: the number of workers that the settings must fit")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="read the configuration, say whether it is sound, train nothing",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="with --check: the number of workers that the settings must fit",
+    )
     parser.set_defaults(run=run)
 
 
@@ -52,8 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.summary import summarise
 
     workers = start()
-    directory = RunDirectory(workers.broadcast(
-        arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path))
+    directory = RunDirectory(
+        workers.broadcast(
+            arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
+        )
+    )
     if workers.is_first:
         directory.create(config.name, dump_config(config))
     workers.agree("the run directory", str(directory.path))  # nobody writes before it is there

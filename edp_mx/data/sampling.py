@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -80,8 +80,8 @@ class Shard:
         rank: int,
         seed: int,
         length_buckets: int = 0,
-        lengths: Optional[Sequence[int]] = None,
-        adjacency: str = "replace-one",
+        lengths: Union[Sequence[int], np.ndarray, None] = None,
+        adjacency: str = "replace_one",
     ) -> Shard:
         """Deals the records out to the workers; each worker calls this with its own rank.
 
@@ -90,7 +90,7 @@ class Shard:
             length_buckets: into how many classes of similar length records are sorted (0: none).
                 Saves padding. Each class needs at least a batch.
             lengths: of the records, needed with `length_buckets`; they count as public.
-            adjacency: "zero-out" or "replace-one".
+            adjacency: "zero_out" or "replace_one".
 
         Raises:
             UserError: too few records, or length buckets under replace-one, where a replaced
@@ -145,20 +145,23 @@ class Shard:
 
 
 def _length_classes(
-    num_records: int, length_buckets: int, lengths: Optional[Sequence[int]], adjacency: str
+    num_records: int,
+    length_buckets: int,
+    lengths: Union[Sequence[int], np.ndarray, None],
+    adjacency: str,
 ) -> List[np.ndarray]:
     """Record indices by class of length; one class without length buckets."""
-    if adjacency not in ("zero-out", "replace-one"):
-        raise UserError(f"privacy.adjacency: {adjacency!r} is neither zero-out nor replace-one")
+    if adjacency not in ("zero_out", "replace_one"):
+        raise UserError(f"privacy.adjacency: {adjacency!r} is neither zero_out nor replace_one")
     if length_buckets < 0:
         raise UserError(f"training.length_buckets must be ≥ 0, not {length_buckets}")
     records = np.arange(num_records, dtype=np.int64)
     if length_buckets == 0:
         return [records]
-    if adjacency != "zero-out":
+    if adjacency != "zero_out":
         raise UserError(
             "training.length_buckets: buckets by length are valid only under privacy.adjacency: "
-            "zero-out with public lengths; set length_buckets to 0"
+            "zero_out with public lengths; set length_buckets to 0"
         )
     if lengths is None or len(lengths) != num_records:
         raise UserError("training.length_buckets needs the length of each record")

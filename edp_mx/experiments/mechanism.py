@@ -22,8 +22,13 @@ PUBLIC_TOKENS = 12  # length of a random utterance
 PUBLIC_CHARACTERS = 6
 
 
-def build_mechanism(config: ExperimentConfig, workers: Workers, prepared: Prepared, shard: Shard,
-                    flat: FlatGradients) -> Optional[EDPSGD]:
+def build_mechanism(
+    config: ExperimentConfig,
+    workers: Workers,
+    prepared: Prepared,
+    shard: Shard,
+    flat: FlatGradients,
+) -> Optional[EDPSGD]:
     """eDP-SGD as configured; None for training without privacy.
 
     Raises:
@@ -32,21 +37,37 @@ def build_mechanism(config: ExperimentConfig, workers: Workers, prepared: Prepar
     privacy = config.privacy
     if privacy.mechanism == "none":
         return None
-    noise = (NoiseStream.from_operating_system() if privacy.insecure_fixed_seed is None
-             else NoiseStream.insecure(seed=privacy.insecure_fixed_seed, rank=workers.rank))
+    noise = (
+        NoiseStream.from_operating_system()
+        if privacy.insecure_fixed_seed is None
+        else NoiseStream.insecure(seed=privacy.insecure_fixed_seed, rank=workers.rank)
+    )
     refuse_equal(workers.gather(noise.fingerprint))
     release = Release(
-        num_workers=workers.size, micro_batch_size=shard.micro_batch_size,
+        num_workers=workers.size,
+        micro_batch_size=shard.micro_batch_size,
         max_grad_norm=privacy.max_grad_norm,
         layer_scales=layer_scales(config, workers, prepared, shard, flat),
-        adjacency=privacy.adjacency, variant=privacy.variant)
+        adjacency=privacy.adjacency,
+        variant=privacy.variant,
+    )
     workers.agree("the release", release)
-    return EDPSGD(release=release, noise_multiplier=privacy.noise_multiplier, decay=privacy.decay,
-                  flat=flat, noise=noise)
+    return EDPSGD(
+        release=release,
+        noise_multiplier=privacy.noise_multiplier,
+        decay=privacy.decay,
+        flat=flat,
+        noise=noise,
+    )
 
 
-def layer_scales(config: ExperimentConfig, workers: Workers, prepared: Prepared, shard: Shard,
-                 flat: FlatGradients) -> Tuple[float, ...]:
+def layer_scales(
+    config: ExperimentConfig,
+    workers: Workers,
+    prepared: Prepared,
+    shard: Shard,
+    flat: FlatGradients,
+) -> Tuple[float, ...]:
     """α, from the configured source; the same on all workers."""
     source = config.privacy.layer_scales
     if source == "ones":
@@ -70,9 +91,11 @@ def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
     shape = (size, PUBLIC_TOKENS)
     return Batch(
         words=generator.integers(1, len(vocabulary.words), shape, np.int32),
-        characters=generator.integers(1, len(vocabulary.characters),
-                                      (*shape, PUBLIC_CHARACTERS), np.int32),
+        characters=generator.integers(
+            1, len(vocabulary.characters), (*shape, PUBLIC_CHARACTERS), np.int32
+        ),
         lengths=np.full(size, PUBLIC_TOKENS, np.int32),
         slots=generator.integers(0, len(vocabulary.slots), shape, np.int32),
         intents=generator.integers(0, len(vocabulary.intents), size, np.int32),
-        indices=np.arange(size))
+        indices=np.arange(size),
+    )

@@ -14,6 +14,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus, public_sample
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.splits import PARTS
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
@@ -43,11 +44,17 @@ def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> 
     corpus = load_corpus(config.data)
     workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
     vocabulary, vectors = vocabulary_for(config, corpus)
-    parts = [encode(part, vocabulary, max_tokens=config.data.max_tokens,
-                    max_characters=config.data.max_characters)
-             for part in (corpus.train, corpus.validation, corpus.test)]
+    encoded = {
+        part: encode(
+            getattr(corpus, part),
+            vocabulary,
+            max_tokens=config.data.max_tokens,
+            max_characters=config.data.max_characters,
+        )
+        for part in PARTS
+    }
     model = model_for(config, vocabulary, context, vectors)
-    return Prepared(corpus, vocabulary, *parts, model)
+    return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, **encoded)
 
 
 def vocabulary_for(
@@ -60,10 +67,16 @@ def vocabulary_for(
     data = config.data
     word_sample, label_sample = (
         public_sample(data, part.path) if part.source == "sample" else []
-        for part in (data.vocabulary, data.labels))
+        for part in (data.vocabulary, data.labels)
+    )
     vocabulary = Vocabulary.build(
-        corpus.train, data.vocabulary, data.labels, embeddings_path=data.embeddings.path,
-        word_sample=word_sample, label_sample=label_sample)
+        corpus.train,
+        data.vocabulary,
+        data.labels,
+        embeddings_path=data.embeddings.path,
+        word_sample=word_sample,
+        label_sample=label_sample,
+    )
     if data.embeddings.path is None:
         return vocabulary, None
     found, known = load_embeddings(data.embeddings, vocabulary.words)
@@ -73,20 +86,31 @@ def vocabulary_for(
     vectors = generator.uniform(-width, width, shape).astype(np.float32)
     place = {word: i for i, word in enumerate(vocabulary.words)}
     vectors[[place[word] for word in found]] = known
-    logger.info("%d of %d words have vectors in %s", len(found), len(vocabulary.words),
-                data.embeddings.path)
+    logger.info(
+        "%d of %d words have vectors in %s", len(found), len(vocabulary.words), data.embeddings.path
+    )
     return vocabulary, vectors
 
 
-def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context,
-              vectors: Optional[np.ndarray] = None) -> IntentSlotModel:
+def model_for(
+    config: ExperimentConfig,
+    vocabulary: Vocabulary,
+    context: mx.Context,
+    vectors: Optional[np.ndarray] = None,
+) -> IntentSlotModel:
     """A freshly initialised model of the configured size."""
     return build_model(
-        config.model, num_words=len(vocabulary.words), num_characters=len(vocabulary.characters),
-        num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents),
-        seed=config.training.seed, context=context, word_vectors=vectors,
+        config.model,
+        num_words=len(vocabulary.words),
+        num_characters=len(vocabulary.characters),
+        num_slots=len(vocabulary.slots),
+        num_intents=len(vocabulary.intents),
+        seed=config.training.seed,
+        context=context,
+        word_vectors=vectors,
         word_dimension=config.data.embeddings.dimension,
-        is_embedding_trainable=config.data.embeddings.is_trainable)
+        is_embedding_trainable=config.data.embeddings.is_trainable,
+    )
 
 
 def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
@@ -107,5 +131,7 @@ def fingerprint(utterances: List[Utterance]) -> str:
 
 def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:
     """`layers.json`: each layer with its parameters and its scale α."""
-    return [{**layer.describe(), "scale": scale}
-            for layer, scale in zip(layers, scales or [None] * len(layers))]
+    return [
+        {**layer.describe(), "scale": scale}
+        for layer, scale in zip(layers, scales or [None] * len(layers))
+    ]

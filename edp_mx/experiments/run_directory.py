@@ -26,7 +26,7 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | `split.json` | ids of the utterances in the training, validation and test parts |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
-| `metrics.jsonl` | one line an epoch: loss, validation scores, clipping (NOT private: do not publish) |
+| `metrics.jsonl` | one line an epoch: loss, validation scores, clipping. NOT private |
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
@@ -62,8 +62,10 @@ class RunDirectory:
             UserError: there is no such folder, or no run in it.
         """
         if not (path / "config.yaml").is_file():
-            raise UserError(f"{path} is no run directory (it has no config.yaml); give the folder "
-                            "that `edp-mx train` printed, e.g. runs/atis_clc_sgd-20260101-120000")
+            raise UserError(
+                f"{path} is no run directory (it has no config.yaml); give the folder "
+                "that `edp-mx train` printed, e.g. runs/atis_clc_sgd-20260101-120000"
+            )
         return cls(path)
 
     def create(self, name: str, config: str) -> None:

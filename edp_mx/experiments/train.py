@@ -12,7 +12,7 @@ from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.sampling import Shard
 from edp_mx.distributed import Workers, device
 from edp_mx.experiments.mechanism import build_mechanism
-from edp_mx.experiments.prepare import Prepared, broadcast_weights, layers_report, prepare
+from edp_mx.experiments.prepare import broadcast_weights, layers_report, prepare
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.metrics.evaluation import Scores
 from edp_mx.privacy.flat import FlatGradients
@@ -29,8 +29,12 @@ from edp_mx.watchdog import Peer, Watchdog
 logger = logging.getLogger(__name__)
 
 
-def train(config: ExperimentConfig, workers: Workers, run: RunDirectory,
-          progress: Callable[..., Iterable[Any]]) -> Scores:
+def train(
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    progress: Callable[..., Iterable[Any]],
+) -> Scores:
     """Trains one configuration and fills its run directory.
 
     Args:
@@ -47,16 +51,26 @@ def train(config: ExperimentConfig, workers: Workers, run: RunDirectory,
     """
     workers.agree("the configuration", dump_config(config))
     peers = workers.gather(Peer.myself(workers.rank))
-    with Watchdog(peers=peers, rank=workers.rank, folder=run.path / ".workers",
-                  seconds=config.training.watchdog_seconds) as watchdog:
+    with Watchdog(
+        peers=peers,
+        rank=workers.rank,
+        folder=run.path / ".workers",
+        seconds=config.training.watchdog_seconds,
+    ) as watchdog:
         return _Training(config, workers, run, progress, watchdog.progress).train()
 
 
 class _Training:
     """The steps of `train`, in the order in which they are called."""
 
-    def __init__(self, config: ExperimentConfig, workers: Workers, run: RunDirectory,
-                 progress: Callable[..., Iterable[Any]], alive: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        workers: Workers,
+        run: RunDirectory,
+        progress: Callable[..., Iterable[Any]],
+        alive: Callable[[str], None],
+    ) -> None:
         self.config, self.workers, self.run = config, workers, run
         self.progress, self.alive = progress, alive
 
@@ -71,8 +85,11 @@ class _Training:
         self.guarantee = self._guarantee()  # before training: a refusal must not cost a run
         self._describe(flat)
         trainer = PrivateTrainer(
-            flat=flat, mechanism=self.mechanism, optimizer=self.config.training.optimizer,
-            optimizer_params={"learning_rate": self.config.training.learning_rate})
+            flat=flat,
+            mechanism=self.mechanism,
+            optimizer=self.config.training.optimizer,
+            optimizer_params={"learning_rate": self.config.training.learning_rate},
+        )
         seconds = self._epochs(trainer)
         scores = self._score("test")
         if self.workers.is_first:
@@ -84,33 +101,52 @@ class _Training:
     def _shard(self) -> Shard:
         training, privacy = self.config.training, self.config.privacy
         return Shard.deal(
-            len(self.prepared.train), batch_size=training.batch_size, rank=self.workers.rank,
-            num_workers=self.workers.size, seed=training.seed,
-            lengths=self.prepared.train.lengths, length_buckets=training.length_buckets,
-            adjacency=privacy.adjacency.replace("_", "-"))
+            len(self.prepared.train),
+            batch_size=training.batch_size,
+            rank=self.workers.rank,
+            num_workers=self.workers.size,
+            seed=training.seed,
+            lengths=self.prepared.train.lengths,
+            length_buckets=training.length_buckets,
+            adjacency=privacy.adjacency,
+        )
 
     def _guarantee(self) -> Any:
         """What the run will have spent in the end; early stopping does not make it cheaper."""
         privacy, training, prepared = self.config.privacy, self.config.training, self.prepared
         mechanism: Optional[EDPSGD] = self.mechanism
         return guarantee(
-            mechanism=privacy.mechanism, release=mechanism and mechanism.release,
-            noise_multiplier=privacy.noise_multiplier, decay=privacy.decay,
-            epochs=training.epochs, steps=training.epochs * self.shard.steps_per_epoch,
-            num_examples=len(prepared.train), delta=privacy.delta, delta_mode=privacy.delta_mode,
-            corpus_is_public=not prepared.corpus.is_standin, sampler="shuffle",
+            mechanism=privacy.mechanism,
+            release=mechanism.release if mechanism else None,
+            noise_multiplier=privacy.noise_multiplier,
+            decay=privacy.decay,
+            epochs=training.epochs,
+            steps=training.epochs * self.shard.steps_per_epoch,
+            num_examples=len(prepared.train),
+            delta=privacy.delta,
+            delta_mode=privacy.delta_mode,
+            corpus_is_public=not prepared.corpus.is_standin,
+            sampler="shuffle",
             scales_source=privacy.layer_scales,
             vocabulary_is_public=prepared.vocabulary.is_public,
             seed_is_fixed=privacy.insecure_fixed_seed is not None,
-            best_checkpoint_on_validation=training.checkpoint == "best_on_validation")
+            best_checkpoint_on_validation=training.checkpoint == "best_on_validation",
+        )
 
     def _describe(self, flat: FlatGradients) -> None:
         """Writes down what the run is made from, before it begins."""
         corpus = self.prepared.corpus
-        logger.info("%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
-                    "%d parameters in %d layers", corpus.name, len(corpus.train),
-                    len(corpus.validation), len(corpus.test), self.shard.steps_per_epoch, flat.size,
-                    len(flat.layers))
+        logger.info(
+            "%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
+            "%d parameters in %d layers",
+            corpus.name,
+            len(corpus.train),
+            len(corpus.validation),
+            len(corpus.test),
+            self.shard.steps_per_epoch,
+            flat.size,
+            len(flat.layers),
+        )
         if self.workers.is_first:
             scales = self.mechanism.release.layer_scales if self.mechanism else None
             self.run.write("environment", environment(self.workers.size))
@@ -122,33 +158,51 @@ class _Training:
         """Trains; leaves the chosen weights in the model; returns the seconds spent in epochs."""
         training, seconds = self.config.training, 0.0
         selection = Selection(self.prepared.model, training)
-        with MetricsLog(self.run.metrics if self.workers.is_first else None) as log:
-            for epoch in epochs(
-                    self.prepared.model, trainer, self.prepared.train, self.shard,
-                    num_epochs=training.epochs, workers=self.workers, on_step=self.alive,
-                    wrap=lambda batches, epoch, steps: self.progress(
-                        batches, f"epoch {epoch + 1}/{training.epochs}", steps)):
-                seconds += epoch.seconds
-                scores = self._score("validation")
+        log = MetricsLog(self.run.metrics) if self.workers.is_first else None
+        for epoch in epochs(
+            self.prepared.model,
+            trainer,
+            self.prepared.train,
+            self.shard,
+            num_epochs=training.epochs,
+            workers=self.workers,
+            on_step=self.alive,
+            wrap=lambda batches, epoch, steps: self.progress(
+                batches, f"epoch {epoch + 1}/{training.epochs}", steps
+            ),
+        ):
+            seconds += epoch.seconds
+            scores = self._score("validation")
+            if log:
                 log.add(self._row(epoch, scores))
-                logger.info("epoch %d/%d: loss %.4f, validation SER %.2f %%, %.1f s",
-                            epoch.epoch + 1, training.epochs, epoch.loss, 100 * scores.ser,
-                            epoch.seconds)
-                if selection.stops_after(epoch.epoch, scores.ser):
-                    break
+            logger.info(
+                "epoch %d/%d: loss %.4f, validation SER %.2f %%, %.1f s",
+                epoch.epoch + 1,
+                training.epochs,
+                epoch.loss,
+                100 * scores.ser,
+                epoch.seconds,
+            )
+            if selection.stops_after(epoch.epoch, scores.ser):
+                break
         selection.restore()
         return seconds
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
         """One line of `metrics.jsonl`."""
         row: Dict[str, Any] = {
-            "epoch": epoch.epoch, "loss": epoch.loss, "seconds": epoch.seconds,
-            "ser": 100 * scores.ser, "intent_error": 100 * (1 - scores.intent_accuracy),
-            "slot_f1": 100 * scores.slot_f1}
+            "epoch": epoch.epoch,
+            "loss": epoch.loss,
+            "seconds": epoch.seconds,
+            "ser": 100 * scores.ser,
+            "intent_error": 100 * (1 - scores.intent_accuracy),
+            "slot_f1": 100 * scores.slot_f1,
+        }
         if self.mechanism:
             privacy = self.config.privacy
             row["noise_multiplier"] = privacy.decay.noise_multiplier_at(
-                privacy.noise_multiplier, epoch.epoch)
+                privacy.noise_multiplier, epoch.epoch
+            )
             row.update(self.mechanism.statistics.as_metrics())
             self.mechanism.statistics.reset()
         return row
@@ -156,9 +210,13 @@ class _Training:
     def _score(self, part: str) -> Scores:
         self.alive(f"scoring the {part} part")
         scores = score_utterances(
-            self.prepared.model, getattr(self.prepared, part),
-            getattr(self.prepared.corpus, part), self.prepared.vocabulary,
-            batch_size=self.config.training.evaluation_batch_size, workers=self.workers,
-            wrap=lambda batches: self.progress(batches, f"scoring {part}", len(batches)))
+            self.prepared.model,
+            getattr(self.prepared, part),
+            getattr(self.prepared.corpus, part),
+            self.prepared.vocabulary,
+            batch_size=self.config.training.evaluation_batch_size,
+            workers=self.workers,
+            wrap=lambda batches, total: self.progress(batches, f"scoring {part}", total),
+        )
         mx.nd.waitall()
         return scores

@@ -43,22 +43,36 @@ class Understanding:
         """The slots that were filled, with their text; `end` is the first token after."""
         tokens = self.utterance.tokens
         return [
-            {"slot": span.type, "text": " ".join(tokens[span.start : span.end]),
-             "start": span.start, "end": span.end, "confidence": confidence}
-            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)]
+            {
+                "slot": span.type,
+                "text": " ".join(tokens[span.start : span.end]),
+                "start": span.start,
+                "end": span.end,
+                "confidence": confidence,
+            }
+            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)
+        ]
 
     def to_dict(self) -> Dict[str, Any]:
         """As `predict` prints it for programs."""
-        return {"tokens": list(self.utterance.tokens), "slots": list(self.utterance.slots),
-                "intent": self.utterance.intent, "intent_confidence": self.intent_confidence,
-                "spans": self.spans()}
+        return {
+            "tokens": list(self.utterance.tokens),
+            "slots": list(self.utterance.slots),
+            "intent": self.utterance.intent,
+            "intent_confidence": self.intent_confidence,
+            "spans": self.spans(),
+        }
 
     def describe(self) -> str:
         """As `predict` prints it for people."""
-        lines = [" ".join(self.utterance.tokens),
-                 f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})"]
-        lines += [f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
-                  for span in self.spans()]
+        lines = [
+            " ".join(self.utterance.tokens),
+            f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
+        ]
+        lines += [
+            f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
+            for span in self.spans()
+        ]
         return "\n".join(lines)
 
 
@@ -74,13 +88,19 @@ class TrainedRun:
         """The training, validation or test part, read and split again as for the run."""
         return getattr(load_corpus(self.config.data), name)
 
-    def score(self, utterances: Sequence[Utterance],
-              progress: Callable[..., Iterable[Any]]) -> Scores:
+    def score(
+        self, utterances: Sequence[Utterance], progress: Callable[..., Iterable[Any]]
+    ) -> Scores:
         """SER, intent accuracy and slot F1 on annotated utterances."""
         return score_utterances(
-            self.model, self._encode(utterances), utterances, self.vocabulary,
-            batch_size=self.config.training.evaluation_batch_size, workers=ALONE,
-            wrap=lambda batches: progress(batches, "scoring", len(batches)))
+            self.model,
+            self._encode(utterances),
+            utterances,
+            self.vocabulary,
+            batch_size=self.config.training.evaluation_batch_size,
+            workers=ALONE,
+            wrap=lambda batches, total: progress(batches, "scoring", total),
+        )
 
     def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
         """Understands each list of tokens."""
@@ -90,19 +110,28 @@ class TrainedRun:
         results = []
         for i, utterance in enumerate(blank):
             intent = int(predictions.intents[i])
-            slots = fit_length([self.vocabulary.slots[tag] for tag in predictions.slots[i]],
-                               len(utterance.tokens))
+            slots = fit_length(
+                [self.vocabulary.slots[tag] for tag in predictions.slots[i]], len(utterance.tokens)
+            )
             confidences = predictions.slot_confidences[i]
-            results.append(Understanding(
-                Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
-                float(predictions.intent_probabilities[i, intent]),
-                tuple(float(confidences[span.start : span.end].min())
-                      for span in spans_of(slots))))
+            results.append(
+                Understanding(
+                    Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
+                    float(predictions.intent_probabilities[i, intent]),
+                    tuple(
+                        float(confidences[span.start : span.end].min()) for span in spans_of(slots)
+                    ),
+                )
+            )
         return results
 
     def _encode(self, utterances: Sequence[Utterance]) -> Any:
-        return encode(utterances, self.vocabulary, max_tokens=self.config.data.max_tokens,
-                      max_characters=self.config.data.max_characters)
+        return encode(
+            utterances,
+            self.vocabulary,
+            max_tokens=self.config.data.max_tokens,
+            max_characters=self.config.data.max_characters,
+        )
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Protocol
+from typing import List, NamedTuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
+from edp_mx.data.batching import Batch
 from edp_mx.errors import UserError
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.forward_backward import token_mask
@@ -15,19 +16,6 @@ from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.initialization import initialize
 from edp_mx.models.losses import intent_slot_loss
-
-
-class BatchLike(Protocol):
-    """What a model reads of a batch, as integers.
-
-    Shapes: words (N, T) · characters (N, T, C) · lengths (N,) · slots (N, T) · intents (N,).
-    """
-
-    words: np.ndarray
-    characters: np.ndarray
-    lengths: np.ndarray
-    slots: np.ndarray
-    intents: np.ndarray
 
 
 class Predictions(NamedTuple):
@@ -62,13 +50,13 @@ class IntentSlotModel(gluon.Block):
         self.intent = IntentHead(encoder.output_size, num_intents, prefix="intent_")
         self.slot = SlotHead(encoder.output_size, num_slots, prefix="slot_")
 
-    def forward(self, batch: BatchLike):
+    def forward(self, batch: Batch):
         """Emissions and intent scores. Shapes: (N, T, K), (N, I)."""
         context = self.slot.crf.transitions.list_ctx()[0]
         states, pooled = self.encoder(*self.encoder.inputs(batch, context))
         return self.slot(states), self.intent(pooled)
 
-    def loss(self, batch: BatchLike) -> mx.nd.NDArray:
+    def loss(self, batch: Batch) -> mx.nd.NDArray:
         """CRF negative log-likelihood plus cross entropy, one value an example.
 
         Call it under `autograd.record()` to differentiate it.
@@ -91,7 +79,7 @@ class IntentSlotModel(gluon.Block):
             intents=batch.intents,
         )
 
-    def predict(self, batch: BatchLike) -> Predictions:
+    def predict(self, batch: Batch) -> Predictions:
         """The most likely intent and slots, with probabilities; reads no labels, records nothing.
 
         Raises:

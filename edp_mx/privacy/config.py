@@ -41,13 +41,18 @@ class PrivacyConfig:
     insecure_fixed_seed: Optional[int] = None
 
     def __post_init__(self) -> None:
-        choices = {"mechanism": MECHANISMS, "variant": ("published", "calibrated"),
-                   "layer_scales": tuple(SOURCES), "adjacency": ("replace_one", "zero_out"),
-                   "delta_mode": ("default", "paper")}
+        choices = {
+            "mechanism": MECHANISMS,
+            "variant": ("published", "calibrated"),
+            "layer_scales": tuple(SOURCES),
+            "adjacency": ("replace_one", "zero_out"),
+            "delta_mode": ("default", "paper"),
+        }
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
-                raise UserError(f"{key} is {getattr(self, key)!r}; choose one of "
-                                f"{', '.join(allowed)}")
+                raise UserError(
+                    f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
+                )
         if not 0 <= self.noise_multiplier < float("inf"):
             raise UserError(f"noise_multiplier is {self.noise_multiplier}; it must be 0 or more")
         if not 0 < self.max_grad_norm < float("inf"):

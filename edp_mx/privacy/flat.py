@@ -70,8 +70,10 @@ class FlatGradients:
         start = address(self.array)
         for parameter, offset, _ in self._places.values():
             if not parameter._grad or address(parameter._grad[0]) != start + 4 * offset:
-                raise UserError(f"{parameter.name} was re-initialised, cast or moved after training "
-                                "was set up: its gradient would escape the clipping")
+                raise UserError(
+                    f"{parameter.name} was re-initialised, cast or moved after training "
+                    "was set up: its gradient would escape the clipping"
+                )
 
     def refuse_stale(self) -> None:
         """Refuses gradients that are not newer than the last update.
@@ -82,9 +84,11 @@ class FlatGradients:
         """
         stale = [name for name, (p, _, _) in self._places.items() if not p._data[0]._fresh_grad]
         if stale:
-            raise UserError(f"{stale[0]} (and {len(stale) - 1} more) has no new gradient since the "
-                            "last step: one gradient may be released only once; call backward() "
-                            "before each step, and freeze what the loss does not use")
+            raise UserError(
+                f"{stale[0]} (and {len(stale) - 1} more) has no new gradient since the "
+                "last step: one gradient may be released only once; call backward() "
+                "before each step, and freeze what the loss does not use"
+            )
 
     def mark(self, *, is_fresh: bool) -> None:
         """Declares the gradients new (set without a backward pass) or used up."""
@@ -111,10 +115,15 @@ class FlatGradients:
 
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
         """Squared L2 norm of each layer's part of a flat array: (L,) float64, exact to 1e-6."""
-        return np.array([
-            sum(sum_of_squares(gradients[offset : offset + size])
-                for _, offset, size in (self._places[p.name] for p in layer.parameters))
-            for layer in self.layers])
+        return np.array(
+            [
+                sum(
+                    sum_of_squares(gradients[offset : offset + size])
+                    for _, offset, size in (self._places[p.name] for p in layer.parameters)
+                )
+                for layer in self.layers
+            ]
+        )
 
 
 def sum_of_squares(values: np.ndarray) -> float:
@@ -149,7 +158,11 @@ class _Memory:
     def __init__(self, array: mx.nd.NDArray) -> None:
         self._array = array
         self.__array_interface__ = {
-            "data": (address(array), False), "shape": array.shape, "typestr": "<f4", "version": 3}
+            "data": (address(array), False),
+            "shape": array.shape,
+            "typestr": "<f4",
+            "version": 3,
+        }
 
 
 def host_view(array: mx.nd.NDArray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -19,7 +19,7 @@ SOURCES: Dict[str, str] = {
 }
 
 
-def normalise_scales(scales: Sequence[float]) -> Tuple[float, ...]:
+def normalise_scales(scales: Union[Sequence[float], np.ndarray]) -> Tuple[float, ...]:
     """Divides by the largest and lifts the smallest to the floor.
 
     "Proportional" (eDP-SGD, section 3) leaves the constant open; max α = 1 keeps the sensitivity

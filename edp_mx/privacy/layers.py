@@ -48,8 +48,11 @@ def layers_of(network: gluon.Block) -> Tuple[Layer, ...]:
     seen: Set[str] = set()
     layers: List[Layer] = []
     for block in _blocks(network):
-        own = [p for p in block._reg_params.values()  # noqa: SLF001 (Gluon has no public view)
-               if p.grad_req != "null" and p.name not in seen]
+        own = [
+            p
+            for p in block._reg_params.values()  # noqa: SLF001 (Gluon has no public view)
+            if p.grad_req != "null" and p.name not in seen
+        ]
         seen.update(p.name for p in own)
         if own:
             layers.append(Layer(block.name, tuple(own)))
@@ -70,19 +73,27 @@ def refuse_unsafe(network: gluon.Block) -> None:
     """
     for block in _blocks(network):
         if "BatchNorm" in type(block).__name__:
-            raise UserError(f"the block {block.name} is a {type(block).__name__}: it mixes the "
-                            "examples of a batch and cannot be trained with privacy; use LayerNorm")
+            raise UserError(
+                f"the block {block.name} is a {type(block).__name__}: it mixes the "
+                "examples of a batch and cannot be trained with privacy; use LayerNorm"
+            )
     trainable = [p for p in network.collect_params().values() if p.grad_req != "null"]
     for parameter in trainable:
         if parameter.grad_req != "write":
-            raise UserError(f"{parameter.name} has grad_req={parameter.grad_req!r}: an accumulated "
-                            "gradient would be privatised twice; use 'write'")
+            raise UserError(
+                f"{parameter.name} has grad_req={parameter.grad_req!r}: an accumulated "
+                "gradient would be privatised twice; use 'write'"
+            )
         if parameter._grad_stype != "default" or parameter._stype != "default":
-            raise UserError(f"{parameter.name} has sparse gradients: which rows are touched shows "
-                            "who is in the data; use sparse_grad=False")
+            raise UserError(
+                f"{parameter.name} has sparse gradients: which rows are touched shows "
+                "who is in the data; use sparse_grad=False"
+            )
         if np.dtype(parameter.dtype) != np.float32:
-            raise UserError(f"{parameter.name} is {np.dtype(parameter.dtype).name}: all trainable "
-                            "parameters must be float32, so that one norm covers them")
+            raise UserError(
+                f"{parameter.name} is {np.dtype(parameter.dtype).name}: all trainable "
+                "parameters must be float32, so that one norm covers them"
+            )
     if not trainable:
         raise UserError("the network has no trainable parameter")
 
@@ -91,5 +102,6 @@ def _blocks(network: gluon.Block) -> Iterator[gluon.Block]:
     """The block and all below it, in order."""
     yield network
     for child in network._children.values():
-        yield from _blocks(child() if callable(child) and not isinstance(child, gluon.Block)
-                           else child)
+        yield from _blocks(
+            child() if callable(child) and not isinstance(child, gluon.Block) else child
+        )

@@ -25,8 +25,11 @@ class ClippingStatistics:
     def as_metrics(self) -> dict:
         """Averages over the steps so far."""
         steps = max(self.steps, 1)
-        return {"clipped_fraction": self.clipped / steps, "scaled_norm": self.norm_sum / steps,
-                "non_finite_gradients": self.non_finite}
+        return {
+            "clipped_fraction": self.clipped / steps,
+            "scaled_norm": self.norm_sum / steps,
+            "non_finite_gradients": self.non_finite,
+        }
 
     def reset(self) -> None:
         """Begins anew, e.g. for the next epoch."""
@@ -67,8 +70,15 @@ class EDPSGD:
     (step 5 with std α_k κ C z_t / √N in place of C z_t / N).
     """
 
-    def __init__(self, *, release: Release, noise_multiplier: float, decay: Decay,
-                 flat: FlatGradients, noise: NoiseStream) -> None:
+    def __init__(
+        self,
+        *,
+        release: Release,
+        noise_multiplier: float,
+        decay: Decay,
+        flat: FlatGradients,
+        noise: NoiseStream,
+    ) -> None:
         self.release = release
         self.noise_multiplier = noise_multiplier
         self.decay = decay

@@ -93,5 +93,7 @@ def refuse_equal(fingerprints: Sequence[str]) -> None:
     for rank, fingerprint in enumerate(fingerprints):
         first = list(fingerprints).index(fingerprint)
         if first != rank:
-            raise UserError(f"workers {first} and {rank} have the same noise key: their noise would "
-                            "be identical and could be subtracted; start the workers anew")
+            raise UserError(
+                f"workers {first} and {rank} have the same noise key: their noise would "
+                "be identical and could be subtracted; start the workers anew"
+            )

@@ -29,8 +29,14 @@ class PrivateTrainer(DistributedTrainer):
         trainer.step_private(epoch=epoch)
     """
 
-    def __init__(self, *, flat: FlatGradients, optimizer: str, optimizer_params: Dict[str, Any],
-                 mechanism: Optional[EDPSGD]) -> None:
+    def __init__(
+        self,
+        *,
+        flat: FlatGradients,
+        optimizer: str,
+        optimizer_params: Dict[str, Any],
+        mechanism: Optional[EDPSGD],
+    ) -> None:
         parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
         super().__init__(parameters, optimizer, optimizer_params)
         self.context = flat.context
@@ -58,6 +64,10 @@ class PrivateTrainer(DistributedTrainer):
             self._mechanism.privatise(gradients, epoch=self._epoch)
             self._flat.put_gradients(gradients)
         if self._process_set.size() > 1:  # Aggregate: 1/N Σ, as the parent does, but in one piece
-            allreduce_(self._flat.array, average=not self._average_in_framework,
-                       name="edp_mx.gradients", postscale_factor=self._postscale_factor,
-                       process_set=self._process_set)
+            allreduce_(
+                self._flat.array,
+                average=not self._average_in_framework,
+                name="edp_mx.gradients",
+                postscale_factor=self._postscale_factor,
+                process_set=self._process_set,
+            )

@@ -25,7 +25,9 @@ def plot_curves(run: RunDirectory) -> None:
     """Writes `curves.png` and `curves.csv` from `metrics.jsonl`."""
     rows = run.epochs()
     write_text(run.path / "curves.csv", _as_csv(rows))
-    panels = [panel for panel in PANELS if any(key in row for row in rows for key, _, _ in panel[1])]
+    panels = [
+        panel for panel in PANELS if any(key in row for row in rows for key, _, _ in panel[1])
+    ]
     figure = Figure(figsize=(4.2 * len(panels), 3.2), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):

@@ -25,15 +25,34 @@ def compare(runs: Sequence[RunDirectory]) -> str:
             notes += [note] if note not in notes else []
             holds = f"∞ ({say_epsilon(privacy['holds_if'])}{'*' * (notes.index(note) + 1)})"
         change = 100 * (scores["ser"] / first_ser - 1) if first_ser else 0.0
-        rows.append([
-            run.path.name, f"{100 * scores['ser']:.2f}",
-            "" if run is runs[0] else f"{change:+.1f}",
-            f"{100 * scores['intent_accuracy']:.2f}", f"{100 * scores['slot_f1']:.2f}",
-            say_epsilon(privacy["as_published"]), holds, f"{privacy['delta']:.2g}"])
-    table = render_table(["run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %",
-                          "ε as published", "ε that holds", "δ"], rows)
-    return "\n".join([table, *(f"{'*' * (i + 1)} would hold if {note}"
-                               for i, note in enumerate(notes))])
+        rows.append(
+            [
+                run.path.name,
+                f"{100 * scores['ser']:.2f}",
+                "" if run is runs[0] else f"{change:+.1f}",
+                f"{100 * scores['intent_accuracy']:.2f}",
+                f"{100 * scores['slot_f1']:.2f}",
+                say_epsilon(privacy["as_published"]),
+                holds,
+                f"{privacy['delta']:.2g}",
+            ]
+        )
+    table = render_table(
+        [
+            "run",
+            "SER %",
+            "ΔSER %",
+            "intent acc. %",
+            "slot F1 %",
+            "ε as published",
+            "ε that holds",
+            "δ",
+        ],
+        rows,
+    )
+    return "\n".join(
+        [table, *(f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes))]
+    )
 
 
 def say_epsilon(bound: Dict[str, Any]) -> str:

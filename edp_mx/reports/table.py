@@ -17,10 +17,15 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(3, *(len(row[i]) for row in [header, *rows])) for i in range(len(header))]
     lines = [
-        "| " + " | ".join(
+        "| "
+        + " | ".join(
             cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths))) + " |"
-        for row in [header, *rows]]
-    rule = " | ".join("-" * width if i == 0 else "-" * (width - 1) + ":"
-                      for i, width in enumerate(widths))
+            for i, (cell, width) in enumerate(zip(row, widths))
+        )
+        + " |"
+        for row in [header, *rows]
+    ]
+    rule = " | ".join(
+        "-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)
+    )
     return "\n".join([lines[0], f"| {rule} |", *lines[1:]])

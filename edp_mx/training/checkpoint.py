@@ -15,8 +15,10 @@ from edp_mx.files import whole_file
 
 def weights_of(model: gluon.Block) -> Dict[str, np.ndarray]:
     """A copy of all parameters, frozen ones too, by name."""
-    return {name: parameter.data().asnumpy().copy()
-            for name, parameter in model.collect_params().items()}
+    return {
+        name: parameter.data().asnumpy().copy()
+        for name, parameter in model.collect_params().items()
+    }
 
 
 def set_weights(model: gluon.Block, weights: Dict[str, np.ndarray], source: str) -> None:
@@ -31,8 +33,10 @@ def set_weights(model: gluon.Block, weights: Dict[str, np.ndarray], source: str)
         raise UserError(f"{source} {known} {name}: it belongs to another model configuration")
     for name, parameter in parameters.items():
         if tuple(parameter.shape) != weights[name].shape:
-            raise UserError(f"{source}: {name} has shape {weights[name].shape}, the model wants "
-                            f"{tuple(parameter.shape)}")
+            raise UserError(
+                f"{source}: {name} has shape {weights[name].shape}, the model wants "
+                f"{tuple(parameter.shape)}"
+            )
         parameter.set_data(weights[name])
 
 

@@ -48,5 +48,6 @@ class TrainingConfig:
         choices = {"optimizer": ("adam", "sgd"), "checkpoint": ("last", "best_on_validation")}
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
-                raise UserError(f"{key} is {getattr(self, key)!r}; choose one of "
-                                f"{', '.join(allowed)}")
+                raise UserError(
+                    f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
+                )

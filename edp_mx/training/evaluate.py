@@ -14,11 +14,18 @@ from edp_mx.distributed import Workers
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.models.intent_slot import IntentSlotModel
 
+Wrap = Callable[[Iterable[Batch], int], Iterable[Batch]]
+
 
 def predict_utterances(
-    model: IntentSlotModel, corpus: EncodedCorpus, utterances: Sequence[Utterance],
-    vocabulary: Vocabulary, *, batch_size: int, workers: Workers,
-    wrap: Callable[[Iterable[Batch]], Iterable[Batch]] = iter,
+    model: IntentSlotModel,
+    corpus: EncodedCorpus,
+    utterances: Sequence[Utterance],
+    vocabulary: Vocabulary,
+    *,
+    batch_size: int,
+    workers: Workers,
+    wrap: Wrap = lambda batches, _: batches,
 ) -> List[Utterance]:
     """The utterances as the model understands them, in order, on every worker.
 
@@ -26,11 +33,11 @@ def predict_utterances(
 
     Args:
         corpus: `utterances`, encoded.
-        wrap: put around the batches, e.g. a progress bar.
+        wrap: put around the batches (with their number), e.g. a progress bar.
     """
     share: List[tuple] = []
     batches = list(evaluation_batches(corpus, batch_size))[workers.rank :: workers.size]
-    for batch in wrap(batches):
+    for batch in wrap(batches, len(batches)):
         predictions = model.predict(batch)
         tags = [np.asarray(path, np.int16) for path in predictions.slots]  # (T,) each
         share.append((batch.indices, tags, predictions.intents))
@@ -40,9 +47,12 @@ def predict_utterances(
             for index, path, intent in zip(indices, paths, intents):
                 hypotheses[index] = Utterance(
                     tokens=utterances[index].tokens,
-                    slots=fit_length([vocabulary.slots[tag] for tag in path],
-                                     len(utterances[index].tokens)),
-                    intent=vocabulary.intents[int(intent)], id=utterances[index].id)
+                    slots=fit_length(
+                        [vocabulary.slots[tag] for tag in path], len(utterances[index].tokens)
+                    ),
+                    intent=vocabulary.intents[int(intent)],
+                    id=utterances[index].id,
+                )
     return hypotheses
 
 
@@ -52,11 +62,17 @@ def fit_length(tags: Sequence[str], length: int) -> tuple:
 
 
 def score_utterances(
-    model: IntentSlotModel, corpus: EncodedCorpus, utterances: Sequence[Utterance],
-    vocabulary: Vocabulary, *, batch_size: int, workers: Workers,
-    wrap: Callable[[Iterable[Batch]], Iterable[Batch]] = iter,
+    model: IntentSlotModel,
+    corpus: EncodedCorpus,
+    utterances: Sequence[Utterance],
+    vocabulary: Vocabulary,
+    *,
+    batch_size: int,
+    workers: Workers,
+    wrap: Wrap = lambda batches, _: batches,
 ) -> Scores:
     """SER, intent accuracy and slot F1 of the model on `utterances`."""
-    hypotheses = predict_utterances(model, corpus, utterances, vocabulary, batch_size=batch_size,
-                                    workers=workers, wrap=wrap)
+    hypotheses = predict_utterances(
+        model, corpus, utterances, vocabulary, batch_size=batch_size, workers=workers, wrap=wrap
+    )
     return evaluate(utterances, hypotheses)

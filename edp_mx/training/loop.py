@@ -30,8 +30,15 @@ class EpochSummary:
 
 
 def epochs(
-    model: IntentSlotModel, trainer: PrivateTrainer, corpus: EncodedCorpus, shard: Shard, *,
-    num_epochs: int, workers: Workers, on_step: Callable[[str], None], wrap: Wrap,
+    model: IntentSlotModel,
+    trainer: PrivateTrainer,
+    corpus: EncodedCorpus,
+    shard: Shard,
+    *,
+    num_epochs: int,
+    workers: Workers,
+    on_step: Callable[[str], None],
+    wrap: Wrap,
 ) -> Iterator[EpochSummary]:
     """Trains, and yields after each epoch, when all workers are in step.
 
@@ -49,7 +56,9 @@ def epochs(
         started = time.perf_counter()
         workers.agree(f"the steps of epoch {epoch}", shard.steps_per_epoch)
         total = mx.nd.zeros((1,), ctx=trainer.context)
-        for step, indices in enumerate(wrap(shard.micro_batches(epoch), epoch, shard.steps_per_epoch)):
+        for step, indices in enumerate(
+            wrap(shard.micro_batches(epoch), epoch, shard.steps_per_epoch)
+        ):
             on_step(f"epoch {epoch}, step {step}")
             batch = corpus.batch(indices)
             with autograd.record():

@@ -43,13 +43,24 @@ def train_worker(weights, batches, scales, clip, variant, z):
         block.bias.set_data(bias)
     net.hybridize()
     flat = FlatGradients(layers_of(net))
-    release = Release(num_workers=workers.size, micro_batch_size=len(batches[0][0][0]),
-                      max_grad_norm=clip, layer_scales=scales, adjacency="replace_one",
-                      variant=variant)
-    mechanism = EDPSGD(release=release, noise_multiplier=z, decay=Decay(), flat=flat,
-                       noise=NoiseStream.from_operating_system())
-    trainer = PrivateTrainer(flat=flat, mechanism=mechanism, optimizer="sgd",
-                             optimizer_params={"learning_rate": 1.0})
+    release = Release(
+        num_workers=workers.size,
+        micro_batch_size=len(batches[0][0][0]),
+        max_grad_norm=clip,
+        layer_scales=scales,
+        adjacency="replace_one",
+        variant=variant,
+    )
+    mechanism = EDPSGD(
+        release=release,
+        noise_multiplier=z,
+        decay=Decay(),
+        flat=flat,
+        noise=NoiseStream.from_operating_system(),
+    )
+    trainer = PrivateTrainer(
+        flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
+    )
     seen = []
     for step in batches:
         inputs, targets = (mx.nd.array(x) for x in step[workers.rank])
@@ -62,25 +73,41 @@ def train_worker(weights, batches, scales, clip, variant, z):
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
-@pytest.mark.parametrize(
-    "num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_aggregate_without_noise_is_algorithm_1(num_workers, variant, generator):
-    weights = [(generator.normal(size=(HIDDEN, WIDTH)) / 3, np.zeros(HIDDEN)),
-               (generator.normal(size=(1, HIDDEN)) / 3, np.zeros(1))]
-    batches = [[(generator.normal(size=(SIZE, WIDTH)),
-                 generator.normal(size=(SIZE, 1)) * (0.01 if worker % 2 else 3.0))
-                for worker in range(num_workers)] for _ in range(STEPS)]
+    weights = [
+        (generator.normal(size=(HIDDEN, WIDTH)) / 3, np.zeros(HIDDEN)),
+        (generator.normal(size=(1, HIDDEN)) / 3, np.zeros(1)),
+    ]
+    batches = [
+        [
+            (
+                generator.normal(size=(SIZE, WIDTH)),
+                generator.normal(size=(SIZE, 1)) * (0.01 if worker % 2 else 3.0),
+            )
+            for worker in range(num_workers)
+        ]
+        for _ in range(STEPS)
+    ]
     results = run_workers(train_worker, num_workers, weights, batches, SCALES, CLIP, variant, 0.0)
 
-    assert 0 < sum(clipped for _, clipped in results)
+    assert sum(clipped for _, clipped in results) > 0
     for step in range(STEPS):
         zero = [[np.zeros(np.shape(t)) for t in layer] for layer in weights]
-        sent = [algorithm1.worker_step(
-            gradients_by_hand(weights, *batches[step][worker]), scales=SCALES, max_grad_norm=CLIP,
-            noise_stddevs=[0, 0], noise=zero) for worker in range(num_workers)]
+        sent = [
+            algorithm1.worker_step(
+                gradients_by_hand(weights, *batches[step][worker]),
+                scales=SCALES,
+                max_grad_norm=CLIP,
+                noise_stddevs=[0, 0],
+                noise=zero,
+            )
+            for worker in range(num_workers)
+        ]
         released = algorithm1.aggregate(sent)
-        expected = [[w - g for w, g in zip(layer, change)]
-                    for layer, change in zip(weights, released)]
+        expected = [
+            [w - g for w, g in zip(layer, change)] for layer, change in zip(weights, released)
+        ]
         for seen, _ in results:  # every worker has the same weights
             for layer, expected_layer in zip(seen[step], expected):
                 for tensor, wanted in zip(layer, expected_layer):

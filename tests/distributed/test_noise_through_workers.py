@@ -39,12 +39,20 @@ def release_noise(variant, num_steps, size, scales, clip, z):
     flat = FlatGradients(layers)
     noise = NoiseStream.from_operating_system()
     refuse_equal(workers.gather(noise.fingerprint))
-    release = Release(num_workers=workers.size, micro_batch_size=4, max_grad_norm=clip,
-                      layer_scales=scales, adjacency="replace_one", variant=variant)
-    mechanism = Recording(release=release, noise_multiplier=z, decay=Decay(), flat=flat,
-                          noise=noise)
-    trainer = PrivateTrainer(flat=flat, mechanism=mechanism, optimizer="sgd",
-                             optimizer_params={"learning_rate": 1.0})
+    release = Release(
+        num_workers=workers.size,
+        micro_batch_size=4,
+        max_grad_norm=clip,
+        layer_scales=scales,
+        adjacency="replace_one",
+        variant=variant,
+    )
+    mechanism = Recording(
+        release=release, noise_multiplier=z, decay=Decay(), flat=flat, noise=noise
+    )
+    trainer = PrivateTrainer(
+        flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
+    )
     for _ in range(num_steps):
         before = [layer.parameters[0].data().asnumpy() for layer in layers]
         flat.gradients()[:] = 0
@@ -56,8 +64,7 @@ def release_noise(variant, num_steps, size, scales, clip, z):
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
-@pytest.mark.parametrize(
-    "num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
 def test_the_released_noise_is_what_the_accountant_is_told(num_workers, variant):
     arguments = (variant, STEPS, SIZE, SCALES, CLIP, Z)
     results = run_workers(release_noise, num_workers, *arguments)

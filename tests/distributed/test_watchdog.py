@@ -10,24 +10,42 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = ["data.size=800", "data.embeddings.dimension=16", "model.hidden_size=16",
-            "training.epochs=1000", "training.watchdog_seconds=6"]
+SETTINGS = [
+    "data.size=800",
+    "data.embeddings.dimension=16",
+    "model.hidden_size=16",
+    "training.epochs=1000",
+    "training.watchdog_seconds=6",
+]
 
 
 @pytest.fixture
 def job(tmp_path):
     """A training job of two workers, in the middle of its epochs."""
     environment = {**os.environ, "NP": "2"}
-    command = [ROOT / "launch" / "train.sh", ROOT / "configs" / "quickstart_sgd.yaml",
-               "--run", tmp_path / "run", "--set", *SETTINGS]
+    command = [
+        ROOT / "launch" / "train.sh",
+        ROOT / "configs" / "quickstart_sgd.yaml",
+        "--run",
+        tmp_path / "run",
+        "--set",
+        *SETTINGS,
+    ]
     with open(tmp_path / "output", "w") as output:
-        process = subprocess.Popen([str(part) for part in command], env=environment,
-                                   stdout=output, stderr=subprocess.STDOUT, cwd=tmp_path)
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=tmp_path,
+        )
     deadline = time.monotonic() + 120
     while not (tmp_path / "run" / "metrics.jsonl").exists() or not (
-            tmp_path / "run" / "metrics.jsonl").read_text().count("\n"):
+        tmp_path / "run" / "metrics.jsonl"
+    ).read_text().count("\n"):
         assert process.poll() is None and time.monotonic() < deadline, (
-            (tmp_path / "output").read_text())
+            tmp_path / "output"
+        ).read_text()
         time.sleep(0.2)
     yield process, tmp_path
     process.kill()
@@ -70,9 +88,19 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
 
 def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
     result = subprocess.run(
-        [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart_sgd.yaml"),
-         "--run", str(tmp_path / "run"), "--set", "training.epoch=3"],
-        env={**os.environ, "NP": "2"}, capture_output=True, text=True, timeout=60)
+        [
+            str(ROOT / "launch" / "train.sh"),
+            str(ROOT / "configs" / "quickstart_sgd.yaml"),
+            "--run",
+            str(tmp_path / "run"),
+            "--set",
+            "training.epoch=3",
+        ],
+        env={**os.environ, "NP": "2"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert result.returncode == 2
     assert result.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1
     assert "Traceback" not in result.stderr + result.stdout

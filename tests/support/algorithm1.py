@@ -5,8 +5,13 @@ import numpy as np
 
 def scaled_norm(gradient, scales):
     """‖(Δ_k/α_k)_k‖₂. `gradient`: one list of arrays a layer."""
-    return np.sqrt(sum(np.square(np.asarray(tensor, np.float64) / scale).sum()
-                       for tensors, scale in zip(gradient, scales) for tensor in tensors))
+    return np.sqrt(
+        sum(
+            np.square(np.asarray(tensor, np.float64) / scale).sum()
+            for tensors, scale in zip(gradient, scales)
+            for tensor in tensors
+        )
+    )
 
 
 def worker_step(gradient, *, scales, max_grad_norm, noise_stddevs, noise):
@@ -18,16 +23,24 @@ def worker_step(gradient, *, scales, max_grad_norm, noise_stddevs, noise):
     factor = min(1.0, max_grad_norm / norm) if norm > 0 else 1.0
     released = []
     for tensors, scale, stddev, ys in zip(gradient, scales, noise_stddevs, noise):
-        released.append([
-            (np.asarray(tensor, np.float64) / scale) * factor * scale + stddev * np.asarray(y)
-            for tensor, y in zip(tensors, ys)])
+        released.append(
+            [
+                (np.asarray(tensor, np.float64) / scale) * factor * scale + stddev * np.asarray(y)
+                for tensor, y in zip(tensors, ys)
+            ]
+        )
     return released
 
 
 def aggregate(per_worker):
     """1/N Σ."""
-    return [[np.mean([worker[k][i] for worker in per_worker], axis=0)
-             for i in range(len(per_worker[0][k]))] for k in range(len(per_worker[0]))]
+    return [
+        [
+            np.mean([worker[k][i] for worker in per_worker], axis=0)
+            for i in range(len(per_worker[0][k]))
+        ]
+        for k in range(len(per_worker[0]))
+    ]
 
 
 def published_stddevs(*, max_grad_norm, noise_multiplier, num_workers, scales):
@@ -37,5 +50,7 @@ def published_stddevs(*, max_grad_norm, noise_multiplier, num_workers, scales):
 
 def calibrated_stddevs(*, max_grad_norm, noise_multiplier, num_workers, scales, kappa):
     """α_k κ √N y/N."""
-    return [scale * kappa * np.sqrt(num_workers) * max_grad_norm * noise_multiplier / num_workers
-            for scale in scales]
+    return [
+        scale * kappa * np.sqrt(num_workers) * max_grad_norm * noise_multiplier / num_workers
+        for scale in scales
+    ]

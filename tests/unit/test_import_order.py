@@ -4,16 +4,36 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
-ORDER = ["errors", "files", "accounting", "metrics", "watchdog", "distributed", "data", "models",
-         "privacy", "training", "config", "experiments", "reports", "cli"]
+ORDER = [
+    "errors",
+    "files",
+    "accounting",
+    "metrics",
+    "watchdog",
+    "distributed",
+    "data",
+    "models",
+    "privacy",
+    "training",
+    "config",
+    "experiments",
+    "reports",
+    "cli",
+]
 NO_MXNET = ("errors", "files", "accounting", "metrics", "watchdog", "data")
 
 
 def imports(path):
     """(name, line, whether at module level) of all that a file imports."""
     tree = ast.parse(path.read_text())
-    top = set(ast.walk(ast.Module(body=[n for n in tree.body if isinstance(
-        n, (ast.Import, ast.ImportFrom))], type_ignores=[])))
+    top = set(
+        ast.walk(
+            ast.Module(
+                body=[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))],
+                type_ignores=[],
+            )
+        )
+    )
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, node.lineno, node in top

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from edp_mx.cli import data
+from edp_mx.data import embeddings
 from edp_mx.data.description import describe, quantiles
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
@@ -112,20 +113,18 @@ def test_quantiles_and_repeats_are_counted_by_hand():
     assert quantiles({}) == ()
 
 
-def test_train_embeddings_hands_everything_on(tmp_path, monkeypatch, capsys):
-    import edp_mx.data.embeddings as embeddings
-
-    called = []
-    monkeypatch.setattr(embeddings, "train_fasttext", lambda *a, **k: called.append((a, k)))
-    text = tmp_path / "text.txt"
-    text.write_text("call mum\n")
-    options = ("--dimension", "8", "--epochs", "2", "--min-count", "1", "--seed", "3")
-    assert run("train-embeddings", str(text), "--out", str(tmp_path / "v.bin"), *options) == 0
-    rest = {"epochs": 2, "min_count": 1, "threads": 1, "seed": 3}
-    assert called == [((text, tmp_path / "v.bin", 8), rest)]
+def test_train_embeddings_makes_vectors_that_load(tmp_path, capsys):
+    text, out = tmp_path / "text.txt", tmp_path / "v.bin"
+    text.write_text("call mum at home\ncall dad at work\n" * 20)
+    options = ("--dimension", "8", "--epochs", "2", "--min-count", "1")
+    assert run("train-embeddings", str(text), "--out", str(out), *options) == 0
     assert "8 dimensions" in capsys.readouterr().out
+    found, vectors = embeddings.load_embeddings(
+        embeddings.EmbeddingsConfig(path=str(out), dimension=8), ["mum", "unseen"]
+    )
+    assert found == ("mum", "unseen") and vectors.shape == (2, 8) and abs(vectors).sum() > 0
     with pytest.raises(UserError, match="does not exist"):
-        run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(tmp_path / "v.bin"))
+        run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(out))
 
 
 @pytest.mark.parametrize("action", ["make", "fetch", "describe", "train-embeddings"])

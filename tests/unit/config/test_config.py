@@ -28,8 +28,13 @@ def test_includes_merge_from_left_to_right_and_the_file_itself_wins(tmp_path):
     path = write(tmp_path, "a.yaml", "include: [one.yaml, two.yaml]\ntraining: {seed: 5}")
     config = load_config(path, ["training.learning_rate=5e-3"])
     training = config.training
-    assert (config.name, training.epochs, training.batch_size, training.seed,
-            training.learning_rate) == ("one", 2, 8, 5, 5e-3)
+    assert (
+        config.name,
+        training.epochs,
+        training.batch_size,
+        training.seed,
+        training.learning_rate,
+    ) == ("one", 2, 8, 5, 5e-3)
 
 
 def test_what_was_dumped_loads_to_the_same(tmp_path):
@@ -44,26 +49,32 @@ def test_small_numbers_are_numbers(tmp_path, number):
     assert config.privacy.noise_multiplier == pytest.approx(1e-6)
 
 
-@pytest.mark.parametrize("text, message", [
-    ("training: {epoch: 3}", "line 1: training.epoch: there is no such key; did you mean epochs?"),
-    ("name: a\nbatch: 3", "line 2: batch: there is no such key; known are"),
-    ("training:\n  epochs: many", "line 2: training.epochs: 'many' is not a whole number"),
-    ("training: {epochs: 1.5}", "training.epochs: 1.5 is not a whole number"),
-    ("training: {epochs: true}", "training.epochs: True is not a whole number"),
-    ("training: {epochs: 0}", "line 1: training: epochs is 0; it must be 1 or more"),
-    ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
-    ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
-    ("privacy: {noise_multiplier: -1}", "noise_multiplier is -1"),
-    ("privacy: {mechanism: magic}", "mechanism is 'magic'; choose one of none, edp_sgd"),
-    ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
-    ("training: 3", "training: 3 is not a mapping of keys"),
-    ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
-    ("a: [1", "line 1: not YAML"),
-    ("- 1", "is a mapping of keys"),
-    ("include: other.yaml", "line 1: include: must be a list"),
-    ("include: [absent.yaml]", "include: there is no "),
-    ("include: [a.yaml]", "includes itself"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "training: {epoch: 3}",
+            "line 1: training.epoch: there is no such key; did you mean epochs?",
+        ),
+        ("name: a\nbatch: 3", "line 2: batch: there is no such key; known are"),
+        ("training:\n  epochs: many", "line 2: training.epochs: 'many' is not a whole number"),
+        ("training: {epochs: 1.5}", "training.epochs: 1.5 is not a whole number"),
+        ("training: {epochs: true}", "training.epochs: True is not a whole number"),
+        ("training: {epochs: 0}", "line 1: training: epochs is 0; it must be 1 or more"),
+        ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
+        ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
+        ("privacy: {noise_multiplier: -1}", "noise_multiplier is -1"),
+        ("privacy: {mechanism: magic}", "mechanism is 'magic'; choose one of none, edp_sgd"),
+        ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
+        ("training: 3", "training: 3 is not a mapping of keys"),
+        ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
+        ("a: [1", "line 1: not YAML"),
+        ("- 1", "is a mapping of keys"),
+        ("include: other.yaml", "line 1: include: must be a list"),
+        ("include: [absent.yaml]", "include: there is no "),
+        ("include: [a.yaml]", "includes itself"),
+    ],
+)
 def test_what_is_wrong_is_said_with_key_file_and_line(tmp_path, text, message):
     with pytest.raises(UserError) as error:
         load_config(write(tmp_path, "a.yaml", text))
@@ -78,13 +89,19 @@ def test_the_line_is_that_of_the_included_file(tmp_path):
         load_config(write(tmp_path, "a.yaml", "include: [part.yaml]"))
 
 
-@pytest.mark.parametrize("override, message", [
-    ("training.epochs", "write it as key.path=value"),
-    ("training..epochs=1", "write it as key.path=value"),
-    ("training.epochs=[", "the value is not YAML"),
-    ("training.epochs=x", "--set training.epochs=x: training.epochs: 'x' is not a whole number"),
-    ("training.nope=1", "--set training.nope=1: training.nope: there is no such key"),
-])
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("training.epochs", "write it as key.path=value"),
+        ("training..epochs=1", "write it as key.path=value"),
+        ("training.epochs=[", "the value is not YAML"),
+        (
+            "training.epochs=x",
+            "--set training.epochs=x: training.epochs: 'x' is not a whole number",
+        ),
+        ("training.nope=1", "--set training.nope=1: training.nope: there is no such key"),
+    ],
+)
 def test_overrides_are_checked_too(tmp_path, override, message):
     with pytest.raises(UserError) as error:
         load_config(write(tmp_path, "a.yaml", ""), [override])

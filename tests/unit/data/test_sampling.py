@@ -86,7 +86,7 @@ def test_length_buckets(lengths, num_workers, size, length_buckets, seed):
         "seed": seed,
         "lengths": lengths,
         "length_buckets": length_buckets,
-        "adjacency": "zero-out",
+        "adjacency": "zero_out",
     }
     try:
         shards = deal_all(len(lengths), **settings)
@@ -116,12 +116,12 @@ def test_length_buckets(lengths, num_workers, size, length_buckets, seed):
 
 def test_buckets_need_public_lengths_and_zero_out():
     settings = {"batch_size": 2, "num_workers": 1, "rank": 0, "seed": 0, "length_buckets": 2}
-    with pytest.raises(UserError, match=r"training\.length_buckets: .*zero-out"):
+    with pytest.raises(UserError, match=r"training\.length_buckets: .*zero_out"):
         Shard.deal(4, lengths=[1, 2, 3, 4], **settings)
     with pytest.raises(UserError, match="needs the length of each record"):
-        Shard.deal(4, adjacency="zero-out", **settings)
+        Shard.deal(4, adjacency="zero_out", **settings)
     with pytest.raises(UserError, match="too many"):
-        Shard.deal(4, adjacency="zero-out", lengths=[1, 9, 9, 9], **settings)
+        Shard.deal(4, adjacency="zero_out", lengths=[1, 9, 9, 9], **settings)
     with pytest.raises(UserError, match=r"privacy\.adjacency"):
         Shard.deal(4, adjacency="add-remove", lengths=[1, 2, 3, 4], **settings)
 

@@ -22,8 +22,9 @@ CASES = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_golden(case):
     assert case["inputs"]["rel_floor"] == FLOOR
-    np.testing.assert_allclose(normalise_scales(case["inputs"]["alpha"]),
-                               case["expected"]["alpha"], rtol=case["rtol"])
+    np.testing.assert_allclose(
+        normalise_scales(case["inputs"]["alpha"]), case["expected"]["alpha"], rtol=case["rtol"]
+    )
 
 
 @given(st.lists(st.floats(0, 1e30), min_size=1, max_size=20))

@@ -19,8 +19,11 @@ def network(*blocks):
 
 
 def small():
-    return network(nn.Embedding(10, 7, prefix="words_"), nn.Dense(3, in_units=7, prefix="a_"),
-                   nn.Dense(2, in_units=3, prefix="b_"))
+    return network(
+        nn.Embedding(10, 7, prefix="words_"),
+        nn.Dense(3, in_units=7, prefix="a_"),
+        nn.Dense(2, in_units=3, prefix="b_"),
+    )
 
 
 def backward(net):
@@ -31,8 +34,11 @@ def backward(net):
 
 def test_a_layer_is_the_block_that_owns_the_parameters():
     names = {layer.name: [p.name for p in layer.parameters] for layer in layers_of(small())}
-    assert names == {"words": ["words_weight"], "a": ["a_weight", "a_bias"],
-                     "b": ["b_weight", "b_bias"]}
+    assert names == {
+        "words": ["words_weight"],
+        "a": ["a_weight", "a_bias"],
+        "b": ["b_weight", "b_bias"],
+    }
 
 
 def test_every_trainable_parameter_is_in_exactly_one_layer():
@@ -54,11 +60,17 @@ def test_a_shared_parameter_counts_once():
     assert [p.name for layer in layers_of(net) for p in layer.parameters] == ["a_weight", "a_bias"]
 
 
-@pytest.mark.parametrize("spoil, message", [
-    (lambda: network(nn.Dense(3, in_units=2), nn.BatchNorm(in_channels=3)), "BatchNorm"),
-    (lambda: network(nn.Embedding(5, 2, sparse_grad=True)), "sparse gradients"),
-    (lambda: network(nn.Dense(2, in_units=2), nn.Dense(2, in_units=2, dtype="float16")), "float16"),
-])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda: network(nn.Dense(3, in_units=2), nn.BatchNorm(in_channels=3)), "BatchNorm"),
+        (lambda: network(nn.Embedding(5, 2, sparse_grad=True)), "sparse gradients"),
+        (
+            lambda: network(nn.Dense(2, in_units=2), nn.Dense(2, in_units=2, dtype="float16")),
+            "float16",
+        ),
+    ],
+)
 def test_what_would_leak_is_refused_by_name(spoil, message):
     with pytest.raises(UserError, match=message):
         layers_of(spoil())
@@ -105,8 +117,10 @@ def test_layer_norms_are_those_of_the_parameters():
     net = small()
     flat = FlatGradients(layers_of(net))
     backward(net)
-    expected = [sum(np.square(p.grad().asnumpy().astype(np.float64)).sum()
-                    for p in layer.parameters) for layer in flat.layers]
+    expected = [
+        sum(np.square(p.grad().asnumpy().astype(np.float64)).sum() for p in layer.parameters)
+        for layer in flat.layers
+    ]
     np.testing.assert_allclose(flat.squared_norms(flat.gradients()), expected, rtol=1e-6)
 
 
@@ -132,12 +146,17 @@ def test_a_parameter_without_gradient_is_noticed():
         flat.refuse_stale()
 
 
-@pytest.mark.parametrize("cut", [
-    lambda net: net.initialize(force_reinit=True),
-    lambda net: setattr(net[1].weight, "grad_req", "null") or setattr(net[1].weight, "grad_req",
-                                                                      "write"),
-    lambda net: net.cast("float64"),
-])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda net: net.initialize(force_reinit=True),
+        lambda net: (
+            setattr(net[1].weight, "grad_req", "null")
+            or setattr(net[1].weight, "grad_req", "write")
+        ),
+        lambda net: net.cast("float64"),
+    ],
+)
 def test_a_parameter_that_left_the_flat_array_is_noticed(cut):
     net = small()
     flat = FlatGradients(layers_of(net))

@@ -53,34 +53,50 @@ def put(flat, tensors, target):
 
 def get(flat, shapes, source):
     """The layers' tensors in a flat array."""
-    return [source[segment.start : segment.start + int(np.prod(shape))].reshape(shape)
-            for segment, shape in zip(flat.segments, shapes)]
+    return [
+        source[segment.start : segment.start + int(np.prod(shape))].reshape(shape)
+        for segment, shape in zip(flat.segments, shapes)
+    ]
 
 
 def privatise(tensors, *, release, z=0.0, noise=None, decay=None, epoch=0):
     """What the mechanism makes of one worker's gradient, and the mechanism."""
     shapes = [np.shape(tensor) for tensor in tensors]
     flat = flat_of(shapes)
-    stream = (NoiseStream.from_operating_system() if noise is None
-              else GivenNoise(put(flat, noise, np.zeros(flat.size, np.float32))))
-    mechanism = EDPSGD(release=release, noise_multiplier=z, decay=decay or Decay(), flat=flat,
-                       noise=stream)
+    stream = (
+        NoiseStream.from_operating_system()
+        if noise is None
+        else GivenNoise(put(flat, noise, np.zeros(flat.size, np.float32)))
+    )
+    mechanism = EDPSGD(
+        release=release, noise_multiplier=z, decay=decay or Decay(), flat=flat, noise=stream
+    )
     gradients = put(flat, tensors, flat.gradients())
     mechanism.privatise(gradients, epoch=epoch)
     return get(flat, shapes, gradients), mechanism
 
 
 def release_of(scales, *, num_workers=1, micro_batch_size=4, c=1.0, variant="published"):
-    return Release(num_workers=num_workers, micro_batch_size=micro_batch_size, max_grad_norm=c,
-                   layer_scales=scales, adjacency="replace_one", variant=variant)
+    return Release(
+        num_workers=num_workers,
+        micro_batch_size=micro_batch_size,
+        max_grad_norm=c,
+        layer_scales=scales,
+        adjacency="replace_one",
+        variant=variant,
+    )
 
 
 @pytest.mark.parametrize("case_id", ["e0", "e2"])
 def test_golden_vectors_of_algorithm_1(case_id):
     case = CASES[case_id]
     inputs, expected = case["inputs"], case["expected"]
-    release = release_of(inputs["alpha"], num_workers=len(inputs["worker_grads"]), c=inputs["C"],
-                         variant=inputs["variant"])
+    release = release_of(
+        inputs["alpha"],
+        num_workers=len(inputs["worker_grads"]),
+        c=inputs["C"],
+        variant=inputs["variant"],
+    )
     sent = []
     for i, gradient in enumerate(inputs["worker_grads"]):
         noise = inputs["noise"][i] if inputs["noise"] else None
@@ -90,8 +106,9 @@ def test_golden_vectors_of_algorithm_1(case_id):
     if inputs["variant"] == "calibrated":
         assert inputs["kappa"] == release.kappa
     for k, tensor in enumerate(expected["aggregate"]):
-        np.testing.assert_allclose(np.mean([worker[k] for worker in sent], axis=0), tensor,
-                                   rtol=1e-6)
+        np.testing.assert_allclose(
+            np.mean([worker[k] for worker in sent], axis=0), tensor, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
@@ -101,14 +118,27 @@ def test_equals_the_slow_form(variant, size, generator):
     tensors = [generator.normal(size=shape) * size for shape in shapes]
     noise = [generator.normal(size=shape) for shape in shapes]
     release = release_of(scales, num_workers=5, c=0.7, variant=variant)
-    released, _ = privatise(tensors, release=release, z=1.3, noise=noise,
-                            decay=Decay("exponential", 0.1), epoch=3)
-    arguments = dict(max_grad_norm=0.7, noise_multiplier=1.3 * np.exp(-0.3), num_workers=5,
-                     scales=scales)
-    stddevs = (algorithm1.published_stddevs(**arguments) if variant == "published"
-               else algorithm1.calibrated_stddevs(**arguments, kappa=2.0))
-    expected = algorithm1.worker_step([[t] for t in tensors], scales=scales, max_grad_norm=0.7,
-                                      noise_stddevs=stddevs, noise=[[y] for y in noise])
+    released, _ = privatise(
+        tensors, release=release, z=1.3, noise=noise, decay=Decay("exponential", 0.1), epoch=3
+    )
+    arguments = {
+        "max_grad_norm": 0.7,
+        "noise_multiplier": 1.3 * np.exp(-0.3),
+        "num_workers": 5,
+        "scales": scales,
+    }
+    stddevs = (
+        algorithm1.published_stddevs(**arguments)
+        if variant == "published"
+        else algorithm1.calibrated_stddevs(**arguments, kappa=2.0)
+    )
+    expected = algorithm1.worker_step(
+        [[t] for t in tensors],
+        scales=scales,
+        max_grad_norm=0.7,
+        noise_stddevs=stddevs,
+        noise=[[y] for y in noise],
+    )
     for tensor, (slow,) in zip(released, expected):
         np.testing.assert_allclose(tensor, slow, rtol=1e-5, atol=1e-6)
 

@@ -1,0 +1,88 @@
+"""Weights on disk, and which epoch's weights a run ends with."""
+
+import math
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet.gluon import nn
+
+from edp_mx.errors import UserError
+from edp_mx.training.checkpoint import load_weights, save_weights, set_weights, weights_of
+from edp_mx.training.config import TrainingConfig
+from edp_mx.training.evaluate import fit_length
+from edp_mx.training.selection import Selection
+
+
+def network(units=3, prefix="net_"):
+    net = nn.Dense(units, in_units=2, prefix=prefix)
+    net.initialize(mx.init.Normal(1.0))
+    return net
+
+
+def test_weights_come_back_bit_for_bit(tmp_path):
+    one, other = network(), network()
+    one.weight.grad_req = "null"  # frozen ones too
+    save_weights(one, tmp_path / "weights.npz")
+    load_weights(other, tmp_path / "weights.npz")
+    for name, weight in weights_of(one).items():
+        assert (weight == weights_of(other)[name]).all()
+    assert [path.name for path in tmp_path.iterdir()] == ["weights.npz"]
+
+
+@pytest.mark.parametrize("other, message", [
+    (lambda: network(prefix="b_"), "belongs to another model"),
+    (lambda: network(units=4), "has shape"),
+])  # fmt: skip
+def test_weights_of_another_model_are_refused(tmp_path, other, message):
+    save_weights(network(), tmp_path / "weights.npz")
+    with pytest.raises(UserError, match=message):
+        load_weights(other(), tmp_path / "weights.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"not a zip at all"])
+def test_a_torn_file_is_refused_by_name(tmp_path, content):
+    (tmp_path / "weights.npz").write_bytes(content)
+    with pytest.raises(UserError, match="weights.npz is torn"):
+        load_weights(network(), tmp_path / "weights.npz")
+
+
+def test_a_file_that_would_execute_is_refused(tmp_path):
+    np.savez(tmp_path / "weights.npz", net_weight=np.array([print], dtype=object))
+    with pytest.raises(UserError, match="torn or not a file of weights"):
+        load_weights(network(), tmp_path / "weights.npz")
+
+
+def run_selection(sers, **settings):
+    """Weights 1, 2, 3 … after each epoch; the epochs done and the weight at the end."""
+    net = network()
+    selection = Selection(net, TrainingConfig(**settings))
+    done = 0
+    for epoch, ser in enumerate(sers):
+        set_weights(net, {k: np.full_like(v, epoch + 1) for k, v in weights_of(net).items()}, "")
+        done += 1
+        if selection.stops_after(epoch, ser):
+            break
+    selection.restore()
+    return done, int(net.weight.data()[0, 0].asscalar())
+
+
+SERS = [0.5, 0.2, 0.3, 0.4, 0.1]
+
+
+def test_by_default_all_epochs_run_and_the_last_weights_stay():
+    assert run_selection(SERS) == (5, 5)
+
+
+def test_the_best_on_validation_can_be_kept():
+    assert run_selection(SERS[:4], checkpoint="best_on_validation") == (4, 2)
+    assert run_selection([math.nan, 0.3, 0.4], checkpoint="best_on_validation") == (3, 2)
+
+
+def test_patience_stops_early():
+    assert run_selection(SERS, early_stop_patience=2) == (4, 4)
+    assert run_selection(SERS, early_stop_patience=3) == (5, 5)
+
+
+def test_an_utterance_that_was_cut_gets_o_for_the_rest():
+    assert fit_length(["B-a", "I-a"], 4) == ("B-a", "I-a", "O", "O")
