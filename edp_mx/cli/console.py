@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
@@ -27,6 +27,16 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
         root.addHandler(log)
 
 
+# maxinterval keeps tqdm's monitor thread, which would repeat lines, from stirring.
+PIPE_PACE: Dict[str, Any] = {
+    "mininterval": 10.0,
+    "maxinterval": 3600.0,
+    "delay": 10.0,
+    "ascii": " =",
+    "ncols": 72,
+}
+
+
 def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Iterable[Any]]:
     """`progress(iterable, description, total)`: a bar on rank 0, the iterable itself elsewhere.
 
@@ -34,11 +44,7 @@ def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Itera
     is a line of its own, at most one in ten seconds.
     """
     is_terminal = sys.stderr.isatty()
-    pace = (
-        {}
-        if is_terminal
-        else {"mininterval": 10.0, "maxinterval": 3600.0, "delay": 10.0, "ascii": " =", "ncols": 72}
-    )
+    pace = {} if is_terminal else PIPE_PACE
 
     def progress(iterable: Iterable[Any], description: str, total: int) -> Iterable[Any]:
         return tqdm(
