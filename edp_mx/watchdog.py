@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
 
+from edp_mx.errors import UserError
+
 EXIT_HANGS = 4  # no progress for too long
 EXIT_PEER_DIED = 5  # another worker is gone
 EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
@@ -88,7 +90,9 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Optional[type], *_: object) -> None:
+        if kind is not None and not issubclass(kind, (UserError, KeyboardInterrupt)):
+            time.sleep(3 * INTERVAL)  # an all-reduce that failed: the thread may know why
         signal.set_wakeup_fd(self._old_wake)
         signal.signal(signal.SIGTERM, self._old_handler)
         os.write(self._wake, bytes([0]))

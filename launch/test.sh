@@ -11,4 +11,4 @@ ruff check edp_mx tests launch setup.py
 ruff format --check --quiet edp_mx tests launch setup.py
 mypy
 unset OMP_NUM_THREADS
-exec python -m pytest "$@"
+exec python -m pytest -n 2 --dist loadfile "$@" # files side by side: two cores, one set of fixtures a file

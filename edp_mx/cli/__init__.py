@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 import sys
-from typing import List, Optional
+from typing import List, NoReturn, Optional
 
 from edp_mx.errors import UserError
 
@@ -15,9 +15,17 @@ from edp_mx.errors import UserError
 SUBCOMMANDS = ("train", "evaluate", "predict", "compare", "account", "score", "data")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with exit code 2."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="edp-mx",
         description="Differentially private training of intent-and-slot models (eDP-SGD).",
         epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
