@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional
@@ -99,7 +100,9 @@ class Watchdog:
         self._thread.join()
         for descriptor in (self._listen, self._wake):
             os.close(descriptor)
-        self._file(self._rank).unlink(missing_ok=True)
+        self._file(self._rank).unlink()
+        with suppress(OSError):  # not empty: others are still at work
+            self._folder.rmdir()
 
     def _watch(self) -> None:
         while True:

@@ -147,6 +147,7 @@ class _Training:
             flat.size,
             len(flat.layers),
         )
+        logger.info("%s", self.guarantee.describe())
         if self.workers.is_first:
             scales = self.mechanism.release.layer_scales if self.mechanism else None
             self.run.write("environment", environment(self.workers.size))

@@ -45,8 +45,7 @@ def test_a_run_directory_is_whole_and_explains_itself(runs):
     readme = (run / "README.md").read_text()
     for path in run.iterdir():
         name = "rank_<i>.log" if path.name.startswith("rank_") else path.name
-        assert path.name == "README.md" or path.name == ".workers" or name in readme, path.name
-    assert not list((run / ".workers").iterdir())
+        assert path.name == "README.md" or name in readme, path.name
     split, config = (json.loads((run / "split.json").read_text()),
                      yaml.safe_load((run / "config.yaml").read_text()))  # fmt: skip
     assert [len(split[part]) for part in ("train", "validation", "test")] == [270, 30, 300]

@@ -1,0 +1,33 @@
+"""The README's first command, with two workers and with eight."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("num_workers", [2, 8])
+def test_quickstart(tmp_path, num_workers):
+    result = subprocess.run(
+        [ROOT / "launch" / "quickstart.sh"], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "NP": str(num_workers)})  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    results = {mechanism: json.loads((run / mechanism / "results.json").read_text())["test"]
+               for mechanism in ("sgd", "edp_exponential")}  # fmt: skip
+    privacy = json.loads((run / "edp_exponential" / "privacy.json").read_text())
+    assert privacy["num_workers"] == num_workers
+    assert privacy["holds"]["epsilon"] > 0 and "reason" not in privacy["holds"]
+    assert results["sgd"]["ser"] < 0.2  # it learned: saying nothing right costs about 1
+    assert results["edp_exponential"]["ser"] < 0.5
+    table = result.stdout[result.stdout.rindex("| run ") :]
+    for mechanism, scores in results.items():
+        row = next(line for line in table.splitlines() if line.startswith(f"| {mechanism} "))
+        assert f"{100 * scores['ser']:.2f}" in row
+    assert "call my parents at 0123\n  intent  " in result.stdout
