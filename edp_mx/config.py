@@ -73,8 +73,12 @@ def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> Experi
 
 
 def dump_config(config: ExperimentConfig) -> str:
-    """The resolved settings as YAML, every key written out."""
-    return yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
+    """The resolved settings as YAML, every key written out, paths absolute."""
+    tree = dataclasses.asdict(config)
+    data = tree["data"]
+    for part in (data, data["vocabulary"], data["labels"], data["embeddings"]):
+        part["path"] = part["path"] and str(Path(part["path"]).absolute())
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
 
 class _KeyError(Exception):
@@ -112,6 +116,8 @@ def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[Key
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
+    except (yaml.YAMLError, RecursionError) as error:  # a forbidden character; an alias of itself
+        raise UserError(f"{path}: not YAML that can be read ({type(error).__name__})") from error
     if not isinstance(own, dict):
         raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
     included = own.pop("include", [])

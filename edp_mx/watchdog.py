@@ -100,8 +100,8 @@ class Watchdog:
         self._thread.join()
         for descriptor in (self._listen, self._wake):
             os.close(descriptor)
-        self._file(self._rank).unlink()
         with suppress(OSError):  # not empty: others are still at work
+            self._file(self._rank).unlink()
             self._folder.rmdir()
 
     def _watch(self) -> None:
@@ -152,7 +152,8 @@ class Watchdog:
         if sentence:
             sys.stderr.write(f"edp-mx, worker {self._rank}: {sentence}\n")
             sys.stderr.flush()
-        self._file(self._rank).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file(self._rank).unlink()
         os._exit(code)
 
     def _file(self, rank: int) -> Path:
@@ -163,8 +164,9 @@ class Watchdog:
         if self._written != self._what:
             self._written = self._what
             temporary = self._file(self._rank).with_suffix(".new")
-            temporary.write_text(json.dumps({"progress": self._what, "pid": os.getpid()}))
-            temporary.replace(self._file(self._rank))
+            with suppress(OSError):  # a full disk must not end the watch
+                temporary.write_text(json.dumps({"progress": self._what, "pid": os.getpid()}))
+                temporary.replace(self._file(self._rank))
 
     def _last_word(self, rank: int) -> str:
         try:

@@ -3,7 +3,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$(realpath -m "${EDP_MX_VENV:-$root/.venv}")
 np=${NP:-8}
-"$root/launch/setup.sh" ${EDP_MX_GPU:+--gpu} >&2
+"$root/launch/setup.sh" $([ "${EDP_MX_GPU:-0}" = 1 ] && echo --gpu) >&2
 export PATH="$venv/bin:$PATH" PYTHONUNBUFFERED=1
 
 # The CUDA libraries that came as wheels: MXNet finds them only if they are named before it starts.

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 from edp_mx.accounting.bound import Bound, count_as_published, count_what_holds, unbounded
-from edp_mx.accounting.coverage import FIXED_SEED, NO_MECHANISM, not_covered, private_inputs
+from edp_mx.accounting.coverage import (
+    FIXED_SEED,
+    NO_MECHANISM,
+    RESOLUTION,
+    VANISHING_NOISE,
+    not_covered,
+    private_inputs,
+)
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.release import Release
@@ -147,6 +154,8 @@ def guarantee(
     vocabulary_is_public: bool,
     seed_is_fixed: bool,
     best_checkpoint_on_validation: bool = False,
+    stops_early: bool = False,
+    uses_lengths: bool = False,
 ) -> Guarantee:
     """Counts what a run spends, both ways, and says what it does not cover.
 
@@ -164,6 +173,8 @@ def guarantee(
         vocabulary_is_public: False when read off private text, which has no ε.
         seed_is_fixed: the noise can be drawn again by whoever knows the seed.
         best_checkpoint_on_validation: the released weights were chosen on private data.
+        stops_early: the run may end before its epochs, by its score on private validation data.
+        uses_lengths: batches were made by the utterances' lengths.
 
     Raises:
         UserError: a sampler without an accountant, or a refused δ.
@@ -184,7 +195,9 @@ def guarantee(
     if (release is None) != (mechanism == "none"):
         raise UserError(f"mechanism is {mechanism!r}; a release belongs to each but none")
     reasons, conditions = private_inputs(
-        scales_source=scales_source, vocabulary_is_public=vocabulary_is_public
+        scales_source=scales_source,
+        vocabulary_is_public=vocabulary_is_public,
+        uses_lengths=uses_lengths,
     )
     published = holds = holds_if = unbounded(NO_MECHANISM)
     if release is not None:
@@ -193,6 +206,9 @@ def guarantee(
         )
         if seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
+        last = decay.noise_multiplier_at(noise_multiplier, max(epochs - 1, 0))
+        if noise_multiplier > 0 and _vanishes(release, last):
+            holds_if = unbounded(VANISHING_NOISE, *holds_if.reasons)
         holds = unbounded(*holds_if.reasons, *reasons) if reasons else holds_if
     return Guarantee(
         mechanism=mechanism,
@@ -212,11 +228,17 @@ def guarantee(
         warnings=_warnings(decay, epochs, chosen, num_examples) if release else (),
         not_covered=not_covered(
             best_checkpoint_on_validation=best_checkpoint_on_validation,
+            stops_early=stops_early,
             worker_noise_multiplier=(
                 None if release is None else release.worker_noise_multiplier(noise_multiplier)
             ),
         ),
     )
+
+
+def _vanishes(release: Release, noise_multiplier: float) -> bool:
+    """Whether a worker's noise is below what float32 can add to a gradient of norm C α_k."""
+    return release.worker_noise_multiplier(noise_multiplier) * release.kappa < RESOLUTION
 
 
 def _count(

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import sys
+import time
 from typing import List, NoReturn, Optional
 
 from edp_mx.errors import UserError
@@ -13,6 +14,11 @@ from edp_mx.errors import UserError
 # Each module has `add_parser(subparsers)`, which sets `run=` (arguments -> exit code), and imports
 # what is heavy only inside `run`: `edp-mx account` must not pay for MXNet.
 SUBCOMMANDS = ("train", "evaluate", "predict", "compare", "account", "score", "data")
+
+
+# An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;
+# the others speak only if they live for so many seconds more, since then it is theirs alone.
+OTHERS_WAIT = 3.0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,12 +51,14 @@ def main(argv: Optional[List[str]] = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments)
-    except UserError as error:
+    except (UserError, OSError) as error:
+        if isinstance(error, BrokenPipeError):  # e.g. `edp-mx … | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        if os.environ.get("HOROVOD_RANK", "0") != "0":
+            time.sleep(OTHERS_WAIT)
         print(f"edp-mx {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # e.g. `edp-mx … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141

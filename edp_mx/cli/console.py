@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Optional
@@ -83,8 +82,3 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
     )
-
-
-def speaks_for_machine() -> bool:
-    """Whether this worker reports errors that all workers of a machine share."""
-    return os.environ.get("HOROVOD_LOCAL_RANK", "0") == "0"

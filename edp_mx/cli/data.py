@@ -80,7 +80,7 @@ def add_parser(subparsers: Any) -> None:
     make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
     fetch = _action(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
     fetch.add_argument("corpus", metavar="atis|snips|nlu_eval")
-    fetch.add_argument("--out", type=Path, required=True, metavar="DIR")
+    fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = _action(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
@@ -146,15 +146,14 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
     from edp_mx.data.download import CORPORA, fetch
 
+    out = arguments.out or Path("data") / arguments.corpus
     with tqdm(desc=arguments.corpus, unit="B", unit_scale=True) as bar:
 
         def progress(name: str, count: int) -> None:
             bar.set_postfix_str(name, refresh=False)
             bar.update(count)
 
-        folder = fetch(
-            arguments.corpus, out=arguments.out, source=arguments.source, progress=progress
-        )
+        folder = fetch(arguments.corpus, out=out, source=arguments.source, progress=progress)
     print(f"{folder}  {CORPORA[arguments.corpus].licence}; checksums agree")
     return 0
 

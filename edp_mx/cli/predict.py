@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
 import sys
-from itertools import islice
+import threading
 from pathlib import Path
-from typing import Iterable, Iterator, List
+from typing import Any, Iterable, Iterator, List, TypeVar
+
+from edp_mx.errors import UserError
+
+T = TypeVar("T")
 
 EXAMPLES = """examples:
   edp-mx predict RUN "call my parents at 0123"
@@ -38,34 +43,57 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.experiments.trained import load_run
 
     from_stdin = arguments.utterances == ["-"]
-    tokens = (
-        read_tokens(sys.stdin)
-        if from_stdin
-        else (tokens_of(text, "the command line") for text in arguments.utterances)
-    )
     trained = load_run(arguments.run_directory)
-    while True:
-        chunk: List[List[str]] = list(islice(tokens, CHUNK))
-        if not chunk:
-            return 0
+    if from_stdin:
+        chunks = at_hand(read_tokens(sys.stdin))
+    else:
+        chunks = iter([[tokens_of(text, "the command line") for text in arguments.utterances]])
+    for chunk in chunks:
         for prediction in trained.predict(chunk):
-            as_json = from_stdin or arguments.json
-            print(
-                json.dumps(prediction.to_dict(), ensure_ascii=False)
-                if as_json
-                else prediction.describe(),
-                flush=True,
-            )
+            if from_stdin or arguments.json:
+                print(json.dumps(prediction.to_dict(), ensure_ascii=False), flush=True)
+            else:
+                print(prediction.describe(), flush=True)
+    return 0
+
+
+def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
+    """Groups a stream into what has arrived by now: one item while a person types, many in a pipe.
+
+    Raises:
+        Exception: whatever `items` raises, after the items before it.
+    """
+    arrived: queue.Queue = queue.Queue(maxsize=4 * CHUNK)
+
+    def read() -> None:
+        try:
+            for item in items:
+                arrived.put((item, None))
+            arrived.put((None, StopIteration()))
+        except Exception as error:
+            arrived.put((None, error))
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        chunk = [arrived.get()]
+        while len(chunk) < CHUNK and chunk[-1][1] is None and not arrived.empty():
+            chunk.append(arrived.get())
+        ended = chunk[-1][1]
+        ready = [item for item, error in chunk if error is None]
+        if ready:
+            yield ready
+        if isinstance(ended, StopIteration):
+            return
+        if ended is not None:
+            raise ended
 
 
 def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
     """The tokens of each line that is not empty: plain text, or JSON with `text` or `tokens`.
 
     Raises:
-        UserError: a line that begins like JSON and is not; names the line.
+        UserError: a line that begins like JSON and is no utterance; names the line.
     """
-    from edp_mx.errors import UserError
-
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -75,18 +103,23 @@ def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
         try:
             record = json.loads(line)
             tokens = record["tokens"] if "tokens" in record else record["text"].split()
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, KeyError, AttributeError):
+            tokens = None
+        if not isinstance(tokens, list) or not tokens or not all(map(is_word, tokens)):
             raise UserError(
                 f"line {number} of standard input is no utterance: write plain text, "
                 'or {"text": "…"} or {"tokens": ["…"]}'
-            ) from error
-        yield tokens_of(" ".join(map(str, tokens)), f"line {number}")
+            )
+        yield tokens
+
+
+def is_word(token: Any) -> bool:
+    """Whether a token is a text that is not empty."""
+    return isinstance(token, str) and bool(token.strip())
 
 
 def tokens_of(text: str, where: str) -> List[str]:
     """Splits at white space; an utterance without a word is refused."""
-    from edp_mx.errors import UserError
-
     if not text.split():
         raise UserError(f"{where}: an utterance needs at least one word")
     return text.split()

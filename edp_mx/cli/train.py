@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from edp_mx.errors import UserError
+
 EXAMPLES = """examples:
   edp-mx train configs/quickstart_edp_exponential.yaml
   NP=2 launch/train.sh configs/atis_clc_sgd.yaml --set training.epochs=20
@@ -72,9 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
         )
     )
+    refusal = ""
     if workers.is_first:
-        directory.create(config.name, dump_config(config))
-    workers.agree("the run directory", str(directory.path))  # nobody writes before it is there
+        try:
+            directory.create(config.name, dump_config(config))
+        except UserError as error:
+            refusal = str(error)
+    refusal = workers.broadcast(refusal)  # nobody writes before it is there
+    if refusal:
+        raise UserError(refusal)
     directory.path.mkdir(parents=True, exist_ok=True)
     start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
     train(config, workers, directory, progress_bar(is_first=workers.is_first))

@@ -67,6 +67,13 @@ class DataConfig:
                 raise UserError(f"data.{key} must be ≥ {minimum}, not {value}")
         if self.vocabulary.source == "embeddings" and self.embeddings.path is None:
             raise UserError("data.embeddings.path must be set with vocabulary source: embeddings")
+        for key in ("vocabulary", "labels", "embeddings"):
+            path = getattr(self, key).path
+            if path is not None and self.path is not None and _lies_in(path, self.path):
+                raise UserError(
+                    f"data.{key}.path: {path} is the corpus itself, which is private; name public "
+                    "text from elsewhere, or use source: train, which the report then tells"
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +128,12 @@ def load_corpus(config: DataConfig) -> Corpus:
             )
     is_standin = config.corpus in STANDINS
     return Corpus(config.corpus, is_standin, tuple(utterances), split)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether a file is `folder` or lies below it."""
+    inner, outer = Path(path).resolve(), Path(folder).resolve()
+    return inner == outer or outer in inner.parents
 
 
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:

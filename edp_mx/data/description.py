@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Tuple
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.metrics.spans import spans_of
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 EXAMPLES_OF = 3
@@ -48,7 +49,7 @@ def describe(utterances: Iterable[Utterance]) -> Description:
     first: Dict[str, Utterance] = {}
     for utterance in utterances:
         intents[utterance.intent] += 1
-        slots.update(tag[2:] for tag in utterance.slots if tag.startswith("B-"))
+        slots.update(span.type for span in spans_of(utterance.slots))
         words.update(utterance.tokens)
         lengths[len(utterance.tokens)] += 1
         seen.add(hash(utterance.tokens))

@@ -113,6 +113,9 @@ def train_fasttext(
 
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
+    for name, value in (("dimension", dimension), ("epochs", epochs), ("threads", threads)):
+        if value < 1:
+            raise UserError(f"{name} is {value}; it must be 1 or more")
     try:
         model = fasttext.train_unsupervised(
             str(texts_path),

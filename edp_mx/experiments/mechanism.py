@@ -17,6 +17,7 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
 from edp_mx.privacy.mechanism import EDPSGD
 from edp_mx.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.training.loop import seed_dropout
 
 PUBLIC_TOKENS = 12  # length of a random utterance
 PUBLIC_CHARACTERS = 6
@@ -78,6 +79,7 @@ def layer_scales(
         batch = prepared.train.batch(next(iter(shard.micro_batches(0))))
     else:
         batch = random_batch(prepared, size=shard.micro_batch_size, seed=config.training.seed)
+    seed_dropout(config.training.seed, workers.rank)
     with autograd.record():
         loss = prepared.model.loss(batch).mean()
     loss.backward()

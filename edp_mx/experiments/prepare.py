@@ -43,7 +43,9 @@ def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> 
     """
     corpus = load_corpus(config.data)
     workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
+    workers.agree("the split", fingerprint(corpus.train))
     vocabulary, vectors = vocabulary_for(config, corpus)
+    workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
     encoded = {
         part: encode(
             getattr(corpus, part),
@@ -122,11 +124,13 @@ def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
 
 
 def fingerprint(utterances: List[Utterance]) -> str:
-    """A short hash of the text and the labels."""
-    digest = hashlib.sha256()
-    for utterance in utterances:
-        digest.update(repr((utterance.tokens, utterance.slots, utterance.intent)).encode())
-    return digest.hexdigest()[:16]
+    """A short hash of ids, text and labels."""
+    return short_hash([(u.id, u.tokens, u.slots, u.intent) for u in utterances])
+
+
+def short_hash(value: Any) -> str:
+    """Sixteen hexadecimal digits of a plain value."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
 def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:

@@ -23,7 +23,7 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | --- | --- |
 | `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
 | `environment.json` | command, workers, versions of the packages, machine |
-| `split.json` | ids of the utterances in the training, validation and test parts |
+| `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
 | `metrics.jsonl` | one line an epoch: loss, validation scores, clipping. NOT private |
@@ -74,6 +74,8 @@ class RunDirectory:
         Raises:
             UserError: the folder holds something already.
         """
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"{self.path} is a file; choose another --run, nothing was changed")
         if self.path.exists() and any(self.path.iterdir()):
             raise UserError(f"{self.path} is not empty; choose another --run, nothing was changed")
         write_text(self.path / "README.md", README.format(name=name, path=self.path))
@@ -128,7 +130,7 @@ class RunDirectory:
 
 
 def environment(num_workers: int) -> Dict[str, Any]:
-    """What a run was made with; no path, user or host name, so that it can be published."""
+    """What a run was made with; of paths only the names, no user and no host."""
     import gluonnlp
     import horovod
     import mxnet
@@ -138,7 +140,7 @@ def environment(num_workers: int) -> Dict[str, Any]:
 
     packages = (mxnet, gluonnlp, horovod, numpy, scipy, sklearn)
     return {
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": [Path(part).name if os.sep in part else part for part in sys.argv],
         "num_workers": num_workers,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "python": platform.python_version(),

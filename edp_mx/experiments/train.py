@@ -6,18 +6,27 @@ import logging
 from typing import Any, Callable, Dict, Iterable, Optional
 
 import mxnet as mx
+import numpy as np
 
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.data.corpus import PUBLIC_CORPORA
 from edp_mx.data.sampling import Shard
+from edp_mx.data.splits import PARTS
 from edp_mx.distributed import Workers, device
+from edp_mx.errors import UserError
 from edp_mx.experiments.mechanism import build_mechanism
-from edp_mx.experiments.prepare import broadcast_weights, layers_report, prepare
+from edp_mx.experiments.prepare import (
+    broadcast_weights,
+    fingerprint,
+    layers_report,
+    prepare,
+)
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.metrics.evaluation import Scores
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import EDPSGD, ClippingStatistics
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.checkpoint import save_weights
 from edp_mx.training.evaluate import score_utterances
@@ -91,10 +100,11 @@ class _Training:
             optimizer_params={"learning_rate": self.config.training.learning_rate},
         )
         seconds = self._epochs(trainer)
-        scores = self._score("test")
         if self.workers.is_first:
             save_weights(self.prepared.model, self.run.weights)
             self.run.write("privacy", self.guarantee.to_dict())
+        scores = self._score("test")
+        if self.workers.is_first:
             self.run.write("results", {"test": scores.to_dict(), "training_seconds": seconds})
         return scores
 
@@ -125,12 +135,14 @@ class _Training:
             num_examples=len(prepared.train),
             delta=privacy.delta,
             delta_mode=privacy.delta_mode,
-            corpus_is_public=not prepared.corpus.is_standin,
+            corpus_is_public=prepared.corpus.name in PUBLIC_CORPORA,
             sampler="shuffle",
             scales_source=privacy.layer_scales,
             vocabulary_is_public=prepared.vocabulary.is_public,
             seed_is_fixed=privacy.insecure_fixed_seed is not None,
             best_checkpoint_on_validation=training.checkpoint == "best_on_validation",
+            stops_early=training.early_stop_patience > 0,
+            uses_lengths=training.length_buckets > 0,
         )
 
     def _describe(self, flat: FlatGradients) -> None:
@@ -144,13 +156,16 @@ class _Training:
             len(corpus.validation),
             len(corpus.test),
             self.shard.steps_per_epoch,
-            flat.size,
+            sum(layer.size for layer in flat.layers),
             len(flat.layers),
         )
         logger.info("%s", self.guarantee.describe())
         if self.workers.is_first:
             scales = self.mechanism.release.layer_scales if self.mechanism else None
-            self.run.write("environment", environment(self.workers.size))
+            fingerprints = {part: fingerprint(getattr(corpus, part)) for part in PARTS}
+            self.run.write(
+                "environment", {**environment(self.workers.size), "fingerprints": fingerprints}
+            )
             self.run.write("split", corpus.split.to_json(corpus.utterances))
             self.run.write("vocabulary", self.prepared.vocabulary.to_json())
             self.run.write("layers", layers_report(flat.layers, scales))
@@ -166,6 +181,7 @@ class _Training:
             self.prepared.train,
             self.shard,
             num_epochs=training.epochs,
+            seed=training.seed,
             workers=self.workers,
             on_step=self.alive,
             wrap=lambda batches, epoch, steps: self.progress(
@@ -173,9 +189,11 @@ class _Training:
             ),
         ):
             seconds += epoch.seconds
+            self._refuse_diverged(epoch.epoch)
             scores = self._score("validation")
+            row = self._row(epoch, scores)
             if log:
-                log.add(self._row(epoch, scores))
+                log.add(row)
             logger.info(
                 "epoch %d/%d: loss %.4f, validation SER %.2f %%, %.1f s",
                 epoch.epoch + 1,
@@ -188,6 +206,15 @@ class _Training:
                 break
         selection.restore()
         return seconds
+
+    def _refuse_diverged(self, epoch: int) -> None:
+        """Ends a run whose weights are no numbers any more; they are the same on all workers."""
+        for name, parameter in self.prepared.model.collect_params().items():
+            if not np.isfinite(parameter.data().sum().asscalar()):
+                raise UserError(
+                    f"the training diverged in epoch {epoch + 1}: {name} is no longer finite; use "
+                    "a smaller training.learning_rate"
+                )
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
         """One line of `metrics.jsonl`."""
@@ -204,12 +231,23 @@ class _Training:
             row["noise_multiplier"] = privacy.decay.noise_multiplier_at(
                 privacy.noise_multiplier, epoch.epoch
             )
-            row.update(self.mechanism.statistics.as_metrics())
-            self.mechanism.statistics.reset()
+            row.update(self._clipping(self.mechanism))
         return row
 
+    def _clipping(self, mechanism: EDPSGD) -> Dict[str, float]:
+        """The epoch's clipping statistics of all workers."""
+        total = ClippingStatistics.sum(self.workers.gather(mechanism.statistics))
+        mechanism.statistics = ClippingStatistics()
+        if total.non_finite:
+            logger.warning(
+                "%d of %d micro-batch gradients were not finite and counted as zero; a smaller "
+                "training.learning_rate may help",
+                total.non_finite,
+                total.steps,
+            )
+        return total.as_metrics()
+
     def _score(self, part: str) -> Scores:
-        self.alive(f"scoring the {part} part")
         scores = score_utterances(
             self.prepared.model,
             getattr(self.prepared, part),
@@ -218,6 +256,7 @@ class _Training:
             batch_size=self.config.training.evaluation_batch_size,
             workers=self.workers,
             wrap=lambda batches, total: self.progress(batches, f"scoring {part}", total),
+            on_batch=lambda: self.alive(f"scoring the {part} part"),
         )
         mx.nd.waitall()
         return scores

@@ -11,10 +11,12 @@ import mxnet as mx
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import encode
+from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers, device
-from edp_mx.experiments.prepare import model_for
+from edp_mx.errors import UserError
+from edp_mx.experiments.prepare import fingerprint, model_for
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.metrics.evaluation import Scores
 from edp_mx.metrics.spans import spans_of
@@ -80,13 +82,26 @@ class Understanding:
 class TrainedRun:
     """A model with the vocabulary and the settings that it was trained with."""
 
+    run: RunDirectory
     config: ExperimentConfig
     vocabulary: Vocabulary
     model: IntentSlotModel
 
     def part(self, name: str) -> List[Utterance]:
-        """The training, validation or test part, read and split again as for the run."""
-        return getattr(load_corpus(self.config.data), name)
+        """The training, validation or test part of the run, read again.
+
+        Raises:
+            UserError: the corpus is not the one that the run was split from.
+        """
+        corpus = load_corpus(self.config.data)
+        split = Split.from_json(self.run.read("split"), corpus.utterances)
+        part = [corpus.utterances[i] for i in getattr(split, name)]
+        if fingerprint(part) != self.run.read("environment")["fingerprints"][name]:
+            raise UserError(
+                f"the {name} part of {self.config.data.corpus} has changed since the run "
+                f"{self.run.path}: its scores would be those of other utterances"
+            )
+        return part
 
     def score(
         self, utterances: Sequence[Utterance], progress: Callable[..., Iterable[Any]]
@@ -146,4 +161,4 @@ def load_run(path: Path, context: Any = None) -> TrainedRun:
     model = model_for(config, vocabulary, context or device(ALONE))
     load_weights(model, run.weights)
     mx.nd.waitall()
-    return TrainedRun(config, vocabulary, model)
+    return TrainedRun(run, config, vocabulary, model)

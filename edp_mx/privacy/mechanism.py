@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterator, Tuple
+from dataclasses import astuple, dataclass
+from typing import Dict, Iterator, Sequence, Tuple
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from edp_mx.privacy.noise import NoiseStream
 
 @dataclass
 class ClippingStatistics:
-    """How the clipping went since the last reset. Not private: for the run's own log only."""
+    """How the clipping went, e.g. in an epoch. Not private: for the run's own log only."""
 
     steps: int = 0
     clipped: int = 0
     non_finite: int = 0
     norm_sum: float = 0.0
 
-    def as_metrics(self) -> dict:
+    def as_metrics(self) -> Dict[str, float]:
         """Averages over the steps so far."""
         steps = max(self.steps, 1)
         return {
@@ -31,10 +31,10 @@ class ClippingStatistics:
             "non_finite_gradients": self.non_finite,
         }
 
-    def reset(self) -> None:
-        """Begins anew, e.g. for the next epoch."""
-        self.steps = self.clipped = self.non_finite = 0
-        self.norm_sum = 0.0
+    @classmethod
+    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
+        """Those of all workers together."""
+        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))
 
 
 class EDPSGD:

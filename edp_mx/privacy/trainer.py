@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from edp_mx.distributed import DistributedTrainer, allreduce_
+from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.mechanism import EDPSGD
 
@@ -12,7 +13,7 @@ from edp_mx.privacy.mechanism import EDPSGD
 class PrivateTrainer(DistributedTrainer):
     """Horovod's trainer over the flat gradients: one all-reduce a step, after the privatisation.
 
-    Nothing but what the mechanism returned leaves the worker. Adam (or SGD) sees only the noisy
+    No gradient leaves the worker but what the mechanism returned. Adam (or SGD) sees only the noisy
     aggregate, so that its state is post-processing.
 
     Args:
@@ -54,7 +55,24 @@ class PrivateTrainer(DistributedTrainer):
             UserError: a gradient would be used twice, or a parameter would escape the clipping.
         """
         self._epoch = epoch
-        self.step(1)  # the loss is a mean already
+        super().step(1)  # the loss is a mean already
+
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
+        """Refused: it knows no epoch, which sets the noise."""
+        raise UserError("PrivateTrainer.step does not know the epoch: call step_private(epoch=…)")
+
+    def allreduce_grads(self) -> None:
+        """Refused: a gradient that has left the worker could be released a second time."""
+        raise UserError(
+            "PrivateTrainer.allreduce_grads would release one gradient twice: call "
+            "step_private(epoch=…)"
+        )
+
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
+        """Refused: it would apply a gradient that was neither clipped nor noised."""
+        raise UserError(
+            "PrivateTrainer.update would apply the raw gradient: call step_private(epoch=…)"
+        )
 
     def _allreduce_grads(self) -> None:
         """Called by `step`: the privatisation comes first, with one worker too."""

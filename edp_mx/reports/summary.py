@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
+from edp_mx.errors import UserError
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.table import render_table
 
@@ -16,9 +17,9 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     """
     rows: List[List[str]] = []
     notes: List[str] = []
-    first_ser = runs[0].read("results")["test"]["ser"]
+    first_ser = _scores(runs[0])["ser"]
     for run in runs:
-        scores, privacy = run.read("results")["test"], run.read("privacy")
+        scores, privacy = _scores(run), run.read("privacy")
         holds = say_epsilon(privacy["holds"])
         if holds == "∞" and say_epsilon(privacy["holds_if"]) != "∞":
             note = "; ".join(privacy["holds_if"]["conditions"])
@@ -67,3 +68,11 @@ def say_epsilon(bound: Dict[str, Any]) -> str:
 def summarise(run: RunDirectory) -> str:
     """What to read first when a run has ended."""
     return f"{compare([run])}\n\nThe run directory is {run.path}; its README.md says what is in it."
+
+
+def _scores(run: RunDirectory) -> Dict[str, Any]:
+    """The scores on the test part."""
+    results = run.read("results")
+    if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
+        raise UserError(f"{run.path / 'results.json'} holds no scores of a test part")
+    return results["test"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 from typing import Dict
@@ -42,8 +43,10 @@ def set_weights(model: gluon.Block, weights: Dict[str, np.ndarray], source: str)
 
 def save_weights(model: gluon.Block, path: Path) -> None:
     """Writes all parameters to a `.npz`, whole or not at all."""
+    archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
+    np.savez(archive, **weights_of(model))
     with whole_file(path) as file:
-        np.savez(file, **weights_of(model))
+        file.write(archive.getbuffer())
 
 
 def load_weights(model: gluon.Block, path: Path) -> None:

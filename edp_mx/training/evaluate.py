@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Callable, Iterable, List, Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ def predict_utterances(
     batch_size: int,
     workers: Workers,
     wrap: Wrap = lambda batches, _: batches,
+    on_batch: Callable[[], None] = lambda: None,
 ) -> List[Utterance]:
     """The utterances as the model understands them, in order, on every worker.
 
@@ -34,10 +36,13 @@ def predict_utterances(
     Args:
         corpus: `utterances`, encoded.
         wrap: put around the batches (with their number), e.g. a progress bar.
+        on_batch: told before each batch: the watchdog listens.
     """
     share: List[tuple] = []
-    batches = list(evaluation_batches(corpus, batch_size))[workers.rank :: workers.size]
-    for batch in wrap(batches, len(batches)):
+    total = -(-len(corpus) // (batch_size * workers.size))
+    mine = islice(evaluation_batches(corpus, batch_size), workers.rank, None, workers.size)
+    for batch in wrap(mine, total):
+        on_batch()
         predictions = model.predict(batch)
         tags = [np.asarray(path, np.int16) for path in predictions.slots]  # (T,) each
         share.append((batch.indices, tags, predictions.intents))
@@ -70,9 +75,17 @@ def score_utterances(
     batch_size: int,
     workers: Workers,
     wrap: Wrap = lambda batches, _: batches,
+    on_batch: Callable[[], None] = lambda: None,
 ) -> Scores:
     """SER, intent accuracy and slot F1 of the model on `utterances`."""
     hypotheses = predict_utterances(
-        model, corpus, utterances, vocabulary, batch_size=batch_size, workers=workers, wrap=wrap
+        model,
+        corpus,
+        utterances,
+        vocabulary,
+        batch_size=batch_size,
+        workers=workers,
+        wrap=wrap,
+        on_batch=on_batch,
     )
     return evaluate(utterances, hypotheses)

@@ -10,6 +10,8 @@ from typing import Any, Dict
 
 from tensorboardX import SummaryWriter
 
+from edp_mx.errors import UserError
+
 
 class MetricsLog:
     """Appends one line an epoch to `metrics.jsonl`, on disk before the next epoch begins.
@@ -26,11 +28,15 @@ class MetricsLog:
 
     def add(self, row: Dict[str, Any]) -> None:
         """Adds one epoch: `row["epoch"]` counts, all other finite numbers become curves."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        row = {name: value if math.isfinite(value) else None for name, value in row.items()}
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"cannot write {self._path}: {error.strerror}") from error
         for name, value in row.items():
-            if name != "epoch" and math.isfinite(value):
+            if name != "epoch" and value is not None:
                 self._curves.add_scalar(name, value, row["epoch"])
         self._curves.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator
@@ -36,6 +37,7 @@ def epochs(
     shard: Shard,
     *,
     num_epochs: int,
+    seed: int,
     workers: Workers,
     on_step: Callable[[str], None],
     wrap: Wrap,
@@ -45,6 +47,7 @@ def epochs(
     Args:
         corpus: the training part.
         shard: this worker's records; every record at most once an epoch.
+        seed: of the dropout masks.
         on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
         wrap: put around an epoch's micro-batches (with the epoch and the number of steps), e.g. a
             progress bar.
@@ -60,6 +63,7 @@ def epochs(
             wrap(shard.micro_batches(epoch), epoch, shard.steps_per_epoch)
         ):
             on_step(f"epoch {epoch}, step {step}")
+            seed_dropout(seed, workers.rank, epoch, step)
             batch = corpus.batch(indices)
             with autograd.record():
                 loss = model.loss(batch).sum() / len(indices)  # mean over the micro-batch
@@ -69,3 +73,15 @@ def epochs(
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         mean = float(workers.mean(total.asnumpy() / shard.steps_per_epoch)[0])
         yield EpochSummary(epoch, shard.steps_per_epoch, mean, time.perf_counter() - started)
+
+
+def seed_dropout(*place: int) -> None:
+    """Makes the dropout masks of a step a function of its place (seed, rank, epoch, step) alone.
+
+    MXNet's generator moves on by the size of what it fills. Left to itself it would carry the
+    length of one utterance into the masks of all later steps of its worker, around the clipping,
+    and a record would no longer count once an epoch. A hash, because MXNet's streams for seeds
+    that lie close together overlap.
+    """
+    digest = hashlib.sha256(repr(place).encode()).digest()
+    mx.random.seed(int.from_bytes(digest[:4], "big") >> 1)

@@ -86,6 +86,19 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
     assert seconds > 4
 
 
+def test_an_error_that_only_training_finds_is_said_once_too(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "precious").write_text("mine")
+    result = subprocess.run(
+        [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart_sgd.yaml"),
+         "--run", str(tmp_path / "run")], env={**os.environ, "NP": "2"}, capture_output=True,
+        text=True, timeout=60)  # fmt: skip
+    assert result.returncode != 0
+    assert result.stderr.count("is not empty; choose another --run") == 1
+    assert "Traceback" not in result.stderr + result.stdout
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
+
+
 def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
     result = subprocess.run(
         [

@@ -115,8 +115,27 @@ def test_predict_speaks_to_people_and_to_programs(runs):
     stream = edp_mx("predict", run, "-", text='call mum\n\n{"text": "hang up"}\n').stdout
     assert [json.loads(line)["tokens"] for line in stream.splitlines()] == [
         ["call", "mum"], ["hang", "up"]]  # fmt: skip
+    given = edp_mx("predict", run, "-", text='{"tokens": ["New York", "x"]}\n').stdout
+    assert json.loads(given)["tokens"] == ["New York", "x"]
+    for wrong in ('{"tokens": 5}', '{"tokens": []}', '{"tokens": [1]}', '{"other": 1}'):
+        refused = edp_mx("predict", run, "-", text=wrong, check=False)
+        assert refused.returncode == 2 and "line 1 of standard input is no" in refused.stderr
     torn = edp_mx("predict", run, "-", text="call mum\n{torn\n", check=False)
+    assert json.loads(torn.stdout)["tokens"] == ["call", "mum"]
     assert torn.returncode == 2 and "line 2 of standard input" in torn.stderr
+
+
+def test_predict_answers_a_line_before_the_next_is_typed(runs):
+    with subprocess.Popen(
+        [sys.executable, "-m", "edp_mx", "predict", str(runs[0] / "sgd"), "-"], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        for text in ("call mum", "hang up"):
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["tokens"] == text.split()
+        process.stdin.close()
+    assert process.returncode == 0
 
 
 def test_compare_sets_runs_side_by_side(runs):
@@ -168,6 +187,26 @@ def test_what_is_no_run_is_said(tmp_path, command):
     extra = ["x"] if command == "predict" else []
     result = edp_mx(command, tmp_path, *extra, check=False)
     assert result.returncode == 2 and "is no run directory" in result.stderr
+
+
+def test_evaluate_refuses_a_corpus_that_has_changed(tmp_path):
+    edp_mx("data", "make", "communication", "--size", 600, "--out", tmp_path / "mine")
+    file = tmp_path / "mine" / "utterances.jsonl"
+    settings = ["data.corpus=mine", f"data.path={file}", "data.vocabulary.source=train",
+                "data.labels.source=train"]  # fmt: skip
+    train(tmp_path / "run", settings=settings)
+    assert "SER" in edp_mx("evaluate", tmp_path / "run").stdout
+    lines = file.read_text().splitlines()
+    for changed in (lines[:-50], [line.replace("call", "phone") for line in lines]):
+        file.write_text("\n".join(changed) + "\n")
+        refused = edp_mx("evaluate", tmp_path / "run", check=False)
+        assert refused.returncode == 2 and "Traceback" not in refused.stderr
+
+
+def test_a_run_that_diverges_says_so(tmp_path):
+    refused = edp_mx("train", ROOT / "configs" / "quickstart_sgd.yaml", "--run", tmp_path / "run",
+                     "--set", *TINY, "training.learning_rate=1e30", check=False)  # fmt: skip
+    assert refused.returncode == 2 and "the training diverged in epoch 1" in refused.stderr
 
 
 def test_a_torn_weights_file_is_said(runs, tmp_path):

@@ -207,3 +207,58 @@ def test_description_is_plain_and_names_both():
     assert text.isascii()
     for words in ("as published", "that holds", "infinite", "if the vocabulary", "not covered"):
         assert words in text
+
+
+def test_noise_that_float32_cannot_add_is_no_noise():
+    common = {
+        "release": Release(
+            num_workers=8,
+            micro_batch_size=4,
+            max_grad_norm=1.0,
+            layer_scales=(1.0,),
+            adjacency="replace_one",
+            variant="published",
+        ),
+        "noise_multiplier": 0.0245,
+        "decay": Decay("exponential", 0.5),
+        "steps": 1,
+        "num_examples": 2000,
+        "scales_source": "ones",
+        "vocabulary_is_public": True,
+        "seed_is_fixed": False,
+    }
+    enough = guarantee(epochs=20, **common)  # z = 1.8e-6 at last, 15 units in the last place
+    assert not enough.holds.epsilon.is_infinite
+    vanished = guarantee(epochs=50, **common)  # z = 5.6e-13
+    assert vanished.holds.epsilon.is_infinite
+    assert any("smaller than float32" in reason for reason in vanished.holds.reasons)
+    assert not vanished.as_published.epsilon.is_infinite
+
+
+@pytest.mark.parametrize(
+    "setting, text",
+    [({"stops_early": True}, "stop early"), ({"uses_lengths": True}, "lengths")],
+)
+def test_what_looked_at_private_data_is_said(setting, text):
+    report = guarantee(
+        release=Release(
+            num_workers=2,
+            micro_batch_size=4,
+            max_grad_norm=1.0,
+            layer_scales=(1.0,),
+            adjacency="zero_out",
+            variant="calibrated",
+        ),
+        noise_multiplier=1.0,
+        decay=Decay(),
+        epochs=3,
+        steps=9,
+        num_examples=2000,
+        scales_source="ones",
+        vocabulary_is_public=True,
+        seed_is_fixed=False,
+        **setting,
+    )
+    assert text in report.describe()
+    assert report.holds.epsilon.is_infinite == ("uses_lengths" in setting)
+    assert not report.holds_if.epsilon.is_infinite

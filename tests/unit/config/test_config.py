@@ -69,6 +69,8 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("training: 3", "training: 3 is not a mapping of keys"),
         ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
         ("a: [1", "line 1: not YAML"),
+        ("name: 'a\0b'", "not YAML that can be read"),
+        ("training: &a {epochs: *a}", "a.yaml"),
         ("- 1", "is a mapping of keys"),
         ("include: other.yaml", "line 1: include: must be a list"),
         ("include: [absent.yaml]", "include: there is no "),

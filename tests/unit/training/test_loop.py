@@ -1,0 +1,84 @@
+"""What one step may carry into the next: the weights, and nothing else."""
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.data.encoding import encode
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.distributed import Workers
+from edp_mx.models.clc import CLCConfig
+from edp_mx.models.intent_slot import build_model
+from edp_mx.training.loop import epochs, seed_dropout
+
+ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+
+
+class Recorder:
+    """Stands for the trainer: keeps each step's gradient and updates nothing."""
+
+    context = mx.cpu()
+
+    def __init__(self, model):
+        self.model, self.gradients = model, []
+
+    def step_private(self, *, epoch):
+        parameters = self.model.collect_params().values()
+        self.gradients.append(np.concatenate([p.grad().asnumpy().ravel() for p in parameters]))
+
+
+class GivenShard:
+    """Stands for the sampler: the same micro-batches in each epoch."""
+
+    def __init__(self, *batches):
+        self.batches, self.steps_per_epoch = batches, len(batches)
+
+    def micro_batches(self, epoch):
+        return iter(self.batches)
+
+
+def gradients(*batches, num_epochs=1, seed=0, workers=ALONE):
+    """The gradient of each step; no step changes the model."""
+    utterances = list(make_utterances("communication", size=300, seed=1))
+    utterances.sort(key=lambda utterance: len(utterance.tokens))
+    vocabulary = Vocabulary.build(utterances)
+    model = build_model(
+        CLCConfig(hidden_size=8, character_filters=4, dropout=0.5), seed=0, context=mx.cpu(),
+        num_words=len(vocabulary.words), num_characters=len(vocabulary.characters),
+        num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents), word_dimension=8,
+    )  # fmt: skip
+    trainer = Recorder(model)
+    for _ in epochs(
+        model, trainer, encode(utterances, vocabulary), GivenShard(*batches), num_epochs=num_epochs,
+        seed=seed, workers=workers, on_step=lambda _: None, wrap=lambda batches, *_: batches,
+    ):  # fmt: skip
+        pass
+    return trainer.gradients
+
+
+def test_the_length_of_an_utterance_does_not_reach_the_next_step():
+    """Else dropout's generator would carry it there, around the clipping."""
+    short, longer, next_batch = np.arange(4), np.arange(296, 300), np.arange(100, 104)
+    after_short, after_longer = (gradients(first, next_batch)[1] for first in (short, longer))
+    assert (after_short == after_longer).all()
+
+
+def test_dropout_differs_by_epoch_step_worker_and_seed_and_repeats_otherwise():
+    batch = np.arange(100, 104)
+    first = gradients(batch, batch, num_epochs=2)
+    others = [*first[1:], gradients(batch, seed=1)[0],
+              gradients(batch, workers=Workers(1, 1, 0, 1))[0]]  # fmt: skip
+    for other in others:
+        assert abs(first[0] - other).max() > 1e-4
+    assert (first[0] == gradients(batch)[0]).all()
+
+
+def test_neighbouring_places_do_not_share_masks():
+    masks = []
+    for step in range(20):
+        seed_dropout(0, 0, 0, step)
+        with mx.autograd.train_mode():
+            masks.append(mx.nd.Dropout(mx.nd.ones((5000,)), p=0.5).asnumpy() > 0)
+    for i in range(20):
+        for j in range(i):
+            assert abs((masks[i] == masks[j]).mean() - 0.5) < 5 * 0.5 / 5000**0.5
