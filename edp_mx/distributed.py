@@ -39,8 +39,12 @@ class Workers:
         return np.mean(self.gather(np.asarray(values, np.float64)), axis=0)
 
     def broadcast(self, value: Any) -> Any:
-        """Rank 0's value, on every worker."""
-        return hvd.broadcast_object(value) if self.size > 1 else value
+        """Rank 0's value, on every worker.
+
+        By way of `gather`, which returns when all have it: Horovod's own broadcast returns to the
+        sender at once, and if that then ends, the others never get the value.
+        """
+        return self.gather(value)[0]
 
     def broadcast_array(self, array: mx.nd.NDArray, name: str) -> None:
         """Overwrites an array with rank 0's, in place."""
