@@ -1,16 +1,11 @@
-"""Padded batches of encoded utterances."""
+"""A padded batch of encoded utterances."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Iterator, Optional
+from typing import Optional
 
 import numpy as np
-
-from edp_mx.errors import UserError
-
-if TYPE_CHECKING:
-    from edp_mx.data.encoding import EncodedCorpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +40,3 @@ class Batch:
     def mask(self) -> np.ndarray:
         """(M, T) bool: which places are tokens."""
         return np.arange(self.words.shape[1]) < self.lengths[:, None]  # (M, T)
-
-
-def evaluation_batches(corpus: EncodedCorpus, batch_size: int) -> Iterator[Batch]:
-    """All utterances once, those of similar length together, the shortest first.
-
-    Raises:
-        UserError: a batch size below 1.
-    """
-    if batch_size < 1:
-        raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
-    order = np.argsort(corpus.lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield corpus.batch(order[start : start + batch_size])

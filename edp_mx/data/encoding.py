@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -86,6 +86,24 @@ class EncodedCorpus:
         characters = np.zeros((*forms.shape, table.shape[1]), dtype=np.int32)  # (M, T, C)
         characters[is_token] = table[inverse]
         return characters
+
+
+def evaluation_batches(
+    corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
+) -> Iterator[Batch]:
+    """All utterances once, those of similar length together, the shortest first.
+
+    Args:
+        rank, num_workers: which of the workers' shares; together they are the whole corpus.
+
+    Raises:
+        UserError: a batch size below 1.
+    """
+    if batch_size < 1:
+        raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
+    order = np.argsort(corpus.lengths, kind="stable")
+    for start in range(rank * batch_size, len(order), num_workers * batch_size):
+        yield corpus.batch(order[start : start + batch_size])
 
 
 def encode(

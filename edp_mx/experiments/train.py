@@ -23,13 +23,13 @@ from edp_mx.experiments.prepare import (
     prepare,
 )
 from edp_mx.experiments.run_directory import RunDirectory, environment
-from edp_mx.metrics.evaluation import Scores
+from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import EDPSGD, ClippingStatistics
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.checkpoint import save_weights
-from edp_mx.training.evaluate import score_utterances
+from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary, epochs
 from edp_mx.training.selection import Selection
@@ -248,10 +248,12 @@ class _Training:
         return total.as_metrics()
 
     def _score(self, part: str) -> Scores:
-        scores = score_utterances(
+        """SER and the rest on the validation or test part, on every worker."""
+        utterances = getattr(self.prepared.corpus, part)
+        hypotheses = predict_utterances(
             self.prepared.model,
             getattr(self.prepared, part),
-            getattr(self.prepared.corpus, part),
+            utterances,
             self.prepared.vocabulary,
             batch_size=self.config.training.evaluation_batch_size,
             workers=self.workers,
@@ -259,4 +261,4 @@ class _Training:
             on_batch=lambda: self.alive(f"scoring the {part} part"),
         )
         mx.nd.waitall()
-        return scores
+        return evaluate(utterances, hypotheses)

@@ -18,11 +18,11 @@ from edp_mx.distributed import Workers, device
 from edp_mx.errors import UserError
 from edp_mx.experiments.prepare import fingerprint, model_for
 from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.metrics.evaluation import Scores
+from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.metrics.spans import spans_of
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.training.checkpoint import load_weights
-from edp_mx.training.evaluate import fit_length, score_utterances
+from edp_mx.training.evaluate import fit_length, predict_utterances
 
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
@@ -107,7 +107,7 @@ class TrainedRun:
         self, utterances: Sequence[Utterance], progress: Callable[..., Iterable[Any]]
     ) -> Scores:
         """SER, intent accuracy and slot F1 on annotated utterances."""
-        return score_utterances(
+        hypotheses = predict_utterances(
             self.model,
             self._encode(utterances),
             utterances,
@@ -116,6 +116,7 @@ class TrainedRun:
             workers=ALONE,
             wrap=lambda batches, total: progress(batches, "scoring", total),
         )
+        return evaluate(utterances, hypotheses)
 
     def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
         """Understands each list of tokens."""

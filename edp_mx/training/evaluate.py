@@ -1,18 +1,16 @@
-"""What a model says of a corpus, and how good that is."""
+"""What a model makes of a corpus, with all workers at it."""
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Callable, Iterable, List, Sequence
 
 import numpy as np
 
-from edp_mx.data.batching import Batch, evaluation_batches
-from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.batching import Batch
+from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
-from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.models.intent_slot import IntentSlotModel
 
 Wrap = Callable[[Iterable[Batch], int], Iterable[Batch]]
@@ -39,9 +37,8 @@ def predict_utterances(
         on_batch: told before each batch: the watchdog listens.
     """
     share: List[tuple] = []
-    total = -(-len(corpus) // (batch_size * workers.size))
-    mine = islice(evaluation_batches(corpus, batch_size), workers.rank, None, workers.size)
-    for batch in wrap(mine, total):
+    mine = evaluation_batches(corpus, batch_size, rank=workers.rank, num_workers=workers.size)
+    for batch in wrap(mine, -(-len(corpus) // (batch_size * workers.size))):
         on_batch()
         predictions = model.predict(batch)
         tags = [np.asarray(path, np.int16) for path in predictions.slots]  # (T,) each
@@ -64,28 +61,3 @@ def predict_utterances(
 def fit_length(tags: Sequence[str], length: int) -> tuple:
     """Tags for all tokens of an utterance that was cut to the model's maximum: O for the rest."""
     return tuple(tags) + ("O",) * (length - len(tags))
-
-
-def score_utterances(
-    model: IntentSlotModel,
-    corpus: EncodedCorpus,
-    utterances: Sequence[Utterance],
-    vocabulary: Vocabulary,
-    *,
-    batch_size: int,
-    workers: Workers,
-    wrap: Wrap = lambda batches, _: batches,
-    on_batch: Callable[[], None] = lambda: None,
-) -> Scores:
-    """SER, intent accuracy and slot F1 of the model on `utterances`."""
-    hypotheses = predict_utterances(
-        model,
-        corpus,
-        utterances,
-        vocabulary,
-        batch_size=batch_size,
-        workers=workers,
-        wrap=wrap,
-        on_batch=on_batch,
-    )
-    return evaluate(utterances, hypotheses)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.batching import evaluation_batches
-from edp_mx.data.encoding import encode
+from edp_mx.data.encoding import encode, evaluation_batches
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -93,6 +92,18 @@ def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_si
     assert all(len(b) == batch_size for b in batches[:-1])
     lengths = np.concatenate([b.lengths for b in batches])
     assert (np.diff(lengths) >= 0).all()
+
+
+@given(utterances, st.integers(1, 5), st.integers(1, 4))
+def test_the_workers_shares_are_the_whole_corpus(corpus, batch_size, num_workers):
+    encoded = encode(corpus, Vocabulary.build(corpus))
+    seen = [
+        index
+        for rank in range(num_workers)
+        for batch in evaluation_batches(encoded, batch_size, rank=rank, num_workers=num_workers)
+        for index in batch.indices
+    ]
+    assert sorted(seen) == list(range(len(corpus)))
 
 
 def test_evaluation_refuses_an_empty_batch(say):
