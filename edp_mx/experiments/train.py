@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.accounting.guarantee import guarantee
-from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import PUBLIC_CORPORA
 from edp_mx.data.sampling import Shard
 from edp_mx.data.splits import PARTS
@@ -21,6 +21,7 @@ from edp_mx.experiments.prepare import (
     fingerprint,
     layers_report,
     prepare,
+    short_hash,
 )
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.metrics.evaluation import Scores, evaluate
@@ -58,7 +59,7 @@ def train(
     Raises:
         UserError: bad settings or data, or workers that disagree.
     """
-    workers.agree("the configuration", dump_config(config))
+    workers.agree("the configuration", short_hash(config))
     peers = workers.gather(Peer.myself(workers.rank))
     with Watchdog(
         peers=peers,
