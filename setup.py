@@ -23,7 +23,7 @@ EXTRAS = {
         "pytest>=7",
         "pytest-timeout>=2",
         "pytest-xdist>=3",
-        "ruff>=0.4",
+        "ruff>=0.17,<0.18",
         "mypy>=1.4",
         "types-PyYAML",
         "seqeval>=1.2",

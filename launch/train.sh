@@ -12,7 +12,7 @@ if [ $# = 0 ] || [ "$1" = --help ]; then
   exit $(($# == 0 ? 2 : 0))
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-python -m edp_mx train "$@" --check --workers "$np" # an error is said once, not by every worker
+python -m edp_mx train "$@" --check --workers "$np" >/dev/null # an error is said once, not by every worker
 
 # Rank 0 speaks without the prefix that horovodrun gives each line; horovodrun's own traceback goes.
 exec horovodrun -np "$np" --gloo ${HOSTS:+-H "$HOSTS"} "$venv/bin/python" -m edp_mx train "$@" \

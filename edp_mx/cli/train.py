@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         from edp_mx.data.sampling import micro_batch_size
 
         micro_batch_size(config.training.batch_size, arguments.workers)
+        print(f"{arguments.config} is sound; nothing was trained")
         return 0
 
     from edp_mx.cli.console import progress_bar, start_logging
