@@ -5,8 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# A busy machine is no failure: how long an example takes says nothing about what it shows.
+settings.register_profile("edp_mx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("edp_mx")
 
 
 @pytest.fixture

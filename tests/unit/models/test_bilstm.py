@@ -49,7 +49,7 @@ def loop_bilstm(lstm, tokens, num_layers):
     return tokens
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
     num_layers=st.integers(1, 3),

@@ -42,7 +42,7 @@ def loop_features(cnn, token):
     return best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     spelled=st.lists(
         st.lists(st.lists(st.integers(1, 6), max_size=6), min_size=2, max_size=2),

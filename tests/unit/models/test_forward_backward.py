@@ -27,7 +27,7 @@ def check_against_enumeration(emissions, tags, lengths, chain, tolerance=1e-10):
 
 
 @pytest.mark.parametrize("is_log_space", [False, True])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=4),
     num_tags=st.integers(1, 4),
@@ -67,7 +67,7 @@ def test_a_path_that_underflows_and_comes_back():
     assert marginals(emissions, [4], chain).unary[0, :, 1] == pytest.approx([1, 1, 1, 1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scale=st.sampled_from([1.0, 30.0, 300.0, 3e3, 1e5]), seed=st.integers(0, 2**32 - 1))
 def test_exact_at_any_spread(scale, seed):
     rng = np.random.default_rng(seed)

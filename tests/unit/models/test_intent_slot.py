@@ -14,7 +14,7 @@ from mxnet import autograd, gluon
 from edp_mx.errors import UserError
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5),
     seed=st.integers(0, 2**32 - 1),

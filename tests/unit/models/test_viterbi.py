@@ -12,7 +12,7 @@ from edp_mx.models.forward_backward import Chain
 from edp_mx.models.viterbi import best_tags
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4),
     num_tags=st.integers(1, 4),
