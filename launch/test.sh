@@ -7,8 +7,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
-ruff check edp_mx tests launch setup.py
-ruff format --check --quiet edp_mx tests launch setup.py
+ruff check edp_mx tests launch benchmarks setup.py
+ruff format --check --quiet edp_mx tests launch benchmarks setup.py
 mypy
 unset OMP_NUM_THREADS
 exec python -m pytest -n 2 --dist loadfile "$@" # files side by side: two cores, one set of fixtures a file
