@@ -66,10 +66,6 @@ class Workers:
             seen = "; ".join(f"worker {rank}: {other}" for rank, other in enumerate(values))
             raise UserError(f"the workers disagree on {what}: {seen}")
 
-    def agree_minimum(self, value: int) -> int:
-        """The smallest of all workers' values: the steps that all of them can do."""
-        return min(self.gather(value))
-
 
 def start() -> Workers:
     """Joins the other workers of this job, or stands alone outside `horovodrun`."""
