@@ -11,8 +11,10 @@ LIVING = [
     "matplotlib>=3.5,<3.11",
     "pyyaml>=6",
     "scikit-learn>=1.1,<1.8",
+    "safetensors>=0.4",
     "scipy>=1.9,<1.16",
     "tensorboardX>=2.6",
+    "tokenizers>=0.15",
     "tqdm>=4.60",
 ]
 EXTRAS = {

@@ -1,0 +1,119 @@
+"""Learns a vocabulary of word pieces from public text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Iterable, Iterator, List, Set, Tuple
+
+from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.word_splitting import LONGEST_WORD, SPECIAL_PIECES, Splitter, word_splitter
+from edp_mx.errors import UserError
+
+_MAX_DISTINCT = 2_000_000  # of words and of tokens that are held at a time
+_MAX_FED = 50_000_000  # words; the library counts pairs in 32 bits
+_PER_FEED = 1000
+
+
+def learn_pieces(
+    lines: Iterable[str], *, size: int, lowercase: bool = True, min_count: int = 2
+) -> Tuple[str, ...]:
+    """The special pieces, all characters of the text, and what stands together most often.
+
+    Args:
+        lines: the text, read once.
+        size: of the vocabulary; with little text it comes out smaller.
+        lowercase: lower case without accents.
+        min_count: pieces that are rarer are not made, apart from the characters.
+
+    Raises:
+        UserError: the text has no word, or `size` has no room for its characters.
+
+    Guarantee:
+        The same text gives the same pieces in the same order, in every process and with any number
+        of threads. Every word of the text, up to `LONGEST_WORD` characters, can be spelled. The
+        memory is bounded: beyond two million distinct words the rarest are given up, which costs
+        no character.
+
+    Departs:
+        The trainer of `tokenizers` numbers the "##" characters in the order of a hash table and
+        breaks ties by these numbers, so its pieces differ from run to run. Here all characters are
+        handed to it in a fixed order, as if they were special pieces.
+
+    Example:
+        >>> learn_pieces(["to be or not to be"], size=100)[-2:]
+        ('be', 'to')
+    """
+    split = word_splitter(lowercase)
+    counts, alphabet = _count_words(lines, split)
+    if not alphabet:
+        raise UserError("the text to learn word pieces from has no word; give more text")
+    characters = sorted(alphabet)
+    # Punctuation and Chinese characters are words of their own: nothing continues with them.
+    inside = [f"##{c}" for c in characters if len(split(f"a{c}")) == 1]
+    fixed = [*SPECIAL_PIECES, *characters, *inside]
+    if size < len(fixed):
+        raise UserError(
+            f"a vocabulary of {size} word pieces is too small: the {len(characters)} characters "
+            f"of the text alone need {len(fixed)}; set at least that size or give cleaner text"
+        )
+    return _add_merges(fixed, counts, size, min_count)
+
+
+def _count_words(lines: Iterable[str], split: Splitter) -> Tuple[Counter[str], Set[str]]:
+    """How often each word occurs, and the characters of all of them."""
+    tokens: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    alphabet: Set[str] = set()
+    for line in lines:
+        tokens.update(split_tokens(line))
+        if len(tokens) > _MAX_DISTINCT:
+            _fold(tokens, words, alphabet, split)
+    _fold(tokens, words, alphabet, split)
+    return words, alphabet
+
+
+def _fold(tokens: Counter[str], words: Counter[str], alphabet: Set[str], split: Splitter) -> None:
+    """Adds the tokens' words to the words and empties the tokens; gives up the rarest words."""
+    for token, count in tokens.items():
+        # JSON may bring halves of a surrogate pair, which no UTF-8 file can hold.
+        for word in split(token.encode("utf-8", "ignore").decode("utf-8")):
+            alphabet.update(word)
+            if len(word) <= LONGEST_WORD:
+                words[word] += count
+    tokens.clear()
+    least = 1
+    while len(words) > _MAX_DISTINCT:
+        least += 1
+        for word in [word for word, count in words.items() if count < least]:
+            del words[word]
+
+
+def _add_merges(
+    fixed: List[str], counts: Counter[str], size: int, min_count: int
+) -> Tuple[str, ...]:
+    """The fixed pieces, and behind them those that the library makes of the counted words."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordPiece
+    from tokenizers.pre_tokenizers import CharDelimiterSplit
+    from tokenizers.trainers import WordPieceTrainer
+
+    share = -(-sum(counts.values()) // _MAX_FED) or 1
+    trainer = WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=max(1, -(-min_count // share)),
+        special_tokens=fixed,
+        show_progress=False,
+    )
+    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
+    tokenizer.train_from_iterator(_repeated(counts, share), trainer)
+    ids = tokenizer.get_vocab()
+    return tuple(sorted(ids, key=ids.__getitem__))
+
+
+def _repeated(counts: Counter[str], share: int) -> Iterator[str]:
+    """Each word as often as it was counted, divided by `share`, some on each line."""
+    for word, count in counts.items():
+        full, rest = divmod(count // share, _PER_FEED)
+        for repeats in [_PER_FEED] * full + [rest] * (rest > 0):
+            yield " ".join([word] * repeats)

@@ -1,0 +1,434 @@
+"""Word pieces: Hugging Face's tokenizer, hand-made cases and a slow learner as oracles."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from tokenizers import BertWordPieceTokenizer
+
+from edp_mx.data import wordpiece_learning
+from edp_mx.data.readers import read_utterances
+from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
+from edp_mx.errors import UserError
+
+# The special pieces are scattered on purpose: GluonNLP would move them to the front.
+HAND_MADE = (
+    *("the", "[MASK]", "##s", "[UNK]", "[PAD]", "don", "'", "t", "s", "o", "clock", "7", "##3"),
+    *(
+        "##7",
+        ":",
+        "30",
+        "5",
+        "##p",
+        "##m",
+        "3",
+        ".",
+        "14",
+        "cafe",
+        "café",
+        "Caf",
+        "##é",
+        "京",
+        "都",
+    ),
+    *("tokyo", "[", "]", "cl", "##", "#", "-", "un", "##aff", "##able", "[SEP]", "http", "/"),
+    *("www", "co", "##m", "😀", "a", "##a", "##b", "Don", "T", "don't", "x", "[CLS]", "mask", "CL"),
+    "##S",
+)
+PIECES = tuple(dict.fromkeys(HAND_MADE))
+LINES = (
+    *("set an alarm for 7:30 pm tomorrow", "don't wake me at 5 o'clock", "flights to boston"),
+    *("what flights go from boston to denver", "play the café song 京都 by motörhead"),
+    *("wake me at 7:30", "weather in new york-city please", "the sign says ‘closed’ #1"),
+)
+
+
+@pytest.fixture(scope="module")
+def uncased():
+    return WordPiece(PIECES)
+
+
+@pytest.fixture(scope="module")
+def cased():
+    return WordPiece(PIECES, lowercase=False)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return WordPiece(learn_pieces(LINES, size=150))
+
+
+def hugging_face(wordpiece):
+    """The other library's tokenizer with the same pieces."""
+    places = {piece: i for i, piece in enumerate(wordpiece.pieces)}
+    return BertWordPieceTokenizer(
+        places, lowercase=wordpiece.lowercase, strip_accents=wordpiece.lowercase
+    )
+
+
+def spelled(wordpiece, token):
+    return [wordpiece.pieces[i] for i in wordpiece.ids(token)]
+
+
+# --- against Hugging Face ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("name", ["atis", "snips", "nlu_eval"])
+def test_ids_of_real_tokens_are_those_of_hugging_face(name, lowercase, real_corpus):
+    utterances = read_utterances(real_corpus(name))
+    lines = [" ".join(u.tokens) for u in utterances]
+    tokens = sorted({token for u in utterances for token in u.tokens})
+    # Learned from the first lines: the others have characters and words that it lacks.
+    wordpiece = WordPiece(learn_pieces(lines[:400], size=900, lowercase=lowercase), lowercase)
+    encodings = hugging_face(wordpiece).encode_batch(tokens, add_special_tokens=False)
+    # One token of SNIPS is six replacement characters: nothing is left of it.
+    theirs = [encoding.ids or [wordpiece.unk_id] for encoding in encodings]
+    assert [wordpiece.ids(token) for token in tokens] == theirs
+    pieces = sum(len(ids) for ids in theirs)
+    assert len(tokens) > 800 and pieces > 1.5 * len(tokens), "too easy to show anything"
+
+
+@given(st.text(st.characters(max_codepoint=0x24F)), st.booleans())
+@settings(max_examples=150)
+def test_ids_of_any_latin_text_are_those_of_hugging_face(token, lowercase):
+    # Beyond Latin the two libraries know different versions of Unicode.
+    assume(not any(piece in token for piece in SPECIAL_PIECES))  # theirs are special in text too
+    wordpiece = WordPiece(PIECES, lowercase)
+    theirs = hugging_face(wordpiece).encode(token, add_special_tokens=False).ids
+    assert wordpiece.ids(token) == (theirs or [wordpiece.unk_id])
+
+
+# --- by hand ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "pieces"),
+    [
+        ("Don't", ["don", "'", "t"]),  # never the piece "don't": punctuation splits first
+        ("o'clock", ["o", "'", "clock"]),
+        ("'s", ["'", "s"]),
+        ("thes", ["the", "##s"]),
+        ("737", ["7", "##3", "##7"]),
+        ("7:30", ["7", ":", "30"]),
+        ("5pm", ["5", "##p", "##m"]),
+        ("3.14", ["3", ".", "14"]),
+        ("Café", ["cafe"]),
+        ("Cafe\u0301", ["cafe"]),  # the accent as a character of its own
+        ("京都", ["京", "都"]),
+        ("the京tokyo", ["the", "京", "tokyo"]),
+        ("unaffable", ["un", "##aff", "##able"]),
+        ("unaffected", ["[UNK]"]),  # one unknown for the word, not for its rest
+        ("zebra", ["[UNK]"]),
+        ("un-zebra's", ["un", "-", "[UNK]", "'", "s"]),
+        ("a" * 200, ["a"] + ["##a"] * 199),
+        ("a" * 201, ["[UNK]"]),
+        ("a" * 300, ["[UNK]"]),
+        ("a" * 300 + "-the", ["[UNK]", "-", "the"]),
+        ("\x00\x07", ["[UNK]"]),
+        ("\u200b", ["[UNK]"]),
+        ("th\u200be", ["the"]),
+        ("\ufeffthe", ["the"]),
+        ("\u0301", ["[UNK]"]),  # an accent alone
+        ("", ["[UNK]"]),
+        ("\u00a0", ["[UNK]"]),
+        ("the\u00a0s", ["the", "s"]),  # annotators left no-break spaces inside tokens
+        ("😀", ["😀"]),
+        ("the😀", ["[UNK]"]),  # a symbol is no punctuation
+        ("👍🏽", ["[UNK]"]),
+        ("[CLS]", ["[", "cl", "##s", "]"]),
+        ("[MASK]", ["[", "mask", "]"]),
+        ("the[SEP]", ["the", "[", "[UNK]", "]"]),
+        ("##s", ["#", "#", "s"]),  # not the continuation "##s"
+        ("http://www.co/a-b", ["http", ":", "/", "/", "www", ".", "co", "/", "a", "-", "[UNK]"]),
+    ],
+)
+def test_hard_tokens_uncased(token, pieces, uncased):
+    assert spelled(uncased, token) == pieces
+    assert spelled(uncased, token) == pieces  # once more, from the cache
+
+
+@pytest.mark.parametrize(
+    ("token", "pieces"),
+    [
+        ("café", ["café"]),
+        ("cafe", ["cafe"]),
+        ("Café", ["Caf", "##é"]),
+        ("Cafe\u0301", ["[UNK]"]),
+        ("Don'T", ["Don", "'", "T"]),
+        ("THE", ["[UNK]"]),
+        ("[CLS]", ["[", "CL", "##S", "]"]),
+        ("京都,7\u200b37\u3000a", ["京", "都", "[UNK]", "7", "##3", "##7", "a"]),
+        ("\x00\ufffd", ["[UNK]"]),
+    ],
+)
+def test_hard_tokens_cased(token, pieces, cased):
+    assert spelled(cased, token) == pieces
+
+
+def test_ids_are_places_wherever_the_special_pieces_stand(uncased):
+    assert len(uncased) == len(PIECES)
+    assert uncased.special_ids == tuple(PIECES.index(piece) for piece in SPECIAL_PIECES)
+    named = (uncased.pad_id, uncased.unk_id, uncased.cls_id, uncased.sep_id, uncased.mask_id)
+    assert named == uncased.special_ids
+    for piece in ("the", "don", "clock", "京", "x"):
+        assert uncased.ids(piece) == [PIECES.index(piece)]
+
+
+def test_a_caller_may_change_the_ids_that_it_got(uncased):
+    uncased.ids("don't").clear()
+    assert len(uncased.ids("don't")) == 3
+
+
+def test_long_lines_without_blanks_do_not_fill_the_cache(uncased):
+    before = uncased._look_up_cached.cache_info().currsize
+    assert len(uncased.ids("京" * 500)) == 500
+    assert uncased._look_up_cached.cache_info().currsize == before
+
+
+def test_it_can_be_sent_to_another_process_after_use(uncased):
+    uncased.ids("the")
+    again = pickle.loads(pickle.dumps(uncased))
+    assert again == uncased and again.ids("don't") == uncased.ids("don't")
+
+
+def test_what_only_counts_and_writes_does_not_load_mxnet(tmp_path):
+    code = (
+        "import sys; from edp_mx.data.wordpiece import *\n"
+        f"w = WordPiece(SPECIAL_PIECES); w.write({str(tmp_path / 'vocab.txt')!r}); w.mask_id\n"
+        f"WordPiece.from_file({str(tmp_path / 'vocab.txt')!r})\n"
+        "assert not {'mxnet', 'gluonnlp', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- any text ---------------------------------------------------------------------------------
+
+TOKENS = st.text(st.characters(exclude_characters=" \t\n\r\f\v"), min_size=1)
+
+
+@given(st.lists(TOKENS), st.booleans())
+@example(["\u00a0", "\u200b", "ΣΑΣ", "Σ", "\u0301", "x\u1fef", "\ud83d"], True)
+@example(["\u2028", "\x1c", "\x85", "\ufffd"], False)
+def test_any_tokens(tokens, lowercase):
+    wordpiece = WordPiece(PIECES, lowercase)
+    one_by_one = [wordpiece.ids(token) for token in tokens]
+    reserved = set(wordpiece.special_ids) - {wordpiece.unk_id}
+    for ids in one_by_one:
+        assert ids and all(0 <= i < len(PIECES) for i in ids)
+        assert not reserved & set(ids)
+    assert wordpiece.text_ids(" ".join(tokens)) == [i for ids in one_by_one for i in ids]
+
+
+# --- learning ---------------------------------------------------------------------------------
+
+
+def slow_pieces(lines, *, size, min_count):
+    """Byte-pair encoding of blank-separated words, written as simply as possible."""
+    words = Counter(word for line in lines for word in line.split())
+    characters = sorted({c for word in words for c in word})
+    pieces = [*SPECIAL_PIECES, *characters, *(f"##{c}" for c in characters)]
+    spelling = {word: [word[0], *(f"##{c}" for c in word[1:])] for word in words}
+    while len(pieces) < size:
+        pairs = Counter()
+        for word, parts in spelling.items():
+            for pair in zip(parts, parts[1:]):
+                pairs[pair] += words[word]
+        if not pairs:
+            break
+        best = min(pairs, key=lambda p: (-pairs[p], pieces.index(p[0]), pieces.index(p[1])))
+        if pairs[best] < min_count:
+            break
+        joined = best[0] + best[1][2:]
+        if joined not in pieces:
+            pieces.append(joined)
+        for word, parts in spelling.items():
+            i, merged = 0, []
+            while i < len(parts):
+                is_best = tuple(parts[i : i + 2]) == best
+                merged.append(joined if is_best else parts[i])
+                i += 2 if is_best else 1
+            spelling[word] = merged
+    return tuple(pieces)
+
+
+@given(
+    st.lists(st.text("abc ", max_size=30), min_size=1).filter(lambda ls: "".join(ls).strip()),
+    st.integers(11, 40),
+    st.integers(1, 4),
+)
+def test_learned_pieces_are_those_of_slow_byte_pair_encoding(lines, size, min_count):
+    try:
+        learned = learn_pieces(lines, size=size, min_count=min_count)
+    except UserError:
+        assert size < 5 + 2 * len(set("".join(lines)) - {" "})
+        return
+    assert learned == slow_pieces(lines, size=size, min_count=min_count)
+
+
+@pytest.mark.parametrize("name", ["atis", "nlu_eval"])
+def test_every_word_of_real_text_can_be_spelled_and_frequent_ones_are_whole(name, real_corpus):
+    utterances = read_utterances(real_corpus(name))
+    pieces = learn_pieces((" ".join(u.tokens) for u in utterances), size=1200)
+    assert len(pieces) == len(set(pieces)) == 1200
+    assert pieces[:5] == SPECIAL_PIECES
+    wordpiece = WordPiece(pieces)
+    counts = Counter(token for u in utterances for token in u.tokens)
+    assert not any(wordpiece.unk_id in wordpiece.ids(token) for token in counts)
+    frequent = [token for token, _ in counts.most_common(100) if token.isalpha()]
+    assert len(frequent) > 80 and all(len(wordpiece.ids(token)) == 1 for token in frequent)
+
+
+def test_every_character_may_open_a_word_and_continue_one(learned):
+    letters = {c for line in LINES for c in line if c.isalpha() and c not in "京都éö"}
+    for letter in letters | set("eo"):
+        assert learned.unk_id not in learned.ids(letter) + learned.ids(f"a{letter}")
+    assert "京" in learned.pieces and "##京" not in learned.pieces  # Chinese stands alone
+    assert "'" in learned.pieces and "##'" not in learned.pieces
+    assert learned.unk_id in learned.ids("ж")
+
+
+@given(st.lists(st.text(), min_size=1), st.booleans())
+@example(["ΣΑΣ ϓ x", "\ud83d half", "\u1fef ΐ"], True)
+@settings(max_examples=50)
+def test_any_text_can_be_spelled_with_what_was_learned_from_it(lines, lowercase):
+    text = [line.encode("utf-8", "ignore").decode("utf-8") for line in lines]
+    try:
+        wordpiece = WordPiece(learn_pieces(lines, size=5000, lowercase=lowercase), lowercase)
+    except UserError:
+        nothing = WordPiece(SPECIAL_PIECES, lowercase)
+        assert all(i == nothing.unk_id for line in text for i in nothing.text_ids(line))
+        return
+    for line in text:
+        for token in line.split():
+            visible = [i for i in wordpiece.ids(token) if i != wordpiece.unk_id]
+            assert visible or wordpiece.ids(token) == [wordpiece.unk_id]
+            if visible:
+                assert wordpiece.unk_id not in wordpiece.ids(token)
+
+
+def test_two_processes_learn_the_same_whatever_their_hashes_and_threads(tmp_path):
+    # All words occur equally often: every step is a tie.
+    words = sorted(
+        {f"{a}{b}{c}{a}{d}" for a in "abcd" for b in "efgh" for c in "ijkl" for d in "mn"}
+    )
+    (tmp_path / "text.txt").write_text("\n".join(words))
+    code = (
+        "import sys; from edp_mx.data.wordpiece import learn_pieces\n"
+        "print('\\n'.join(learn_pieces(open(sys.argv[1]), size=150, min_count=1)))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "text.txt")],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "RAYON_NUM_THREADS": threads},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for hash_seed, threads in (("1", "1"), ("2", "4"))
+    }
+    assert len(outputs) == 1
+    here = learn_pieces(reversed(words), size=150, min_count=1)  # nor does the order of the lines
+    assert outputs.pop().decode().split() == list(here) and len(here) == 150
+
+
+def test_memory_is_bounded_and_no_character_lost(monkeypatch):
+    most = 0
+
+    class Watched(Counter):
+        def __setitem__(self, key, value):
+            nonlocal most
+            super().__setitem__(key, value)
+            most = max(most, len(self))
+
+    monkeypatch.setattr(wordpiece_learning, "_MAX_DISTINCT", 50)
+    monkeypatch.setattr(wordpiece_learning, "Counter", Watched)
+    rare = [f"{chr(0x3B1 + i % 17)}{i}" for i in range(500)]
+    pieces = learn_pieces((f"boston {word}" for word in rare), size=200)
+    assert 50 < most <= 102, "two times the bound, and the last line"
+    assert "boston" in pieces
+    seen = {c for word in rare for c in word}
+    assert seen <= set(pieces) and {f"##{c}" for c in seen} <= set(pieces)
+
+
+def test_words_are_fed_as_often_as_they_were_counted():
+    counts = Counter({"a": 2500, "b": 1000, "c": 99, "d": 1})
+    for share in (1, 2, 100):
+        fed = Counter(
+            w for line in wordpiece_learning._repeated(counts, share) for w in line.split()
+        )
+        assert fed == Counter({word: count // share for word, count in counts.items()})
+
+
+def test_counts_of_very_long_texts_are_divided_and_keep_their_order(monkeypatch):
+    lines = ["aa " * 400 + "bb " * 300 + "cc " * 200 + "dd"]
+    whole = learn_pieces(lines, size=30, min_count=100)
+    monkeypatch.setattr(wordpiece_learning, "_MAX_FED", 10)
+    assert learn_pieces(lines, size=30, min_count=100) == whole
+    assert whole[-3:] == ("aa", "bb", "cc")
+
+
+def test_words_too_long_to_be_read_give_no_pieces():
+    pieces = learn_pieces(["ab" * 150 + " c c"], size=100)
+    assert pieces[5:] == ("a", "b", "c", "##a", "##b", "##c")
+
+
+@pytest.mark.parametrize("lines", [[], ["", "  "], ["\x00 \u200b"]])
+def test_text_without_words_is_refused(lines):
+    with pytest.raises(UserError, match="no word"):
+        learn_pieces(lines, size=100)
+
+
+def test_a_size_without_room_for_the_characters_is_refused():
+    assert len(learn_pieces(["ab a.b"], size=10)) == 10  # 5 special, a b ., ##a ##b
+    with pytest.raises(UserError, match=r"of 9 word pieces is too small: the 3 .* need 10;"):
+        learn_pieces(["ab a.b"], size=9)
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def test_file_and_back(tmp_path, learned, uncased):
+    for wordpiece in (learned, uncased, WordPiece(PIECES, lowercase=False)):
+        wordpiece.write(tmp_path / "vocab.txt")
+        lowercase = wordpiece.lowercase
+        assert WordPiece.from_file(tmp_path / "vocab.txt", lowercase=lowercase) == wordpiece
+    assert (tmp_path / "vocab.txt").read_bytes() == "\n".join([*PIECES, ""]).encode()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_ends_of_lines_do_not_matter(tmp_path, end, mark):
+    path = tmp_path / "vocab.txt"
+    for text in ("\n".join(PIECES) + end, "\r\n".join(PIECES) + end.replace("\n", "\r\n")):
+        path.write_bytes((mark + text).encode())
+        assert WordPiece.from_file(path).pieces == PIECES
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"[PAD]\n[UNK]\nthe\n[CLS]\nthe\n", r"vocab.txt, line 5: 'the' is already on line 3;"),
+        (b"[PAD]\n\nthe\n", r"vocab.txt, line 2: empty"),
+        (b"[PAD]\n[UNK]\n\xff\n", r"vocab.txt, line 3: not UTF-8"),
+        (b"[PAD]\n[UNK]\n[CLS]\nthe\n", r"vocab.txt: the 4 word pieces lack \[SEP\] \[MASK\];"),
+        (b"", r"vocab.txt: the 0 word pieces lack \[PAD\]"),
+        (None, r"cannot read .*vocab.txt"),
+    ],
+)
+def test_broken_files_are_told_in_one_sentence(tmp_path, content, sentence):
+    if content is not None:
+        (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(UserError, match=sentence):
+        WordPiece.from_file(tmp_path / "vocab.txt")
+
+
+def test_pieces_that_occur_twice_are_refused():
+    with pytest.raises(UserError, match="'a' is there 2 times"):
+        WordPiece((*SPECIAL_PIECES, "a", "b", "a"))
