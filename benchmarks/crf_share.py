@@ -17,8 +17,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
-from edp_mx.data.batching import Batch
-from edp_mx.models.clc import CLCConfig
+from edp_mx.data.batching import Batch, WordInputs
+from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
 
 EXAMPLES, TOKENS, CHARACTERS = 64, 24, 12
@@ -32,9 +32,11 @@ def random_batch(generator: np.random.Generator) -> Batch:
     mask = np.arange(TOKENS) < lengths[:, None]  # (N, T)
     shape = (EXAMPLES, TOKENS)
     return Batch(
-        words=(generator.integers(2, WORDS, shape) * mask).astype(np.int32),
-        characters=(generator.integers(2, LETTERS, (*shape, CHARACTERS)) * mask[..., None]).astype(
-            np.int32
+        inputs=WordInputs(
+            words=(generator.integers(2, WORDS, shape) * mask).astype(np.int32),
+            characters=(
+                generator.integers(2, LETTERS, (*shape, CHARACTERS)) * mask[..., None]
+            ).astype(np.int32),
         ),
         lengths=lengths,
         slots=(generator.integers(0, SLOTS, shape) * mask).astype(np.int32),
@@ -66,15 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=11)
     repeats = parser.parse_args().repeats
-    model = build_model(
-        CLCConfig(),
-        num_words=WORDS,
-        num_characters=LETTERS,
-        num_slots=SLOTS,
-        num_intents=INTENTS,
-        seed=0,
-        context=mx.cpu(),
+    encoder = CLCEncoder(
+        CLCConfig(), num_words=WORDS, num_characters=LETTERS, word_dimension=300, prefix="clc_"
     )
+    model = build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
     timed = parts(model, random_batch(np.random.default_rng(0)))
     seconds: Dict[str, List[float]] = {name: [] for name in timed}
     for repeat in range(repeats + 2):

@@ -7,7 +7,7 @@ import difflib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, Iterable, List, Tuple, Type, TypeVar, Union, get_args, get_origin
 
 import yaml
 from cattrs import ClassValidationError, Converter
@@ -16,12 +16,15 @@ from cattrs.gen import make_dict_structure_fn
 
 from edp_mx.data.corpus import DataConfig
 from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
 KeyPath = Tuple[str, ...]
+ModelConfig = Union[CLCConfig, BERTConfig]
+FAMILIES: Dict[str, type] = {"clc": CLCConfig, "bert": BERTConfig}  # by `model.family`
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,29 @@ class ExperimentConfig:
     Attributes:
         name: begins the name of the run directory.
         data: which corpus, how it is split, which vocabulary.
-        model: the network.
+        model: the network; `family` chooses which (clc, bert) and so which keys there are.
         privacy: how gradients are made private.
         training: epochs, batches, optimizer, seeds.
     """
 
     name: str = "run"
     data: DataConfig = field(default_factory=DataConfig)
-    model: CLCConfig = field(default_factory=CLCConfig)
+    model: ModelConfig = field(default_factory=CLCConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
-def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> ExperimentConfig:
+def load_config(
+    path: Union[str, Path],
+    overrides: Iterable[str] = (),
+    kind: Type[T] = ExperimentConfig,  # type: ignore[assignment]
+) -> T:
     """Reads a YAML file with all that it includes, then applies `key.path=value` overrides.
+
+    Args:
+        path: the file.
+        overrides: `key.path=value` texts, applied last.
+        kind: the dataclass that the whole file is turned into.
 
     `include: [a.yaml, b.yaml]` merges files from left to right, paths relative to the file that
     names them; the file's own keys come last.
@@ -57,7 +69,7 @@ def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> Experi
     for override in overrides:
         _override(tree, origins, override)
     try:
-        return structure(tree, ExperimentConfig)
+        return structure(tree, kind)
     except _KeyError as error:
         origin = next(
             (
@@ -72,13 +84,21 @@ def load_config(path: Union[str, Path], overrides: Iterable[str] = ()) -> Experi
         raise UserError(f"{origin}: {about}{error.reason}") from error
 
 
-def dump_config(config: ExperimentConfig) -> str:
+def dump_config(config: Any) -> str:
     """The resolved settings as YAML, every key written out, paths absolute."""
-    tree = dataclasses.asdict(config)
-    data = tree["data"]
-    for part in (data, data["vocabulary"], data["labels"], data["embeddings"]):
-        part["path"] = part["path"] and str(Path(part["path"]).absolute())
-    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+
+
+def _plain(value: Any, is_path: bool = False) -> Any:
+    """Mappings, lists and scalars; what a `path_field` holds becomes absolute."""
+    if dataclasses.is_dataclass(value):
+        return {
+            f.name: _plain(getattr(value, f.name), f.metadata.get("is_path", False))
+            for f in dataclasses.fields(value)
+        }
+    if isinstance(value, (tuple, list)):
+        return [_plain(item, is_path) for item in value]
+    return str(Path(value).absolute()) if is_path and value else value
 
 
 class _KeyError(Exception):
@@ -189,8 +209,17 @@ def structure(tree: Any, kind: Type[T]) -> T:
         _KeyError: the first thing that does not fit, with its key's path.
     """
     converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook_func(
+        lambda kind: get_origin(kind) is tuple,
+        lambda value, kind: tuple(
+            converter.structure(item, get_args(kind)[0]) for item in _strict_list(value)
+        ),
+    )
     for scalar, accepted in ((bool, (bool,)), (str, (str,)), (int, (int,)), (float, (int, float))):
         converter.register_structure_hook(scalar, _strict(scalar, accepted))
+    converter.register_structure_hook(
+        ModelConfig, lambda value, _: converter.structure(value, _family_of(value))
+    )
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
         lambda cls: _checked(
@@ -204,6 +233,14 @@ def structure(tree: Any, kind: Type[T]) -> T:
         raise _KeyError(path, reason) from error
 
 
+def _family_of(value: Any) -> type:
+    """The configuration class that `model.family` names; CLC where it is left out."""
+    family = value.get("family", "clc") if isinstance(value, dict) else "clc"
+    if family not in FAMILIES:
+        raise UserError(f"family: {family!r} is none of {', '.join(FAMILIES)}")
+    return FAMILIES[family]
+
+
 def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:
     def hook(value: Any, _: type) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
@@ -211,6 +248,12 @@ def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:
         return kind(value)
 
     return hook
+
+
+def _strict_list(value: Any) -> List[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list, e.g. [a, b]")
+    return value
 
 
 _NAMES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}

@@ -31,8 +31,12 @@ class Workers:
         return self.rank == 0
 
     def gather(self, value: Any) -> List[Any]:
-        """Every worker's value, by rank; the value may be anything that pickles."""
-        return hvd.allgather_object(value) if self.size > 1 else [value]
+        """Every worker's value, by rank; the value may be anything that pickles.
+
+        Under a name of its own: Horovod would take the name of the value's type, and workers whose
+        values differ in type would wait for each other for ever.
+        """
+        return hvd.allgather_object(value, name="edp_mx.value") if self.size > 1 else [value]
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """The mean over all workers of a small array, in float64."""

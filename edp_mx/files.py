@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tempfile
@@ -12,6 +13,11 @@ from typing import Any, BinaryIO, Iterator, Union
 from edp_mx.errors import UserError
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+
+def path_field(default: Any = None) -> Any:
+    """A field of a configuration that names files; `dump_config` writes them as absolute paths."""
+    return dataclasses.field(default=default, metadata={"is_path": True})
 
 
 @contextmanager

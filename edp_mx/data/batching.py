@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import NamedTuple, Optional, Union
 
 import numpy as np
+
+
+class WordInputs(NamedTuple):
+    """What a CLC reads. Shapes: words (M, T), characters (M, T, C): int32, 0 where there is none."""
+
+    words: np.ndarray
+    characters: np.ndarray
+
+
+class PieceInputs(NamedTuple):
+    """What a BERT reads.
+
+    Shapes: pieces (M, P), padded with 0; lengths (M,), with [CLS] and [SEP]; firsts (M, T), the
+    place of each token's first piece, 0 where there is no token: int32.
+    """
+
+    pieces: np.ndarray
+    lengths: np.ndarray
+    firsts: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,7 +32,7 @@ class Batch:
     """M utterances, padded with zeros to the longest of them.
 
     Shapes:
-        words (M, T), characters (M, T, C), lengths (M,), slots (M, T), intents (M,): int32;
+        lengths (M,), in tokens; slots (M, T), intents (M,): int32;
         indices (M,): int64, places in the corpus; is_known (M,): bool.
 
     Edge cases:
@@ -21,8 +40,7 @@ class Batch:
         has no true loss. It is never in the training part.
     """
 
-    words: np.ndarray
-    characters: np.ndarray
+    inputs: Union[WordInputs, PieceInputs]
     lengths: np.ndarray
     slots: np.ndarray
     intents: np.ndarray
@@ -31,12 +49,12 @@ class Batch:
 
     def __post_init__(self) -> None:
         if self.is_known is None:
-            object.__setattr__(self, "is_known", np.ones(len(self.words), dtype=bool))
+            object.__setattr__(self, "is_known", np.ones(len(self.lengths), dtype=bool))
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.lengths)
 
     @property
     def mask(self) -> np.ndarray:
         """(M, T) bool: which places are tokens."""
-        return np.arange(self.words.shape[1]) < self.lengths[:, None]  # (M, T)
+        return np.arange(self.slots.shape[1]) < self.lengths[:, None]  # (M, T)

@@ -11,12 +11,13 @@ from typing import Dict, List, Optional, Tuple
 import numpy as np
 
 from edp_mx.data.embeddings import EmbeddingsConfig
-from edp_mx.data.encoding import MAX_CHARACTERS, MAX_TOKENS
+from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
 from edp_mx.data.readers import LAYOUTS, read_own_splits, read_utterances
 from edp_mx.data.splits import PARTS, Split, join_parts, split_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
+from edp_mx.files import path_field
 
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
 STANDINS = ("communication", "health", "video")
@@ -39,16 +40,18 @@ class DataConfig:
         size: utterances of a stand-in (default 20,000), or of a random subset of another corpus
             (default all).
         max_tokens, max_characters: what is longer is cut off.
+        max_pieces: the same for a BERT's word pieces, with [CLS] and [SEP].
     """
 
     corpus: str = "atis"
-    path: Optional[str] = None
+    path: Optional[str] = path_field()
     layout: str = "auto"
     split: str = "paper"
     split_seed: int = 0
     size: Optional[int] = None
     max_tokens: int = MAX_TOKENS
     max_characters: int = MAX_CHARACTERS
+    max_pieces: int = MAX_PIECES
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     labels: LabelsConfig = field(default_factory=LabelsConfig)
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
@@ -61,6 +64,7 @@ class DataConfig:
                     f"data.{key}: {getattr(self, key)!r} is none of {', '.join(values)}"
                 )
         least = {"split_seed": 0, "size": 1, "max_tokens": 1, "max_characters": 1}
+        least["max_pieces"] = 3
         for key, minimum in least.items():
             value = getattr(self, key)
             if value is not None and value < minimum:

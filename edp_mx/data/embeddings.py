@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike
+from edp_mx.files import PathLike, path_field
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
 
@@ -27,7 +27,7 @@ class EmbeddingsConfig:
         is_trainable: whether training changes the vectors.
     """
 
-    path: Optional[str] = None
+    path: Optional[str] = path_field()
     dimension: int = 300
     is_trainable: bool = True
 

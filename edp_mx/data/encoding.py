@@ -1,13 +1,14 @@
-"""A corpus as numbers: flat arrays, and one table of characters by distinct token."""
+"""A corpus as numbers: flat arrays, and one table of what each distinct token becomes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from edp_mx.data.batching import Batch
+from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -15,28 +16,29 @@ from edp_mx.errors import UserError
 Indices = Union[Sequence[int], np.ndarray]
 MAX_TOKENS = 64
 MAX_CHARACTERS = 32
+MAX_PIECES = 128
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedCorpus:
     """Utterances as ids, stored without padding.
 
+    Attributes:
+        num_cut: how many utterances were longer than the maximum and lost their ends.
+
     Shapes:
-        S is the number of tokens in the corpus, F of distinct tokens, U of utterances.
-        offsets (U + 1,), words (S,), forms (S,), slots (S,), intents (U,);
-        form_offsets (F + 1,), form_characters (characters of all forms,): row f of the table is
-        `form_characters[form_offsets[f]:form_offsets[f + 1]]`.
+        S is the number of tokens in the corpus, U of utterances.
+        offsets (U + 1,), forms (S,), places in `table`, slots (S,), intents (U,).
 
     Edge cases: a label that the vocabulary lacks is −1 here.
     """
 
     offsets: np.ndarray
-    words: np.ndarray
     forms: np.ndarray
     slots: np.ndarray
     intents: np.ndarray
-    form_offsets: np.ndarray
-    form_characters: np.ndarray
+    table: Union[WordTable, PieceTable]
+    num_cut: int
 
     def __len__(self) -> int:
         return len(self.intents)
@@ -63,29 +65,17 @@ class EncodedCorpus:
         longest = int(lengths.max()) if len(index) else 0
         if pad_to is not None and pad_to < longest:
             raise UserError(f"cannot pad to {pad_to} tokens: an utterance has {longest}")
-        places, is_token = _gather(starts, lengths, longest if pad_to is None else pad_to)
+        places, is_token = gather(starts, lengths, longest if pad_to is None else pad_to)
         slots = np.where(is_token, self.slots[places], 0)  # (M, T)
         intents = self.intents[index]  # (M,)
         return Batch(
-            words=np.where(is_token, self.words[places], 0),  # (M, T)
-            characters=self._characters(self.forms[places], is_token),  # (M, T, C)
+            inputs=self.table.inputs(self.forms[places], is_token),
             lengths=lengths,
             slots=slots.clip(min=0),
             intents=intents.clip(min=0),
             indices=index,
             is_known=(slots >= 0).all(axis=1) & (intents >= 0),
         )
-
-    def _characters(self, forms: np.ndarray, is_token: np.ndarray) -> np.ndarray:
-        """Characters of tokens, (M, T, C), by way of the distinct ones among them."""
-        distinct, inverse = np.unique(forms[is_token], return_inverse=True)  # (D,), (tokens,)
-        starts = self.form_offsets[distinct]
-        lengths = self.form_offsets[distinct + 1] - starts
-        places, is_character = _gather(starts, lengths, int(lengths.max(initial=1)))
-        table = np.where(is_character, self.form_characters[places], 0)  # (D, C)
-        characters = np.zeros((*forms.shape, table.shape[1]), dtype=np.int32)  # (M, T, C)
-        characters[is_token] = table[inverse]
-        return characters
 
 
 def evaluation_batches(
@@ -112,39 +102,47 @@ def encode(
     *,
     max_tokens: int = MAX_TOKENS,
     max_characters: int = MAX_CHARACTERS,
+    max_pieces: int = MAX_PIECES,
 ) -> EncodedCorpus:
-    """Encodes utterances.
+    """Encodes utterances, as words and characters or as word pieces, as the vocabulary has them.
 
     Args:
         max_tokens: what an utterance has beyond these is cut off (its slots then count as missed).
-        max_characters: what a token has beyond these is cut off.
+        max_characters: what a token has beyond these is cut off (words only).
+        max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off;
+            a first token that alone is longer loses its last pieces (word pieces only).
 
     Raises:
-        UserError: a maximum below 1.
+        UserError: a maximum that leaves no room for a token.
 
     Edge cases: unknown words and characters are `UNK`, labels that the vocabulary lacks −1.
     """
-    for name, value in (("max_tokens", max_tokens), ("max_characters", max_characters)):
-        if value < 1:
-            raise UserError(f"data.{name} must be ≥ 1, not {value}")
-    lengths = [min(len(utterance.tokens), max_tokens) for utterance in utterances]
+    least = {"max_tokens": (max_tokens, 1), "max_characters": (max_characters, 1)}
+    least["max_pieces"] = (max_pieces, 3)
+    for name, (value, minimum) in least.items():
+        if value < minimum:
+            raise UserError(f"data.{name} must be ≥ {minimum}, not {value}")
     form_of = _forms(utterances, max_tokens)
-    count = sum(lengths)
+    lengths = np.array([min(len(u.tokens), max_tokens) for u in utterances], dtype=np.int64)  # (U,)
     tokens = (t for u in utterances for t in u.tokens[:max_tokens])
-    forms = np.fromiter((form_of[t] for t in tokens), dtype=np.int32, count=count)  # (S,)
-    word_of_form = np.array([vocabulary.word_id(t) for t in form_of], dtype=np.int32)  # (F,)
+    forms = np.fromiter((form_of[t] for t in tokens), np.int32, count=int(lengths.sum()))  # (S,)
     slot_of = {tag: vocabulary.slot_id(tag) for u in utterances for tag in u.slots}
     tags = (slot_of[tag] for u in utterances for tag in u.slots[:max_tokens])
-    characters = [vocabulary.character_ids(token[:max_characters]) for token in form_of]
-    form_offsets, form_characters = _flatten(characters)
+    slots = np.fromiter(tags, np.int32, count=len(forms))  # (S,)
+    table: Union[WordTable, PieceTable]
+    if vocabulary.wordpiece is None:
+        table = WordTable.of(form_of, vocabulary, max_characters)
+    else:
+        table = PieceTable.of(form_of, vocabulary.wordpiece, max_pieces - 2)
+        fits, lengths = _that_fit(table.counts[forms], lengths, max_pieces - 2)
+        forms, slots = forms[fits], slots[fits]
     return EncodedCorpus(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        words=word_of_form[forms],
         forms=forms,
-        slots=np.fromiter(tags, dtype=np.int32, count=count),
+        slots=slots,
         intents=np.array([vocabulary.intent_id(u.intent) for u in utterances], dtype=np.int32),
-        form_offsets=form_offsets,
-        form_characters=form_characters,
+        table=table,
+        num_cut=sum(len(u.tokens) > n for u, n in zip(utterances, lengths)),
     )
 
 
@@ -157,15 +155,12 @@ def _forms(utterances: Sequence[Utterance], max_tokens: int) -> Dict[str, int]:
     return form_of
 
 
-def _flatten(rows: List[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
-    """Rows of any length as offsets and one flat array."""
-    offsets = np.cumsum([0] + [len(row) for row in rows]).astype(np.int64)
-    flat = np.fromiter((i for row in rows for i in row), dtype=np.int32, count=int(offsets[-1]))
-    return offsets, flat
-
-
-def _gather(starts: np.ndarray, lengths: np.ndarray, width: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Places in a flat array, (rows, width), and which of them belong to their row."""
-    steps = np.arange(width)
-    is_inside = steps < lengths[:, None]
-    return np.where(is_inside, starts[:, None] + steps, 0), is_inside
+def _that_fit(
+    counts: np.ndarray, lengths: np.ndarray, room: int
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Which tokens fit with all their pieces, (S,), and how many that leaves of each utterance."""
+    utterance = np.repeat(np.arange(len(lengths)), lengths)  # (S,)
+    ends = np.cumsum(counts)  # (S,)
+    before = np.concatenate([[0], ends])[np.cumsum(lengths) - lengths]  # (U,)
+    fits = ends - before[utterance] <= room
+    return fits, np.bincount(utterance[fits], minlength=len(lengths))

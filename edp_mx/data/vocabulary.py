@@ -1,4 +1,4 @@
-"""The words, characters and labels that a model knows, and where it knows them from."""
+"""The words (or word pieces) and labels that a model knows, and where it knows them from."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from edp_mx.data.embeddings import read_embedding_words
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.utterance import Utterance
+from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import read_json
+from edp_mx.files import path_field, read_json
 
 PAD, UNK = 0, 1
 _RESERVED = ("<pad>", "<unk>")
@@ -26,27 +27,29 @@ def _check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[
 
 @dataclass(frozen=True)
 class VocabularyConfig:
-    """Where words and characters come from.
+    """Where words and characters come from, or a BERT's word pieces.
 
     Args:
         source: "train" (the training part: outside any ε), "sample" (other utterances, which are
-            public), "file" (a public list, one word a line) or "embeddings" (the words of the
-            embeddings' file).
+            public), "file" (a public list, one word a line; for a BERT its vocab.txt), "embeddings"
+            (the words of the embeddings' file) or "checkpoint" (the pieces of a BERT's
+            `model.checkpoint`). With "train" and "sample" a BERT's pieces are learned.
         path: of the list, with "file"; of the utterances, with "sample" (a stand-in needs none: it
             draws a sample of its own).
         min_count: with "train" and "sample", words that are rarer become unknown words.
         lowercase: whether words are looked up in lower case. Characters always keep their case.
-        max_words: with "file" and "embeddings", how many are taken from the list's beginning.
+        max_words: with "file" and "embeddings", how many are taken from the list's beginning; how
+            many pieces are learned for a BERT (30,522 where it is left out).
     """
 
     source: str = "train"
-    path: Optional[str] = None
+    path: Optional[str] = path_field()
     min_count: int = 1
     lowercase: bool = True
     max_words: Optional[int] = None
 
     def __post_init__(self) -> None:
-        known = ("train", "sample", "file", "embeddings")
+        known = ("train", "sample", "file", "embeddings", "checkpoint")
         _check_source("data.vocabulary", self.source, known, self.path)
         if self.min_count < 1:
             raise UserError(f"data.vocabulary.min_count must be ≥ 1, not {self.min_count}")
@@ -66,7 +69,7 @@ class LabelsConfig:
     """
 
     source: str = "train"
-    path: Optional[str] = None
+    path: Optional[str] = path_field()
 
     def __post_init__(self) -> None:
         _check_source("data.labels", self.source, ("train", "sample", "file"), self.path)
@@ -74,10 +77,11 @@ class LabelsConfig:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Ordered words, characters and labels; a place in a tuple is an id.
+    """Ordered words and characters, or word pieces, and labels; a place in a tuple is an id.
 
     Shapes: `words[0]`, `characters[0]` stand for padding, `[1]` for all that is unknown; `slots`
     (BIO tags, "O" first) and `intents` have no such places.
+    Edge cases: with word pieces there are neither words nor characters.
     """
 
     words: Tuple[str, ...]
@@ -87,6 +91,7 @@ class Vocabulary:
     word_source: str
     label_source: str
     lowercase: bool = True
+    wordpiece: Optional[WordPiece] = None
     _ids: Dict[str, Dict[str, int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +131,7 @@ class Vocabulary:
             "word_source": self.word_source,
             "label_source": self.label_source,
             "lowercase": self.lowercase,
+            "pieces": list(self.wordpiece.pieces) if self.wordpiece else [],
         }
 
     @classmethod
@@ -136,6 +142,7 @@ class Vocabulary:
             UserError: a key is missing.
         """
         try:
+            lowercase, pieces = bool(value["lowercase"]), tuple(value.get("pieces", ()))
             return cls(
                 words=tuple(value["words"]),
                 characters=tuple(value["characters"]),
@@ -143,10 +150,38 @@ class Vocabulary:
                 intents=tuple(value["intents"]),
                 word_source=value["word_source"],
                 label_source=value["label_source"],
-                lowercase=bool(value["lowercase"]),
+                lowercase=lowercase,
+                wordpiece=WordPiece(pieces, lowercase) if pieces else None,
             )
         except (KeyError, TypeError) as error:
             raise UserError(f"the vocabulary file is incomplete or not ours ({error})") from error
+
+    @classmethod
+    def of_pieces(
+        cls,
+        wordpiece: WordPiece,
+        train: Sequence[Utterance],
+        *,
+        word_source: str,
+        labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
+        label_sample: Sequence[Utterance] = (),
+    ) -> Vocabulary:
+        """A BERT's vocabulary: its pieces, with labels as in `build`.
+
+        Raises:
+            UserError: as in `build`, for the labels.
+        """
+        slots, intents = _labels(train, labels, label_sample)
+        return cls(
+            words=(),
+            characters=(),
+            slots=tuple(slots),
+            intents=tuple(intents),
+            word_source=word_source,
+            label_source=labels.source,
+            lowercase=wordpiece.lowercase,
+            wordpiece=wordpiece,
+        )
 
     @classmethod
     def build(
@@ -178,6 +213,8 @@ class Vocabulary:
             A public word list also gives the characters: those of its words, in both cases. Of the
             training part only the tags that occur are taken ("I-city" may be absent).
         """
+        if vocabulary.source == "checkpoint":
+            raise UserError("data.vocabulary.source: checkpoint goes with model.family: bert only")
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
             words = _words_of(seen, vocabulary)

@@ -10,7 +10,9 @@ from mxnet import autograd
 from edp_mx.accounting.release import Release
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
+from edp_mx.data.encoding import encode
 from edp_mx.data.sampling import Shard
+from edp_mx.data.utterance import Utterance
 from edp_mx.distributed import Workers
 from edp_mx.experiments.prepare import Prepared
 from edp_mx.privacy.flat import FlatGradients
@@ -20,7 +22,6 @@ from edp_mx.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.training.loop import seed_dropout
 
 PUBLIC_TOKENS = 12  # length of a random utterance
-PUBLIC_CHARACTERS = 6
 
 
 def build_mechanism(
@@ -90,14 +91,13 @@ def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
     """Random tokens with random labels: a batch in which there is nothing of the data."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
     vocabulary = prepared.vocabulary
-    shape = (size, PUBLIC_TOKENS)
-    return Batch(
-        words=generator.integers(1, len(vocabulary.words), shape, np.int32),
-        characters=generator.integers(
-            1, len(vocabulary.characters), (*shape, PUBLIC_CHARACTERS), np.int32
-        ),
-        lengths=np.full(size, PUBLIC_TOKENS, np.int32),
-        slots=generator.integers(0, len(vocabulary.slots), shape, np.int32),
-        intents=generator.integers(0, len(vocabulary.intents), size, np.int32),
-        indices=np.arange(size),
-    )
+    known = vocabulary.wordpiece.pieces if vocabulary.wordpiece else vocabulary.words
+    utterances = [
+        Utterance(
+            tokens=tuple(generator.choice(known, PUBLIC_TOKENS)),
+            slots=tuple(generator.choice(vocabulary.slots, PUBLIC_TOKENS)),
+            intent=generator.choice(vocabulary.intents),
+        )
+        for _ in range(size)
+    ]
+    return encode(utterances, vocabulary).batch(range(size))

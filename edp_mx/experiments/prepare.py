@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List
 
 import mxnet as mx
-import numpy as np
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import Corpus, load_corpus, public_sample
-from edp_mx.data.embeddings import load_embeddings
-from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
-from edp_mx.models.intent_slot import IntentSlotModel, build_model
-
-logger = logging.getLogger(__name__)
+from edp_mx.experiments.build import (
+    encode_part,
+    model_for,
+    start_of,
+    vocabulary_for,
+    word_vectors_for,
+)
+from edp_mx.models.intent_slot import IntentSlotModel
 
 
 @dataclass(frozen=True)
@@ -44,75 +46,13 @@ def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> 
     corpus = load_corpus(config.data)
     workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
     workers.agree("the split", fingerprint(corpus.train))
-    vocabulary, vectors = vocabulary_for(config, corpus)
+    start = start_of(config)
+    vocabulary = vocabulary_for(config, corpus, start)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
-    encoded = {
-        part: encode(
-            getattr(corpus, part),
-            vocabulary,
-            max_tokens=config.data.max_tokens,
-            max_characters=config.data.max_characters,
-        )
-        for part in PARTS
-    }
-    model = model_for(config, vocabulary, context, vectors)
+    start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
+    encoded = {part: encode_part(config, getattr(corpus, part), vocabulary, part) for part in PARTS}
+    model = model_for(config, vocabulary, context, start)
     return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, **encoded)
-
-
-def vocabulary_for(
-    config: ExperimentConfig, corpus: Corpus
-) -> Tuple[Vocabulary, Optional[np.ndarray]]:
-    """The vocabulary, and the pre-trained vectors of its words where there are any.
-
-    Shapes: vectors (words, dimension); words that the file lacks get small random ones.
-    """
-    data = config.data
-    word_sample, label_sample = (
-        public_sample(data, part.path) if part.source == "sample" else []
-        for part in (data.vocabulary, data.labels)
-    )
-    vocabulary = Vocabulary.build(
-        corpus.train,
-        data.vocabulary,
-        data.labels,
-        embeddings_path=data.embeddings.path,
-        word_sample=word_sample,
-        label_sample=label_sample,
-    )
-    if data.embeddings.path is None:
-        return vocabulary, None
-    found, known = load_embeddings(data.embeddings, vocabulary.words)
-    generator = np.random.default_rng(np.random.SeedSequence([config.training.seed, 0xE3B]))
-    width = np.sqrt(3.0 / data.embeddings.dimension)  # Ma & Hovy 2016, section 3.1
-    shape = (len(vocabulary.words), data.embeddings.dimension)
-    vectors = generator.uniform(-width, width, shape).astype(np.float32)
-    place = {word: i for i, word in enumerate(vocabulary.words)}
-    vectors[[place[word] for word in found]] = known
-    logger.info(
-        "%d of %d words have vectors in %s", len(found), len(vocabulary.words), data.embeddings.path
-    )
-    return vocabulary, vectors
-
-
-def model_for(
-    config: ExperimentConfig,
-    vocabulary: Vocabulary,
-    context: mx.Context,
-    vectors: Optional[np.ndarray] = None,
-) -> IntentSlotModel:
-    """A freshly initialised model of the configured size."""
-    return build_model(
-        config.model,
-        num_words=len(vocabulary.words),
-        num_characters=len(vocabulary.characters),
-        num_slots=len(vocabulary.slots),
-        num_intents=len(vocabulary.intents),
-        seed=config.training.seed,
-        context=context,
-        word_vectors=vectors,
-        word_dimension=config.data.embeddings.dimension,
-        is_embedding_trainable=config.data.embeddings.is_trainable,
-    )
 
 
 def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:

@@ -31,6 +31,7 @@ from edp_mx.privacy.mechanism import EDPSGD, ClippingStatistics
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.checkpoint import save_weights
 from edp_mx.training.evaluate import predict_utterances
+from edp_mx.training.learning_rates import set_learning_rates
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary, epochs
 from edp_mx.training.selection import Selection
@@ -94,11 +95,13 @@ class _Training:
         self.mechanism = build_mechanism(self.config, self.workers, self.prepared, self.shard, flat)
         self.guarantee = self._guarantee()  # before training: a refusal must not cost a run
         self._describe(flat)
+        training = self.config.training
+        set_learning_rates(self.prepared.model, training.learning_rate, training.learning_rates)
         trainer = PrivateTrainer(
             flat=flat,
             mechanism=self.mechanism,
-            optimizer=self.config.training.optimizer,
-            optimizer_params={"learning_rate": self.config.training.learning_rate},
+            optimizer=training.optimizer,
+            optimizer_params={"learning_rate": training.learning_rate},
         )
         seconds = self._epochs(trainer)
         if self.workers.is_first:
@@ -182,6 +185,7 @@ class _Training:
             self.prepared.train,
             self.shard,
             num_epochs=training.epochs,
+            schedule=training.schedule,
             seed=training.seed,
             workers=self.workers,
             on_step=self.alive,

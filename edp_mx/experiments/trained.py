@@ -10,13 +10,14 @@ import mxnet as mx
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.encoding import encode
+from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers, device
 from edp_mx.errors import UserError
-from edp_mx.experiments.prepare import fingerprint, model_for
+from edp_mx.experiments.build import encode_part, model_for
+from edp_mx.experiments.prepare import fingerprint
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.metrics.spans import spans_of
@@ -141,13 +142,8 @@ class TrainedRun:
             )
         return results
 
-    def _encode(self, utterances: Sequence[Utterance]) -> Any:
-        return encode(
-            utterances,
-            self.vocabulary,
-            max_tokens=self.config.data.max_tokens,
-            max_characters=self.config.data.max_characters,
-        )
+    def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
+        return encode_part(self.config, utterances, self.vocabulary, "given")
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Tuple
+from typing import List, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -15,6 +15,7 @@ from edp_mx.models.bilstm import BiLSTM
 from edp_mx.models.char_cnn import CharCNN
 from edp_mx.models.heads import POOLINGS, Pooling
 from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.initialization import initial_values
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class CLCEncoder(gluon.HybridBlock):
     Source: paper, section "Models"; Ma & Hovy 2016, figure 3.
     """
 
+    initial_values = staticmethod(initial_values)
+
     def __init__(
         self,
         config: CLCConfig,
@@ -108,13 +111,32 @@ class CLCEncoder(gluon.HybridBlock):
         if not is_embedding_trainable:
             self.words.weight.grad_req = "null"
 
+    def embedding_parameters(self) -> List[gluon.Parameter]:
+        """What `training.learning_rates.embeddings` is for."""
+        return [self.words.weight]
+
+    def set_word_vectors(self, vectors: np.ndarray) -> None:
+        """Starts from vectors made elsewhere.
+
+        Raises:
+            UserError: there is not one vector of the right size a word.
+
+        Shapes: vectors (num_words, word_dimension).
+        """
+        if vectors.shape != tuple(self.words.weight.shape):
+            raise UserError(
+                f"word vectors of shape {vectors.shape} do not fit {self._num_words} words of "
+                f"dimension {self.words.weight.shape[1]}"
+            )
+        self.words.weight.set_data(mx.nd.array(vectors, dtype="float32"))
+
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """What the encoder takes of a batch, checked, as NDArrays.
 
         Raises:
             UserError: an id does not fit the vocabularies, or a length the batch.
         """
-        words, characters, lengths = map(np.asarray, (batch.words, batch.characters, batch.lengths))
+        words, characters, lengths = map(np.asarray, (*batch.inputs, batch.lengths))
         check_lengths(lengths, words.shape[1])
         check_ids("words", words, self._num_words)
         check_ids("characters", characters, self._num_characters)

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import zlib
-from typing import Tuple
+from typing import Callable, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
+Rule = Callable[[str, Tuple[int, ...], np.random.Generator], np.ndarray]
 
-def initialize(model: gluon.Block, *, seed: int, context: mx.Context) -> None:
+
+def initialize(
+    block: gluon.Block, *, seed: int, context: mx.Context, rule: Rule | None = None
+) -> None:
     """Allocates and fills every parameter.
+
+    Args:
+        rule: (name, shape, generator) → values; `initial_values` where it is left out.
 
     A parameter's values depend on the seed, its name and its shape only, so one more layer
     changes no other one. MXNet's generator is not used: it differs by what ran before.
     """
-    model.initialize(mx.init.Zero(), ctx=context)
-    for name, parameter in model.collect_params().items():
+    block.initialize(mx.init.Zero(), ctx=context)
+    for name, parameter in block.collect_params().items():
         generator = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        values = initial_values(name, parameter.shape, generator)
+        values = (rule or initial_values)(name, parameter.shape, generator)
         parameter.set_data(mx.nd.array(values, ctx=context, dtype="float32"))
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.data.batching import Batch
-from edp_mx.errors import UserError
-from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.forward_backward import token_mask
 from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
@@ -36,7 +34,8 @@ class IntentSlotModel(gluon.Block):
 
     Args:
         encoder: a block with `output_size` H, `inputs(batch, context)` → arrays, and a forward of
-            these arrays → (token states (N, T, H), utterance vector (N, H)).
+            these arrays → (token states (N, T, H), utterance vector (N, H)), as `CLCEncoder` and
+            `BERTEncoder` are.
         num_slots: number of tags K.
         num_intents: number of intents I.
 
@@ -66,7 +65,7 @@ class IntentSlotModel(gluon.Block):
 
         Shapes: → (N,).
         """
-        mask = token_mask(batch.lengths, batch.words.shape[1])  # (N, T)
+        mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
         check_ids("slots", batch.slots[mask], self._num_slots)
         check_ids("intents", batch.intents, self._num_intents)
         emissions, intent_scores = self(batch)
@@ -95,52 +94,24 @@ class IntentSlotModel(gluon.Block):
 
 
 def build_model(
-    config: CLCConfig,
+    encoder: gluon.HybridBlock,
     *,
-    num_words: int,
-    num_characters: int,
     num_slots: int,
     num_intents: int,
     seed: int,
     context: mx.Context,
-    word_vectors: np.ndarray | None = None,
-    word_dimension: int = 300,
-    is_embedding_trainable: bool = True,
 ) -> IntentSlotModel:
     """A model ready to train: initialised, hybridized, with the same names in every process.
 
     Args:
-        config: sizes.
-        num_words, num_characters, num_slots, num_intents: sizes of the vocabularies and label sets.
+        encoder: see `IntentSlotModel`; its `initial_values` says how its parameters are drawn.
+        num_slots, num_intents: sizes of the label sets.
         seed: initial values are a function of it alone.
         context: where the parameters live.
-        word_vectors: first vectors of the words; drawn where absent.
-        word_dimension: size of a word's vector where `word_vectors` is absent.
-        is_embedding_trainable: False freezes the words' vectors.
-
-    Raises:
-        UserError: `word_vectors` does not fit `num_words`.
-
-    Shapes: word_vectors (num_words, dimension).
     """
-    if word_vectors is not None:
-        if word_vectors.ndim != 2 or len(word_vectors) != num_words:
-            raise UserError(
-                f"word_vectors: shape {word_vectors.shape}, but the vocabulary has {num_words} "
-                "words; there must be one row a word"
-            )
-        word_dimension = word_vectors.shape[1]
-    encoder = CLCEncoder(
-        config,
-        num_words=num_words,
-        num_characters=num_characters,
-        word_dimension=word_dimension,
-        is_embedding_trainable=is_embedding_trainable,
-        prefix=f"{config.family}_",
-    )
     model = IntentSlotModel(encoder, num_slots=num_slots, num_intents=num_intents)
-    initialize(model, seed=seed, context=context)
-    if word_vectors is not None:
-        encoder.words.weight.set_data(mx.nd.array(word_vectors, ctx=context, dtype="float32"))
+    initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)
+    for head in (model.intent, model.slot):
+        initialize(head, seed=seed, context=context)
     model.hybridize(static_alloc=True)
     return model

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edp_mx.errors import UserError
+from edp_mx.training.learning_rates import LearningRates
+from edp_mx.training.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,9 @@ class TrainingConfig:
         epochs: how many; fixed beforehand, and counted in ε even if early stopping ends sooner.
         batch_size: B, over all workers; each worker's micro-batch is B/N.
         optimizer: adam or sgd, applied to the noisy aggregate.
-        learning_rate: step size; constant.
+        learning_rate: step size, at its highest.
+        learning_rates: of groups of parameters, where they differ.
+        schedule: warm-up, and whether the step size stays or falls to 0.
         seed: initial weights, dropout and the order of the records (never the noise).
         checkpoint: last, or best_on_validation (chosen on private data: outside ε).
         early_stop_patience: epochs without a better validation SER before stopping; 0 never stops.
@@ -28,6 +32,8 @@ class TrainingConfig:
     batch_size: int = 64
     optimizer: str = "adam"
     learning_rate: float = 1e-3
+    learning_rates: LearningRates = field(default_factory=LearningRates)
+    schedule: Schedule = field(default_factory=Schedule)
     seed: int = 0
     checkpoint: str = "last"
     early_stop_patience: int = 0

@@ -16,6 +16,7 @@ from edp_mx.data.sampling import Shard
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.training.schedule import Schedule
 
 Wrap = Callable[[Iterable[np.ndarray], int, int], Iterable[np.ndarray]]
 
@@ -37,6 +38,7 @@ def epochs(
     shard: Shard,
     *,
     num_epochs: int,
+    schedule: Schedule,
     seed: int,
     workers: Workers,
     on_step: Callable[[str], None],
@@ -47,6 +49,7 @@ def epochs(
     Args:
         corpus: the training part.
         shard: this worker's records; every record at most once an epoch.
+        schedule: of the learning rate; the trainer's own is the highest.
         seed: of the dropout masks.
         on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
         wrap: put around an epoch's micro-batches (with the epoch and the number of steps), e.g. a
@@ -55,6 +58,8 @@ def epochs(
     Raises:
         UserError: the workers disagree on the number of steps.
     """
+    learning_rate = trainer.learning_rate
+    total_steps = num_epochs * shard.steps_per_epoch
     for epoch in range(num_epochs):
         started = time.perf_counter()
         workers.agree(f"the steps of epoch {epoch}", shard.steps_per_epoch)
@@ -64,6 +69,8 @@ def epochs(
         ):
             on_step(f"epoch {epoch}, step {step}")
             seed_dropout(seed, workers.rank, epoch, step)
+            factor = schedule.factor(epoch * shard.steps_per_epoch + step, total_steps)
+            trainer.set_learning_rate(learning_rate * factor)
             batch = corpus.batch(indices)
             with autograd.record():
                 loss = model.loss(batch).sum() / len(indices)  # mean over the micro-batch

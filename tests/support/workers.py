@@ -15,5 +15,7 @@ def run_workers(function, num_workers, *args):
     import horovod
 
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
-    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT)):
+    with mock.patch.dict(
+        os.environ, OMP_NUM_THREADS="1", PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'tests'}"
+    ):
         return horovod.run(function, args=args, num_proc=num_workers, use_gloo=True)

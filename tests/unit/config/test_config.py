@@ -1,11 +1,14 @@
 """Settings: merged, typed, and refused with the key, the file and the line."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Tuple
 
 import pytest
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
+from edp_mx.files import path_field
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -43,6 +46,30 @@ def test_what_was_dumped_loads_to_the_same(tmp_path):
     assert again == config
 
 
+def test_the_family_chooses_the_keys_of_the_model(tmp_path):
+    assert load_config(write(tmp_path, "a.yaml", "model: {hidden_size: 8}")).model.family == "clc"
+    path = write(tmp_path, "b.yaml", "model: {family: bert, num_layers: 2, checkpoint: here}")
+    config = load_config(path, ["model.frozen_layers=1"])
+    assert (config.model.num_layers, config.model.frozen_layers) == (2, 1)
+    dumped = load_config(write(tmp_path, "c.yaml", dump_config(config)))
+    assert dumped.model.checkpoint == str(Path("here").absolute())
+    assert replace(dumped.model, checkpoint="here") == config.model
+
+
+@dataclass(frozen=True)
+class Files:
+    files: Tuple[str, ...] = path_field(())
+
+
+def test_lists_are_lists_and_any_tree_of_settings_can_be_read(tmp_path):
+    loaded = load_config(write(tmp_path, "a.yaml", "files: [a.txt, /b.txt]"), kind=Files)
+    assert loaded.files == ("a.txt", "/b.txt")
+    dumped = load_config(write(tmp_path, "b.yaml", dump_config(loaded)), kind=Files)
+    assert dumped.files == (str(Path("a.txt").absolute()), "/b.txt")
+    with pytest.raises(UserError, match=r"line 1: files: 'a.txt' is not a list"):
+        load_config(write(tmp_path, "c.yaml", "files: a.txt"), kind=Files)
+
+
 @pytest.mark.parametrize("number", ["1e-6", "1.0e-6", "0.000001", ".1e-5"])
 def test_small_numbers_are_numbers(tmp_path, number):
     config = load_config(write(tmp_path, "a.yaml", f"privacy: {{noise_multiplier: {number}}}"))
@@ -66,6 +93,18 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("privacy: {noise_multiplier: -1}", "noise_multiplier is -1"),
         ("privacy: {mechanism: magic}", "mechanism is 'magic'; choose one of none, edp_sgd"),
         ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
+        ("model: {family: lstm}", "line 1: model: family: 'lstm' is none of clc, bert"),
+        (
+            "model:\n  family: bert\n  num_layer: 4",
+            "line 3: model.num_layer: there is no such key; did you mean num_layers?",
+        ),
+        (
+            "model: {family: clc, num_heads: 4}",
+            "line 1: model.num_heads: there is no such key; did you mean",
+        ),
+        ("model: {family: bert, hidden_size: 313}", "hidden_size: 313 is not a multiple of the 12"),
+        ("training: {schedule: {kind: cubic}}", "kind: 'cubic' is none of constant, linear"),
+        ("training: {learning_rates: {heads: 0}}", "heads is 0"),
         ("training: 3", "training: 3 is not a mapping of keys"),
         ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
         ("a: [1", "line 1: not YAML"),

@@ -35,7 +35,7 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
     batch = encoded.batch(indices)
     assert batch.indices.tolist() == indices and len(batch) == len(indices)
     longest = max(min(len(corpus[i].tokens), max_tokens) for i in indices)
-    assert batch.words.shape == batch.slots.shape == (len(indices), longest)
+    assert batch.inputs.words.shape == batch.slots.shape == (len(indices), longest)
     for row, index in enumerate(indices):
         expected = corpus[index]
         tokens = expected.tokens[:max_tokens]
@@ -46,14 +46,14 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
         assert batch.intents[row] == max(intent, 0)
         for t in range(longest):
             if t >= len(tokens):
-                assert batch.words[row, t] == batch.slots[row, t] == 0
-                assert not batch.characters[row, t].any() and not batch.mask[row, t]
+                assert batch.inputs.words[row, t] == batch.slots[row, t] == 0
+                assert not batch.inputs.characters[row, t].any() and not batch.mask[row, t]
                 continue
             ids = vocabulary.character_ids(tokens[t][:max_characters])
             assert batch.mask[row, t]
-            assert batch.words[row, t] == vocabulary.word_id(tokens[t])
+            assert batch.inputs.words[row, t] == vocabulary.word_id(tokens[t])
             assert batch.slots[row, t] == max(tags[t], 0)
-            found = batch.characters[row, t].tolist()
+            found = batch.inputs.characters[row, t].tolist()
             assert found[: len(ids)] == ids and not any(found[len(ids) :])
 
 
@@ -61,9 +61,9 @@ def test_types_and_pad_to(say):
     corpus = [say("a bc"), say("d")]
     encoded = encode(corpus, Vocabulary.build(corpus))
     batch = encoded.batch([1, 0], pad_to=5)
-    assert batch.words.shape == (2, 5) and batch.characters.shape == (2, 5, 2)
-    for name in ("words", "characters", "lengths", "slots", "intents"):
-        assert getattr(batch, name).dtype == np.int32, name
+    assert batch.inputs.words.shape == (2, 5) and batch.inputs.characters.shape == (2, 5, 2)
+    for array in (*batch.inputs, batch.lengths, batch.slots, batch.intents):
+        assert array.dtype == np.int32
     assert batch.indices.dtype == np.int64 and batch.is_known.all()
     with pytest.raises(UserError, match="cannot pad to 1"):
         encoded.batch([0], pad_to=1)
@@ -116,5 +116,6 @@ def test_storage_follows_the_tokens_not_their_characters(say):
     """One token of 30 characters 50,000 times: the table holds it once."""
     corpus = [say("x" * 30)] * 50_000
     encoded = encode(corpus, Vocabulary.build(corpus[:1]))
-    stored = [getattr(encoded, name).nbytes for name in encoded.__dataclass_fields__]
-    assert encoded.form_characters.size == 30 and sum(stored) < 50_000 * 30
+    arrays = [*vars(encoded).values(), *vars(encoded.table).values()]
+    stored = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+    assert encoded.table.characters.size == 30 and stored < 50_000 * 30

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mxnet as mx
 import numpy as np
 import pytest
-from model_samples import padded, random_batch, tiny_model
 from mxnet import autograd
+from support.models import padded, random_batch, tiny_model
 
 from edp_mx.errors import UserError
 from edp_mx.models.clc import CLCConfig
@@ -51,9 +53,10 @@ def test_both_inputs_reach_the_states():
     encoder = tiny_model().encoder
     before = encoder(*encoder.inputs(batch, mx.cpu()))[0].asnumpy()
     for field in ("words", "characters"):
-        changed = getattr(batch, field).copy()
+        changed = getattr(batch.inputs, field).copy()
         changed[0, 1] = changed[0, 1] % 8 + 1
-        after = encoder(*encoder.inputs(batch._replace(**{field: changed}), mx.cpu()))[0].asnumpy()
+        other = replace(batch, inputs=batch.inputs._replace(**{field: changed}))
+        after = encoder(*encoder.inputs(other, mx.cpu()))[0].asnumpy()
         assert np.abs(after - before).max() > 1e-4, field
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from model_samples import random_batch, tiny_model
+from support.models import random_batch, tiny, tiny_model
 
 from edp_mx.errors import UserError
 from edp_mx.models.id_ranges import check_ids, check_lengths
@@ -28,15 +30,45 @@ def test_bounds_are_exact():
 )
 def test_a_model_refuses_ids_that_it_does_not_know(field, value):
     batch = random_batch(np.random.default_rng(0), [4, 2])
-    array = getattr(batch, field).copy()
-    array[(0,) * array.ndim] = value
     with pytest.raises(UserError, match=field):
-        tiny_model().loss(batch._replace(**{field: array}))
+        tiny_model().loss(with_first(batch, field, value))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("pieces", 12, "pieces: id 12"),
+        ("pieces", -1, "pieces: id -1"),
+        ("lengths", 40, "lengths"),
+        ("firsts", 40, "first pieces: id 40"),
+    ],
+)
+def test_a_bert_refuses_pieces_that_it_does_not_know(field, value, told):
+    batch = random_batch(np.random.default_rng(0), [4, 2], "bert")
+    wrong = replace(batch, inputs=with_first(batch.inputs, field, value))
+    with pytest.raises(UserError, match=told):
+        tiny("bert").loss(wrong)
+
+
+def test_a_bert_refuses_more_pieces_than_positions():
+    batch = random_batch(np.random.default_rng(0), [4, 2], "bert")
+    with pytest.raises(UserError, match="model.max_positions is 3; lower data.max_pieces"):
+        tiny("bert", max_positions=3).loss(batch)
+
+
+def with_first(record, field, value):
+    """The same with the first entry of one array changed."""
+    if not hasattr(record, field):
+        return replace(record, inputs=with_first(record.inputs, field, value))
+    array = getattr(record, field).copy()
+    array[(0,) * array.ndim] = value
+    change = {field: array}
+    return record._replace(**change) if hasattr(record, "_replace") else replace(record, **change)
 
 
 def test_labels_at_padding_and_unknown_labels_do_not_matter_to_predict():
     batch, model = random_batch(np.random.default_rng(1), [4, 2]), tiny_model()
     slots = batch.slots.copy()
     slots[1, 2:] = -100
-    assert (model.loss(batch).asnumpy() == model.loss(batch._replace(slots=slots)).asnumpy()).all()
-    model.predict(batch._replace(slots=slots + 99, intents=batch.intents + 99))
+    assert (model.loss(batch).asnumpy() == model.loss(replace(batch, slots=slots)).asnumpy()).all()
+    model.predict(replace(batch, slots=slots + 99, intents=batch.intents + 99))

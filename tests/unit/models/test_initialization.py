@@ -9,7 +9,7 @@ import zlib
 import mxnet as mx
 import numpy as np
 import pytest
-from model_samples import tiny_model
+from support.models import tiny_model
 
 from edp_mx.models.initialization import initial_values
 

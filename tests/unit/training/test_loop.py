@@ -7,10 +7,12 @@ from edp_mx.data.encoding import encode
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
-from edp_mx.models.clc import CLCConfig
+from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import build_model
 from edp_mx.training.loop import epochs, seed_dropout
+from edp_mx.training.schedule import Schedule
 
+CONSTANT = Schedule()
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
 
@@ -18,9 +20,13 @@ class Recorder:
     """Stands for the trainer: keeps each step's gradient and updates nothing."""
 
     context = mx.cpu()
+    learning_rate = 1.0
+
+    def set_learning_rate(self, rate):
+        self.learning_rates.append(rate)
 
     def __init__(self, model):
-        self.model, self.gradients = model, []
+        self.model, self.gradients, self.learning_rates = model, [], []
 
     def step_private(self, *, epoch):
         parameters = self.model.collect_params().values()
@@ -39,21 +45,35 @@ class GivenShard:
 
 def gradients(*batches, num_epochs=1, seed=0, workers=ALONE):
     """The gradient of each step; no step changes the model."""
+    return train(*batches, num_epochs=num_epochs, seed=seed, workers=workers).gradients
+
+
+def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT):
+    """Trains on the batches; returns what stood for the trainer."""
     utterances = list(make_utterances("communication", size=300, seed=1))
     utterances.sort(key=lambda utterance: len(utterance.tokens))
     vocabulary = Vocabulary.build(utterances)
+    encoder = CLCEncoder(
+        CLCConfig(hidden_size=8, character_filters=4, dropout=0.5), num_words=len(vocabulary.words),
+        num_characters=len(vocabulary.characters), word_dimension=8, prefix="clc_",
+    )  # fmt: skip
     model = build_model(
-        CLCConfig(hidden_size=8, character_filters=4, dropout=0.5), seed=0, context=mx.cpu(),
-        num_words=len(vocabulary.words), num_characters=len(vocabulary.characters),
-        num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents), word_dimension=8,
+        encoder, num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents), seed=0,
+        context=mx.cpu(),
     )  # fmt: skip
     trainer = Recorder(model)
     for _ in epochs(
         model, trainer, encode(utterances, vocabulary), GivenShard(*batches), num_epochs=num_epochs,
-        seed=seed, workers=workers, on_step=lambda _: None, wrap=lambda batches, *_: batches,
+        schedule=schedule, seed=seed, workers=workers, on_step=lambda _: None,
+        wrap=lambda batches, *_: batches,
     ):  # fmt: skip
         pass
-    return trainer.gradients
+    return trainer
+
+
+def test_the_learning_rate_follows_its_schedule_over_all_epochs():
+    trainer = train(*[np.arange(4)] * 2, num_epochs=2, schedule=Schedule("linear", 0.5))
+    assert trainer.learning_rates == [0.5, 1.0, 1.0, 0.5]
 
 
 def test_the_length_of_an_utterance_does_not_reach_the_next_step():

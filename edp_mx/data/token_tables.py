@@ -1,0 +1,99 @@
+"""What a token becomes, kept once for each distinct token of a corpus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, List, Tuple
+
+import numpy as np
+
+from edp_mx.data.batching import PieceInputs, WordInputs
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.data.wordpiece import WordPiece
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Word and characters of each distinct token: what a CLC reads.
+
+    Shapes: F distinct tokens. words (F,), offsets (F + 1,), characters (those of all tokens,):
+    token f has `characters[offsets[f]:offsets[f + 1]]`.
+    """
+
+    words: np.ndarray
+    offsets: np.ndarray
+    characters: np.ndarray
+
+    @classmethod
+    def of(cls, tokens: Iterable[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
+        """Looks each token up; its characters beyond the maximum are cut off."""
+        tokens = list(tokens)
+        rows = [vocabulary.character_ids(token[:max_characters]) for token in tokens]
+        words = np.array([vocabulary.word_id(token) for token in tokens], dtype=np.int32)  # (F,)
+        return cls(words, *_flatten(rows))
+
+    def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> WordInputs:
+        """Shapes: tokens (M, T), places in this table where `is_token` (M, T)."""
+        distinct, inverse = np.unique(tokens[is_token], return_inverse=True)  # (D,), (tokens,)
+        starts = self.offsets[distinct]
+        lengths = self.offsets[distinct + 1] - starts
+        places, is_character = gather(starts, lengths, int(lengths.max(initial=1)))
+        table = np.where(is_character, self.characters[places], 0)  # (D, C)
+        characters = np.zeros((*tokens.shape, table.shape[1]), dtype=np.int32)  # (M, T, C)
+        characters[is_token] = table[inverse]
+        return WordInputs(np.where(is_token, self.words[tokens], 0), characters)
+
+
+@dataclass(frozen=True, eq=False)
+class PieceTable:
+    """Word pieces of each distinct token: what a BERT reads.
+
+    Shapes: F distinct tokens. offsets (F + 1,), pieces (those of all tokens,).
+    """
+
+    offsets: np.ndarray
+    pieces: np.ndarray
+    cls_id: int
+    sep_id: int
+    pad_id: int
+
+    @classmethod
+    def of(cls, tokens: Iterable[str], wordpiece: WordPiece, room: int) -> PieceTable:
+        """Splits each token; its pieces beyond `room` are cut off."""
+        offsets, pieces = _flatten([wordpiece.ids(token)[:room] for token in tokens])
+        return cls(offsets, pieces, wordpiece.cls_id, wordpiece.sep_id, wordpiece.pad_id)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(F,): pieces of each token, at least 1."""
+        return np.diff(self.offsets)
+
+    def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> PieceInputs:
+        """[CLS] pieces [SEP]. Shapes: tokens (M, T), places where `is_token` (M, T)."""
+        counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
+        ends = 1 + counts.cumsum(axis=1)  # (M, T), [CLS] before the first
+        lengths = 2 + counts.sum(axis=1)  # (M,)
+        pieces = np.full((len(tokens), int(lengths.max(initial=2))), self.pad_id, np.int32)
+        pieces[:, 0] = self.cls_id
+        pieces[np.arange(len(tokens)), lengths - 1] = self.sep_id
+        flat = counts[is_token]  # (tokens,)
+        places, is_piece = gather(self.offsets[tokens[is_token]], flat, int(flat.max(initial=1)))
+        is_filled = np.arange(pieces.shape[1]) < lengths[:, None] - 1  # (M, P)
+        is_filled[:, 0] = False
+        pieces[is_filled] = self.pieces[places][is_piece]  # both row by row, token by token
+        firsts = np.where(is_token, ends - counts, 0)  # (M, T)
+        return PieceInputs(pieces, lengths.astype(np.int32), firsts.astype(np.int32))
+
+
+def gather(starts: np.ndarray, lengths: np.ndarray, width: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Places in a flat array, (rows, width), and which of them belong to their row."""
+    steps = np.arange(width)
+    is_inside = steps < lengths[:, None]
+    return np.where(is_inside, starts[:, None] + steps, 0), is_inside
+
+
+def _flatten(rows: List[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
+    """Rows of any length as offsets and one flat array."""
+    offsets = np.cumsum([0] + [len(row) for row in rows]).astype(np.int64)
+    flat = np.fromiter((i for row in rows for i in row), dtype=np.int32, count=int(offsets[-1]))
+    return offsets, flat

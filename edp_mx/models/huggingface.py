@@ -1,0 +1,184 @@
+"""Pre-trained BERTs in Hugging Face's layout: read, put into our BERT, taken out, written."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+import mxnet as mx
+import numpy as np
+from safetensors.numpy import save
+
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.errors import UserError
+from edp_mx.files import PathLike, whole_file, write_json
+from edp_mx.models.bert import BERT, BERTConfig
+from edp_mx.models.huggingface_config import SIZES, config_json, read_config
+from edp_mx.models.huggingface_names import (
+    MASKED_LM,
+    PIECES,
+    POOLER,
+    is_of_bert,
+    parameters_of,
+    shapes_of,
+)
+from edp_mx.models.huggingface_tensors import check_tensors, read_tensors
+from edp_mx.models.huggingface_tokenizer import (
+    SETTINGS,
+    VOCABULARY,
+    read_wordpiece,
+    tokenizer_json,
+)
+from edp_mx.models.tensor_files import WHOLE
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "config.json"
+FILES = (CONFIG, VOCABULARY, SETTINGS, WHOLE)  # all that `write_checkpoint` writes
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A pre-trained BERT.
+
+    Attributes:
+        config: its sizes.
+        wordpiece: its vocabulary.
+        tensors: float32, by Hugging Face's names of today without "bert.". The pooler's and the
+            masked-LM head's are there only if the files have them; the decoder's weight is not,
+            being the pieces' vectors, and its bias is called `cls.predictions.bias`.
+        folder: where it was read, for messages.
+    """
+
+    config: BERTConfig
+    wordpiece: WordPiece
+    tensors: Dict[str, np.ndarray]
+    folder: str = "the checkpoint"
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether it has the layer over [CLS]."""
+        return set(self.tensors) >= POOLER
+
+    @property
+    def has_masked_lm(self) -> bool:
+        """Whether it has the head that guesses masked pieces."""
+        return set(MASKED_LM) <= set(self.tensors)
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers were learned, heads included."""
+        return sum(values.size for values in self.tensors.values())
+
+
+def read_checkpoint(folder: PathLike) -> Checkpoint:
+    """Reads config.json, vocab.txt, tokenizer_config.json and the tensors; checks all of it.
+
+    Edge cases: vectors beyond the last piece of vocab.txt (some models are padded to a round number
+        of them) are cut off. Buffers are passed over; heads that ours has no place for, and a
+        masked-LM head that is incomplete or has a decoder of its own, are too, with a log line.
+
+    Raises:
+        UserError: a file is missing or torn, a tensor is missing, of another shape or not finite,
+            or the model is not one that ours can be.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; it must hold {CONFIG}, {VOCABULARY} and {WHOLE}")
+    config, num_vectors = read_config(folder / CONFIG)
+    wordpiece = read_wordpiece(folder)
+    num_pieces = len(wordpiece)
+    if num_pieces > num_vectors:
+        raise UserError(
+            f"{folder}: the vocabulary has {num_pieces} pieces, but vocab_size in {CONFIG} is "
+            f"{num_vectors}: they belong to different models"
+        )
+    tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors))
+    if num_pieces < num_vectors:
+        logger.info(
+            "%s: %d vectors beyond the last piece are cut off", folder, num_vectors - num_pieces
+        )
+        for name in {PIECES, "cls.predictions.bias"} & set(tensors):
+            tensors[name] = tensors[name][:num_pieces].copy()
+    return Checkpoint(config, wordpiece, tensors, str(folder))
+
+
+def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
+    """Holds a configured model against the checkpoint that it is to start from.
+
+    Raises:
+        UserError: sizes, activation or epsilon differ; names all that do. The dropout is free.
+    """
+    keys = (*SIZES, "activation", "layer_norm_epsilon")
+    theirs = {key: getattr(checkpoint.config, key) for key in keys}
+    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
+    if differing:
+        told = " and ".join(f"{key} {value}" for key, value in differing.items())
+        wanted = ", ".join(f"model.{key}: {value}" for key, value in differing.items())
+        raise UserError(
+            f"model.checkpoint: {checkpoint.folder} is a BERT with {told}; set {wanted}"
+        )
+
+
+def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
+    """Sets every parameter of a BERT that has values already, frozen ones too.
+
+    Edge cases: a checkpoint without pooler leaves the drawn one, with a warning.
+
+    Raises:
+        UserError: a tensor is missing or does not fit the parameter; the BERT is then untouched.
+    """
+    parameters = parameters_of(bert)
+    if not checkpoint.has_pooler:
+        logger.warning("%s has no pooler: it starts from drawn values", checkpoint.folder)
+        for name in POOLER:
+            del parameters[name]
+    shapes = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+    check_tensors(checkpoint.folder, checkpoint.tensors, shapes)
+    for name, parameter in parameters.items():
+        parameter.set_data(mx.nd.array(checkpoint.tensors[name], dtype="float32"))
+
+
+def bert_tensors(bert: BERT) -> Dict[str, np.ndarray]:
+    """The inverse of `load_bert`: copies of all parameters by Hugging Face's names."""
+    return {name: values.data().asnumpy().copy() for name, values in parameters_of(bert).items()}
+
+
+def write_checkpoint(
+    folder: PathLike,
+    *,
+    config: BERTConfig,
+    wordpiece: WordPiece,
+    tensors: Mapping[str, np.ndarray],
+    more_tensors: Optional[Mapping[str, np.ndarray]] = None,
+    more_settings: Optional[Mapping[str, Any]] = None,
+) -> None:
+    """Writes what `transformers` and `read_checkpoint` read; each file whole or not at all.
+
+    Args:
+        folder: made if it is not there; other files in it are left alone.
+        config, wordpiece, tensors: as in `Checkpoint`; a masked-LM head is written if it is there.
+        more_tensors: other heads, written under their own names.
+        more_settings: keys to add to config.json.
+
+    Raises:
+        UserError: a tensor is missing, of another shape, unknown, or not finite; or the disk is
+            full.
+    """
+    folder = Path(folder)
+    shapes = shapes_of(config, num_pieces=len(wordpiece))
+    check_tensors(f"what is to be written to {folder}", tensors, shapes)
+    for name in tensors:
+        if name not in shapes:
+            raise UserError(f"what is to be written to {folder} has no place for {name}")
+    named = {f"bert.{name}" if is_of_bert(name) else name: tensors[name] for name in tensors}
+    named.update(more_tensors or {})
+    settings = config_json(config, wordpiece, has_masked_lm=set(MASKED_LM) <= set(tensors))
+    with whole_file(folder / WHOLE) as file:
+        arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in named.items()}
+        file.write(save(arrays, metadata={"format": "pt"}))
+    wordpiece.write(folder / VOCABULARY)
+    write_json(folder / SETTINGS, tokenizer_json(wordpiece, max_positions=config.max_positions))
+    write_json(folder / CONFIG, {**settings, **(more_settings or {})})

@@ -1,0 +1,109 @@
+"""Hugging Face's `config.json` of a BERT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Tuple
+
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.errors import UserError
+from edp_mx.files import read_json
+from edp_mx.models.bert import ACTIVATIONS, NUM_TOKEN_TYPES, BERTConfig
+
+SIZES = {
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "intermediate_size",
+    "max_positions": "max_position_embeddings",
+}
+# What a config.json may leave out, with the values that `transformers` then takes.
+DEFAULTS = {
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "hidden_dropout_prob": 0.1,
+}
+# Settings under which a "BERT" is another model than ours.
+_MUST_BE: Dict[str, Any] = {
+    "model_type": "bert",
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "type_vocab_size": NUM_TOKEN_TYPES,
+}
+_INITIAL_RANGE = 0.02
+
+
+def read_config(path: Path) -> Tuple[BERTConfig, int]:
+    """The sizes of a checkpoint and the number of its pieces' vectors.
+
+    Edge cases: of the two dropouts that of the hidden states is taken, for attention too.
+
+    Raises:
+        UserError: the file is torn, lacks a size, or describes a model that ours cannot be.
+    """
+    settings = read_json(path)
+    if not isinstance(settings, dict):
+        raise UserError(f"{path} is not an object of settings, so no BERT's config.json")
+    settings = {**DEFAULTS, **settings}
+    for key, wanted in _MUST_BE.items():
+        if settings.get(key, wanted) != wanted:
+            raise UserError(
+                f"{path}: {key} is {settings[key]!r}; only a BERT with {wanted!r} can be read"
+            )
+    if settings["hidden_act"] not in ACTIVATIONS:
+        raise UserError(
+            f"{path}: hidden_act {settings['hidden_act']!r} is none of {', '.join(ACTIVATIONS)}"
+        )
+    sizes: Dict[str, Any] = {
+        ours: _whole_number(path, settings, theirs) for ours, theirs in SIZES.items()
+    }
+    num_pieces = _whole_number(path, settings, "vocab_size")
+    try:
+        config = BERTConfig(
+            **sizes,
+            activation=settings["hidden_act"],
+            layer_norm_epsilon=_number(path, settings, "layer_norm_eps"),
+            dropout=_number(path, settings, "hidden_dropout_prob"),
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    return config, num_pieces
+
+
+def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:
+    """A size, at least 1."""
+    value = settings.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        found = "is missing" if value is None else f"is {value!r}"
+        raise UserError(f"{path}: {key} {found}; it must be a whole number of at least 1")
+    return value
+
+
+def _number(path: Path, settings: Dict[str, Any], key: str) -> float:
+    """A setting that is a number."""
+    value = settings[key]
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise UserError(f"{path}: {key} is {value!r}; it must be a number")
+    return float(value)
+
+
+def config_json(config: BERTConfig, wordpiece: WordPiece, *, has_masked_lm: bool) -> Dict[str, Any]:
+    """What `transformers` needs to build the same BERT."""
+    return {
+        "architectures": ["BertForMaskedLM" if has_masked_lm else "BertModel"],
+        "model_type": "bert",
+        "vocab_size": len(wordpiece),
+        **{theirs: getattr(config, ours) for ours, theirs in SIZES.items()},
+        "type_vocab_size": NUM_TOKEN_TYPES,
+        "hidden_act": config.activation,
+        "layer_norm_eps": config.layer_norm_epsilon,
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.dropout,
+        "initializer_range": _INITIAL_RANGE,
+        "position_embedding_type": "absolute",
+        "pad_token_id": wordpiece.pad_id,
+        "torch_dtype": "float32",
+    }

@@ -1,0 +1,102 @@
+"""BERT with the head that guesses masked pieces."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mxnet as mx
+import numpy as np
+from gluonnlp.model import GELU
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.data.masking import MaskedBatch
+from edp_mx.models.bert import BERT, BERTConfig
+from edp_mx.models.id_ranges import check_ids
+
+
+class Guesses(NamedTuple):
+    """How well the masked pieces of a batch are guessed: sums over its K places.
+
+    `loss` is the sum of −ln p(true piece), `right` counts best guesses that are true.
+    """
+
+    loss: float
+    right: int
+    places: int
+
+
+class MaskedPieceHead(gluon.HybridBlock):
+    """Scores of all pieces at the masked places: dense, activation, norm, tied decoder.
+
+    Shapes: states (N, P, H), places (2, K), piece vectors (V, H) → (K, V).
+    Source: Devlin et al. 2019, their published code; the decoder's weights are the embeddings'.
+    """
+
+    def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
+        super().__init__(**block)
+        self._num_pieces = num_pieces
+        size = config.hidden_size
+        with self.name_scope():
+            self.transform = nn.Dense(size, in_units=size, prefix="transform_")
+            self.activation = GELU() if config.activation == "gelu" else nn.Activation("relu")
+            self.norm = nn.LayerNorm(
+                epsilon=config.layer_norm_epsilon, in_channels=size, prefix="norm_"
+            )
+            self.bias = self.params.get("bias", shape=(num_pieces,))
+
+    def hybrid_forward(self, F, states, places, piece_vectors, bias):
+        """See the class. Shapes: (N, P, H), (2, K), (V, H) → (K, V)."""
+        states = F.gather_nd(states, places)  # (K, H)
+        states = self.norm(self.activation(self.transform(states)))  # (K, H)
+        return F.FullyConnected(states, piece_vectors, bias, num_hidden=self._num_pieces)  # (K, V)
+
+
+class MaskedLanguageModel(gluon.Block):
+    """BERT and the head. The pooler, which no loss reaches here, is not trained.
+
+    Args:
+        config: sizes.
+        num_pieces: size of the vocabulary V.
+    """
+
+    def __init__(self, config: BERTConfig, *, num_pieces: int) -> None:
+        super().__init__(prefix="")  # the parts' own prefixes make the same names in every process
+        self._num_pieces = num_pieces
+        self.bert = BERT(config, num_pieces=num_pieces, prefix="bert_")
+        self.bert.model.pooler.collect_params().setattr("grad_req", "null")
+        self.head = MaskedPieceHead(config, num_pieces=num_pieces, prefix="masked_pieces_")
+
+    def forward(self, batch: MaskedBatch):
+        """Log-probabilities of all pieces at the masked places. Shapes: → (K, V)."""
+        vectors = self.bert.piece_embedding
+        context = vectors.list_ctx()[0]
+        check_ids("pieces", batch.pieces, self._num_pieces)
+        states, _ = self.bert(
+            mx.nd.array(batch.pieces, ctx=context, dtype="int32"),
+            mx.nd.array(batch.lengths, ctx=context, dtype="float32"),
+        )  # (N, P, H)
+        places = mx.nd.array(batch.places, ctx=context, dtype="int32")  # (2, K)
+        scores = self.head(states, places, vectors.data())  # (K, V)
+        return mx.nd.log_softmax(scores, axis=-1)
+
+    def loss(self, batch: MaskedBatch) -> mx.nd.NDArray:
+        """Cross entropy, the mean over the masked places; call it under `autograd.record()`.
+
+        Shapes: → (1,).
+        """
+        log_probabilities = self(batch)  # (K, V)
+        context = log_probabilities.context
+        targets = mx.nd.array(batch.targets, ctx=context, dtype="int32")  # (K,)
+        shares = batch.counts / max(1.0, float(batch.counts.sum()))  # (K,)
+        true = mx.nd.pick(log_probabilities, targets)  # (K,)
+        return -(true * mx.nd.array(shares, ctx=context)).sum()
+
+    def guess(self, batch: MaskedBatch) -> Guesses:
+        """Scores a batch without dropout and without recording."""
+        with mx.autograd.pause(train_mode=False):
+            log_probabilities = self(batch).asnumpy()  # (K, V)
+        counts = batch.counts.astype(np.float64)  # (K,)
+        true = log_probabilities[np.arange(len(counts)), batch.targets]  # (K,)
+        right = log_probabilities.argmax(axis=1) == batch.targets  # (K,)
+        return Guesses(-float(true @ counts), int(right @ counts), int(counts.sum()))

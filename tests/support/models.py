@@ -1,0 +1,144 @@
+"""Small models of both families, and batches for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
+
+from edp_mx.data.batching import Batch, PieceInputs, WordInputs
+from edp_mx.models.bert import BERTConfig, BERTEncoder
+from edp_mx.models.clc import CLCConfig, CLCEncoder
+from edp_mx.models.intent_slot import build_model
+
+FAMILIES = ("clc", "bert")
+SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}
+TINY = {"character_dimension": 4, "character_filters": 3, "hidden_size": 6, "dropout": 0.0}
+
+
+TINY_BERT = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "intermediate_size": 10,
+             "max_positions": 32, "dropout": 0.0}  # fmt: skip
+
+
+def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **config):
+    """A CLC small enough for finite differences."""
+    config = CLCConfig(**{**TINY, **config})
+    encoder = CLCEncoder(
+        config,
+        num_words=SIZES["num_words"],
+        num_characters=SIZES["num_characters"],
+        word_dimension=5 if word_vectors is None else word_vectors.shape[1],
+        is_embedding_trainable=is_embedding_trainable,
+        prefix="clc_",
+    )
+    model = with_heads(encoder, seed=seed)
+    if word_vectors is not None:
+        encoder.set_word_vectors(word_vectors)
+    return model
+
+
+def tiny_bert(*, seed=3, **config):
+    """A BERT small enough for finite differences."""
+    config = BERTConfig(**{**TINY_BERT, **config})
+    return with_heads(
+        BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_"), seed=seed
+    )
+
+
+def tiny(family, **config):
+    """A small model of either family."""
+    return tiny_bert(**config) if family == "bert" else tiny_model(**config)
+
+
+def with_heads(encoder, *, seed=3):
+    """A whole model around an encoder."""
+    return build_model(
+        encoder,
+        num_slots=SIZES["num_slots"],
+        num_intents=SIZES["num_intents"],
+        seed=seed,
+        context=mx.cpu(),
+    )
+
+
+def random_inputs(rng, lengths, family, num_characters=4):
+    """Random ids, padded with 0, that fit `SIZES`."""
+    shape = (len(lengths), int(lengths.max()))
+    mask = np.arange(shape[1]) < lengths[:, None]
+    spelled = np.arange(num_characters) < rng.integers(1, num_characters + 1, (*shape, 1))
+    characters = rng.integers(1, SIZES["num_characters"], (*shape, num_characters))
+    if family == "clc":
+        return WordInputs(
+            words=(rng.integers(1, SIZES["num_words"], shape) * mask).astype(np.int32),
+            characters=(characters * spelled * mask[:, :, None]).astype(np.int32),
+        )
+    rows, firsts = [], np.zeros(shape, np.int32)
+    for row, length in enumerate(lengths):
+        pieces = [1]  # stands for [CLS]
+        for token in range(length):
+            firsts[row, token] = len(pieces)
+            pieces += rng.integers(3, SIZES["num_pieces"], rng.integers(1, 4)).tolist()
+        rows.append([*pieces, 2])  # stands for [SEP]
+    widths = np.array([len(row) for row in rows], np.int32)
+    filled = [row + [0] * (widths.max() - len(row)) for row in rows]
+    return PieceInputs(np.array(filled, np.int32), widths, firsts)
+
+
+def random_batch(rng, lengths, family="clc"):
+    """Random ids and labels, padded with 0, that fit `SIZES`."""
+    lengths = np.asarray(lengths)
+    inputs = random_inputs(rng, lengths, family)
+    shape = (len(lengths), int(lengths.max()))
+    mask = np.arange(shape[1]) < lengths[:, None]
+    return Batch(
+        inputs=inputs,
+        lengths=lengths,
+        slots=(rng.integers(0, SIZES["num_slots"], shape) * mask).astype(np.int32),
+        intents=rng.integers(0, SIZES["num_intents"], len(lengths)).astype(np.int32),
+        indices=np.arange(len(lengths)),
+    )
+
+
+def padded(batch, tokens=2, characters=3):
+    """The same utterances with more padding."""
+    more = ((0, 0), (0, tokens))
+    if isinstance(batch.inputs, PieceInputs):
+        pieces, lengths, firsts = batch.inputs
+        inputs = PieceInputs(np.pad(pieces, more), lengths, np.pad(firsts, more))
+    else:
+        words, spelled = batch.inputs
+        inputs = WordInputs(np.pad(words, more), np.pad(spelled, (*more, (0, characters))))
+    return replace(batch, inputs=inputs, slots=np.pad(batch.slots, more))
+
+
+def part(batch, rows):
+    """Some of a batch's utterances, without the padding that they no longer need."""
+    rows = np.atleast_1d(rows)
+    tokens = int(batch.lengths[rows].max())
+    if isinstance(batch.inputs, PieceInputs):
+        pieces, lengths, firsts = (array[rows] for array in batch.inputs)
+        inputs = PieceInputs(pieces[:, : lengths.max()], lengths, firsts[:, :tokens])
+    else:
+        inputs = WordInputs(*(array[rows, :tokens] for array in batch.inputs))
+    return Batch(
+        inputs=inputs,
+        lengths=batch.lengths[rows],
+        slots=batch.slots[rows, :tokens],
+        intents=batch.intents[rows],
+        indices=batch.indices[rows],
+    )
+
+
+def loss_and_gradients(model, batch, weights=None):
+    """Loss (N,) and the gradient of its weighted sum by every trainable parameter."""
+    with autograd.record():
+        loss = model.loss(batch)
+    loss.backward(mx.nd.array(np.ones(len(batch.lengths)) if weights is None else weights))
+    gradients = {
+        name: parameter.grad().asnumpy().copy()
+        for name, parameter in model.collect_params().items()
+        if parameter.grad_req != "null"
+    }
+    return loss.asnumpy(), gradients

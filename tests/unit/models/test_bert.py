@@ -1,0 +1,127 @@
+"""The BERT encoder and its settings. That it is BERT, `test_huggingface.py` shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd
+from support.models import loss_and_gradients, padded, random_batch, tiny_bert
+
+from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig, BERTEncoder
+from edp_mx.privacy.layers import layers_of
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("family", "clc"),
+        ("num_layers", 0),
+        ("num_heads", 0),
+        ("hidden_size", 313),
+        ("intermediate_size", 0),
+        ("max_positions", 2),
+        ("activation", "swish"),
+        ("layer_norm_epsilon", 0.0),
+        ("dropout", 1.0),
+        ("frozen_layers", 5),
+        ("frozen_layers", -1),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(setting, value):
+    with pytest.raises(UserError, match=f"^{setting}: .*{value}"):
+        BERTConfig(**{setting: value})
+
+
+def test_the_paper_s_size():
+    """4 layers, 312 wide, 30,522 pieces: TinyBERT's 14,350,248 parameters."""
+    encoder = BERTEncoder(BERTConfig(), num_pieces=30_522, prefix="bert_")
+    sizes = [np.prod(p.shape) for p in encoder.collect_params().values()]
+    assert sum(sizes) == 14_350_248
+
+
+def outputs(model, batch):
+    """States (N, T, H) and pooled (N, H)."""
+    return [out.asnumpy() for out in model.encoder(*model.encoder.inputs(batch, mx.cpu()))]
+
+
+def test_a_token_is_its_first_piece_and_the_utterance_its_cls():
+    batch, model = random_batch(np.random.default_rng(0), [4, 1, 3], "bert"), tiny_bert()
+    pieces, lengths, firsts = batch.inputs
+    states, pooled = outputs(model, batch)
+    arrays = mx.nd.array(pieces, dtype="int32"), mx.nd.array(lengths)
+    sequence, expected_pooled = (out.asnumpy() for out in model.encoder.bert(*arrays))
+    for row, length in enumerate(batch.lengths):
+        for token in range(length):
+            np.testing.assert_array_equal(states[row, token], sequence[row, firsts[row, token]])
+    np.testing.assert_array_equal(pooled, expected_pooled)
+    parameters = model.encoder.bert.model.pooler
+    weight, bias = parameters.weight.data().asnumpy(), parameters.bias.data().asnumpy()
+    by_hand = np.tanh(sequence[:, 0] @ weight.T + bias)  # (N, H)
+    np.testing.assert_allclose(pooled, by_hand, atol=1e-6)
+
+
+def test_padding_changes_nothing_and_every_piece_matters():
+    rng = np.random.default_rng(1)
+    batch, model = random_batch(rng, [4, 1, 3], "bert"), tiny_bert()
+    for parameter in model.collect_params().values():  # the first values are too small to tell
+        parameter.set_data(parameter.data() + mx.nd.array(rng.normal(0, 0.3, parameter.shape)))
+    states, pooled = outputs(model, batch)
+    wide = outputs(model, padded(batch))
+    for row, length in enumerate(batch.lengths):
+        np.testing.assert_allclose(wide[0][row, :length], states[row, :length], atol=1e-6)
+    np.testing.assert_allclose(wide[1], pooled, atol=1e-6)
+    for place in range(batch.inputs.lengths[0]):
+        changed = batch.inputs.pieces.copy()
+        changed[0, place] = changed[0, place] % 11 + 1
+        other = outputs(model, replace(batch, inputs=batch.inputs._replace(pieces=changed)))
+        assert np.abs(other[1][0] - pooled[0]).max() > 1e-5, place
+        np.testing.assert_array_equal(other[1][1:], pooled[1:])
+
+
+def test_dropout_while_training_only():
+    batch, model = random_batch(np.random.default_rng(2), [3, 2], "bert"), tiny_bert(dropout=0.5)
+    assert (outputs(model, batch)[0] == outputs(model, batch)[0]).all()
+    with autograd.record():
+        assert (outputs(model, batch)[0] != outputs(model, batch)[0]).any()
+
+
+def test_first_values_are_a_cut_normal_and_the_same_in_every_process():
+    parameters = tiny_bert(hidden_size=64, num_heads=2).encoder.collect_params()
+    again = tiny_bert(hidden_size=64, num_heads=2).encoder.collect_params()
+    for name, parameter in parameters.items():
+        values = parameter.data().asnumpy()
+        assert (values == again[name].data().asnumpy()).all()
+        if name.endswith("gamma"):
+            assert (values == 1).all()
+        elif name.endswith(("bias", "beta")):
+            assert (values == 0).all()
+        else:
+            assert np.abs(values).max() <= 0.04
+    weight = parameters["bert_encoder_transformer0_positionwiseffn0_ffn_1_weight"].data().asnumpy()
+    assert abs(weight.mean()) < 3e-3 and weight.std() == pytest.approx(0.02 * 0.8796, rel=0.1)
+
+
+def test_every_parameter_has_a_gradient():
+    """Positions beyond the longest utterance and token type 1 are never read."""
+    batch = random_batch(np.random.default_rng(3), [6, 6, 5, 6], "bert")
+    _, gradients = loss_and_gradients(tiny_bert(), batch)
+    assert all(gradient.any() for gradient in gradients.values())
+
+
+def test_frozen_parameters_have_neither_gradient_nor_layer():
+    batch = random_batch(np.random.default_rng(4), [3, 2], "bert")
+    whole, half = tiny_bert(), tiny_bert(is_embedding_trainable=False, frozen_layers=1)
+    _, expected = loss_and_gradients(whole, batch)
+    _, gradients = loss_and_gradients(half, batch)
+    frozen = set(expected) - set(gradients)
+    assert {name.split("_")[1] for name in frozen} == {"word", "token", "encoder"}
+    assert not any("transformer1" in name for name in frozen)
+    assert all("transformer0" in n or "transformer" not in n for n in frozen)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(gradient, expected[name], atol=1e-6, err_msg=name)
+    layered = {p.name for layer in layers_of(half) for p in layer.parameters}
+    assert layered == set(gradients)

@@ -1,0 +1,206 @@
+"""BERTs of Hugging Face's: hidden states against `transformers`, loading, writing."""
+
+from __future__ import annotations
+
+import json
+
+import mxnet as mx
+import numpy as np
+import pytest
+from golden.make_bert_hidden_states import CASES, GOLDEN, PIECES, draw, pieces_of
+from safetensors.numpy import load_file
+from support.huggingface import SHAPES, TINY, WORDS, assert_same, broken, drawn, write_folder
+
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.errors import UserError
+from edp_mx.models.bert import BERT, BERTConfig
+from edp_mx.models.huggingface import (
+    FILES,
+    Checkpoint,
+    bert_tensors,
+    load_bert,
+    read_checkpoint,
+    require_sizes,
+    write_checkpoint,
+)
+from edp_mx.models.huggingface_names import MASKED_LM, POOLER, parameters_of, shapes_of
+from edp_mx.models.initialization import initialize
+from edp_mx.models.pretraining import MaskedPieceHead
+
+
+def new_bert(config, num_pieces=None):
+    bert = BERT(config, num_pieces=num_pieces or len(PIECES), prefix="bert_")
+    initialize(bert, seed=1, context=mx.cpu())
+    return bert
+
+
+def hidden_states(bert, case):
+    """What passes through the production model, caught on the way; shaped as the golden states."""
+    caught = []
+    encoder = bert.model.encoder
+    for block in (encoder.layer_norm, *encoder.transformer_cells):
+        block.register_forward_hook(
+            lambda _, __, output: caught.append(output[0] if isinstance(output, tuple) else output)
+        )
+    pieces, lengths = pieces_of(case)
+    last, pooled = bert(mx.nd.array(pieces, dtype="int32"), mx.nd.array(lengths))
+    mask = np.arange(pieces.shape[1]) < lengths[:, None]  # (N, P)
+    states = [array.asnumpy().transpose(1, 0, 2)[mask] for array in caught]
+    np.testing.assert_array_equal(last.asnumpy()[mask], states[-1])
+    return np.stack(states), pooled.asnumpy()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_hidden_states_agree_with_transformers(case, tmp_path):
+    sizes = CASES[case]
+    config = BERTConfig(
+        num_layers=sizes["num_hidden_layers"],
+        num_heads=sizes["num_attention_heads"],
+        hidden_size=sizes["hidden_size"],
+        intermediate_size=sizes["intermediate_size"],
+        max_positions=sizes["max_position_embeddings"],
+        activation=sizes.get("hidden_act", "gelu"),
+        layer_norm_epsilon=sizes.get("layer_norm_eps", 1e-12),
+    )
+    shapes = shapes_of(config, num_pieces=len(PIECES))
+    folder = write_folder(tmp_path / case, drawn(shapes), settings=sizes)
+    checkpoint = read_checkpoint(folder)
+    assert checkpoint.config == config
+    bert = new_bert(config)
+    load_bert(bert, checkpoint)
+    states, pooled = hidden_states(bert, case)
+    with np.load(GOLDEN) as golden:
+        assert states.shape == golden[f"{case}_states"].shape
+        np.testing.assert_allclose(states, golden[f"{case}_states"], atol=3e-5, rtol=0)
+        np.testing.assert_allclose(pooled, golden[f"{case}_pooled"], atol=3e-5, rtol=0)
+
+
+def test_the_masked_lm_head_agrees_with_transformers(tmp_path):
+    head = MaskedPieceHead(TINY, num_pieces=len(PIECES), prefix="head_")
+    head.initialize()
+    tensors = read_checkpoint(write_folder(tmp_path)).tensors
+    parameters = (
+        head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta, head.bias
+    )  # fmt: skip
+    for name, parameter in zip(MASKED_LM, parameters):
+        parameter.set_data(mx.nd.array(tensors[name]))
+    with np.load(GOLDEN) as golden:
+        last, wanted = golden["tiny_states"][-1], golden["tiny_scores"]
+    places = mx.nd.array([[0] * len(last), range(len(last))], dtype="int32")
+    scores = head(mx.nd.array(last[None]), places, mx.nd.array(tensors[WORDS]))
+    np.testing.assert_allclose(scores.asnumpy(), wanted, atol=3e-5, rtol=1e-5)
+
+
+def test_names_and_shapes_are_those_of_the_block():
+    config = BERTConfig(num_layers=2, num_heads=2, hidden_size=4, intermediate_size=6)
+    bert = new_bert(config, num_pieces=9)
+    parameters = parameters_of(bert)
+    assert set(parameters.values()) == set(bert.collect_params().values())
+    assert len(parameters) == len(set(parameters.values()))
+    shapes = shapes_of(config, num_pieces=9)
+    assert {name: tuple(p.shape) for name, p in parameters.items()} == {
+        name: shape for name, shape in shapes.items() if name not in MASKED_LM
+    }
+
+
+def test_writing_and_reading_gives_the_same_weights_pieces_and_sizes(tmp_path):
+    config = BERTConfig(
+        num_layers=2, num_heads=3, hidden_size=6, intermediate_size=5, max_positions=7,
+        activation="relu", layer_norm_epsilon=1e-5, dropout=0.25,
+    )  # fmt: skip
+    wordpiece = WordPiece((*PIECES, "é", "##s"), lowercase=False)
+    tensors = bert_tensors(new_bert(config, num_pieces=len(wordpiece)))
+    write_checkpoint(tmp_path / "a", config=config, wordpiece=wordpiece, tensors=tensors)
+    assert {path.name for path in (tmp_path / "a").iterdir()} == set(FILES)
+    checkpoint = read_checkpoint(tmp_path / "a")
+    assert checkpoint.config == config and checkpoint.wordpiece == wordpiece
+    assert checkpoint.has_pooler and not checkpoint.has_masked_lm
+    assert_same(checkpoint.tensors, tensors)
+    other = new_bert(config, num_pieces=len(wordpiece))
+    for parameter in other.collect_params().values():
+        parameter.set_data(mx.nd.zeros(parameter.shape))
+    load_bert(other, checkpoint)
+    assert_same(bert_tensors(other), tensors)
+
+
+def test_a_masked_lm_head_is_kept_and_told_to_transformers(tmp_path):
+    arguments = {"config": TINY, "wordpiece": WordPiece(PIECES), "tensors": drawn()}
+    write_checkpoint(tmp_path, **arguments, more_tensors={"intent_bias": np.ones(2)},
+                     more_settings={"intents": ["a", "b"]})  # fmt: skip
+    settings = json.loads((tmp_path / "config.json").read_text())
+    assert settings["architectures"] == ["BertForMaskedLM"] and settings["intents"] == ["a", "b"]
+    assert settings["vocab_size"] == len(PIECES) and settings["num_attention_heads"] == 12
+    stored = load_file(tmp_path / "model.safetensors")
+    assert set(stored) == {"intent_bias"} | {
+        name if name.startswith("cls.") else f"bert.{name}" for name in SHAPES
+    }
+    checkpoint = read_checkpoint(tmp_path)
+    assert checkpoint.has_masked_lm and set(MASKED_LM) < set(checkpoint.tensors)
+    assert_same(checkpoint.tensors, drawn())
+    assert checkpoint.num_parameters == sum(int(np.prod(shape)) for shape in SHAPES.values())
+
+
+def test_arrays_that_lie_otherwise_in_memory_are_written_rightly(tmp_path):
+    tensors = {k: np.asfortranarray(v).astype(np.float64) for k, v in drawn().items()}
+    write_checkpoint(tmp_path, config=TINY, wordpiece=WordPiece(PIECES), tensors=tensors)
+    assert_same(read_checkpoint(tmp_path).tensors, drawn())
+
+
+def test_without_pooler_the_drawn_one_stays(tmp_path, caplog):
+    tensors = {name: values for name, values in drawn().items() if name not in POOLER}
+    checkpoint = read_checkpoint(write_folder(tmp_path, tensors))
+    assert not checkpoint.has_pooler
+    bert = new_bert(TINY)
+    before = bert_tensors(bert)
+    load_bert(bert, checkpoint)
+    assert "has no pooler" in caplog.text
+    bare = {name: values for name, values in tensors.items() if name not in MASKED_LM}
+    assert_same(bert_tensors(bert), {**bare, **{name: before[name] for name in POOLER}})
+
+
+def test_frozen_parameters_are_loaded_too(tmp_path):
+    config = BERTConfig(**{**vars(TINY), "is_embedding_trainable": False, "frozen_layers": 4})
+    bert = new_bert(config)
+    load_bert(bert, read_checkpoint(write_folder(tmp_path)))
+    found = bert_tensors(bert)
+    assert_same(found, {name: draw(name, SHAPES[name]) for name in found})
+
+
+def test_all_sizes_that_differ_are_named_in_one_sentence():
+    theirs = BERTConfig(num_layers=12, hidden_size=768, layer_norm_epsilon=1e-5, dropout=0.3)
+    checkpoint = Checkpoint(theirs, WordPiece(PIECES), {}, "folder")
+    with pytest.raises(UserError) as refused:
+        require_sizes(BERTConfig(), checkpoint)
+    assert str(refused.value) == (
+        "model.checkpoint: folder is a BERT with num_layers 12 and hidden_size 768 and "
+        "layer_norm_epsilon 1e-05; set model.num_layers: 12, model.hidden_size: 768, "
+        "model.layer_norm_epsilon: 1e-05"
+    )
+    require_sizes(
+        BERTConfig(num_layers=12, hidden_size=768, layer_norm_epsilon=1e-5, frozen_layers=3),
+        checkpoint,
+    )
+
+
+def test_a_bert_that_the_tensors_do_not_fit_stays_as_it_was(tmp_path):
+    checkpoint = read_checkpoint(write_folder(tmp_path))
+    bert = new_bert(TINY, num_pieces=41)
+    before = bert_tensors(bert)
+    with pytest.raises(UserError, match=r"word_embeddings.weight has shape \(40, 24\)"):
+        load_bert(bert, checkpoint)
+    assert_same(bert_tensors(bert), before)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda t: t.pop(WORDS), f"lacks the tensor {WORDS}"),
+        (lambda t: t[WORDS].fill(np.nan), "not finite"),
+        (lambda t: t.update(unknown=t[WORDS]), "no place for unknown"),
+    ],
+)
+def test_nothing_is_written_that_could_not_be_read(tmp_path, change, told):
+    folder = tmp_path / "a"
+    with pytest.raises(UserError, match=told):
+        write_checkpoint(folder, config=TINY, wordpiece=WordPiece(PIECES), tensors=broken(change))
+    assert not folder.exists()

@@ -1,0 +1,59 @@
+"""Learning rates by group, seen in what a step changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mxnet import autograd, gluon
+from support.models import FAMILIES, random_batch, tiny
+
+from edp_mx.errors import UserError
+from edp_mx.training.learning_rates import LearningRates, set_learning_rates
+
+
+def steps(family, rates):
+    """How far plain gradient descent with rate 0.1 moves each parameter, over its gradient."""
+    model = tiny(family)
+    set_learning_rates(model, 0.1, rates)
+    trainer = gluon.Trainer(
+        model.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0}, kvstore=None
+    )
+    before = {name: p.data().asnumpy().copy() for name, p in model.collect_params().items()}
+    with autograd.record():
+        loss = model.loss(random_batch(np.random.default_rng(0), [3, 2], family)).sum()
+    loss.backward()
+    trainer.step(1)
+    moved = {}
+    for name, parameter in model.collect_params().items():
+        gradient = parameter.grad().asnumpy()
+        change = before[name] - parameter.data().asnumpy()
+        moved[name] = float((change * gradient).sum() / np.square(gradient).sum())
+    return moved
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_group_moves_with_its_own_rate(family):
+    moved = steps(family, LearningRates(embeddings=0.02, heads=0.5))
+    told = {
+        "clc": ("words_weight",),
+        "bert": ("embed_embedding0_weight", "position_weight", "encoder_layernorm0"),
+    }
+    for name, rate in moved.items():
+        expected = 0.1
+        if name.startswith(("intent_", "slot_")):
+            expected = 0.5
+        elif any(part in name for part in told[family]):
+            expected = 0.02
+        assert rate == pytest.approx(expected, rel=1e-3), name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_groups_all_move_alike(family):
+    assert all(
+        rate == pytest.approx(0.1, rel=1e-3) for rate in steps(family, LearningRates()).values()
+    )
+
+
+def test_impossible_rates_are_refused_by_name():
+    with pytest.raises(UserError, match="embeddings is -1"):
+        LearningRates(embeddings=-1)
