@@ -1,0 +1,175 @@
+"""`edp-mx checkpoint`: pre-trained BERTs in Hugging Face's layout, in and out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, List
+
+from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.models.huggingface import Checkpoint
+
+EXAMPLES = """\
+examples:
+  edp-mx checkpoint describe TinyBERT_General_4L_312D
+  edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
+  edp-mx train configs/atis_bert_sgd.yaml --set model.checkpoint=checkpoints/tinybert
+  edp-mx checkpoint export RUN --out exported
+"""
+IMPORT_EXAMPLES = """\
+DIR holds config.json, vocab.txt (or tokenizer.json) and the weights: model.safetensors, whole or in
+parts, or pytorch_model.bin, which needs PyTorch and of which only tensors are read.
+
+examples:
+  edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
+  pip install torch && edp-mx checkpoint import with_pytorch_model_bin --out checkpoints/mine
+"""
+EXPORT_EXAMPLES = """\
+The encoder is written under "bert.", as transformers.BertModel.from_pretrained reads it; the intent
+and slot layers and the CRF lie beside it, their labels in config.json.
+
+examples:
+  edp-mx checkpoint export runs/atis_bert_sgd-20260101-120000 --out exported
+"""
+DESCRIBE_EXAMPLES = """\
+All tensors are read and checked, nothing is written.
+
+examples:
+  edp-mx checkpoint describe checkpoints/tinybert
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declares the command and its actions."""
+    parser = subparsers.add_parser(
+        "checkpoint",
+        help="import, export and describe pre-trained BERTs",
+        description="Imports, exports and describes BERTs in Hugging Face's layout.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    read = _action(
+        actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
+    )
+    read.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
+    read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
+    write = _action(
+        actions, "export", run_export, "write a trained BERT for transformers", EXPORT_EXAMPLES
+    )
+    write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
+    write.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
+    told = _action(
+        actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
+    )
+    told.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
+
+
+def _action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
+    """One action's parser."""
+    parser = actions.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run_import(arguments: argparse.Namespace) -> int:
+    """Reads any layout, writes the one that training reads."""
+    from edp_mx.cli.console import start_logging
+    from edp_mx.models.huggingface import read_checkpoint, write_checkpoint
+
+    start_logging(is_first=True)
+    _refuse_foreign(arguments.out)
+    checkpoint = read_checkpoint(arguments.folder)
+    write_checkpoint(
+        arguments.out,
+        config=checkpoint.config,
+        wordpiece=checkpoint.wordpiece,
+        tensors=checkpoint.tensors,
+    )
+    print("\n".join(_lines(str(arguments.out), checkpoint)))
+    return 0
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """Writes the BERT of a run, with its heads."""
+    from edp_mx.experiments.trained import load_run
+    from edp_mx.models.huggingface import Checkpoint, bert_tensors, write_checkpoint
+    from edp_mx.training.checkpoint import weights_of
+
+    run, pretrained = arguments.run_directory, arguments.run_directory / "model"
+    if (pretrained / "config.json").exists():
+        raise UserError(f"{run} is a pre-training run: {pretrained} is in this layout already")
+    _refuse_foreign(arguments.out)
+    trained: Any = load_run(run)
+    if trained.config.model.family != "bert":
+        raise UserError(
+            f"{run} trained a {trained.config.model.family}; only a run with model.family: bert "
+            "can be exported"
+        )
+    model, vocabulary = trained.model, trained.vocabulary
+    checkpoint = Checkpoint(
+        trained.config.model, vocabulary.wordpiece, bert_tensors(model.encoder.bert)
+    )
+    write_checkpoint(
+        arguments.out,
+        config=checkpoint.config,
+        wordpiece=checkpoint.wordpiece,
+        tensors=checkpoint.tensors,
+        more_tensors={**weights_of(model.intent), **weights_of(model.slot)},
+        more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
+    )
+    print("\n".join(_lines(str(arguments.out), checkpoint)))
+    return 0
+
+
+def run_describe(arguments: argparse.Namespace) -> int:
+    """Prints the sizes of a checkpoint."""
+    from edp_mx.cli.console import start_logging
+    from edp_mx.models.huggingface import read_checkpoint
+
+    start_logging(is_first=True)
+    print("\n".join(_lines(str(arguments.folder), read_checkpoint(arguments.folder))))
+    return 0
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """A folder with other files is not written into: a stale .bin would be read beside ours."""
+    from edp_mx.models.huggingface import FILES
+
+    if folder.exists() and (
+        not folder.is_dir() or any(path.name not in FILES for path in folder.iterdir())
+    ):
+        raise UserError(f"{folder} holds something else; name a new folder with --out")
+
+
+def _lines(name: str, checkpoint: Checkpoint) -> List[str]:
+    """The sizes as text."""
+    config = checkpoint.config
+    case = "in lower case" if checkpoint.wordpiece.lowercase else "in their own case"
+    return [
+        name,
+        f"layers             {config.num_layers:>12,}",
+        f"heads              {config.num_heads:>12,}",
+        f"hidden size        {config.hidden_size:>12,}",
+        f"intermediate size  {config.intermediate_size:>12,}",
+        f"positions          {config.max_positions:>12,}",
+        f"pieces             {len(checkpoint.wordpiece):>12,}  {case}",
+        f"parameters         {checkpoint.num_parameters:>12,}",
+        f"activation         {config.activation:>12}",
+        f"layer norm epsilon {config.layer_norm_epsilon:>12g}",
+        f"pooler             {_yes(checkpoint.has_pooler):>12}",
+        f"masked-LM head     {_yes(checkpoint.has_masked_lm):>12}",
+    ]
+
+
+def _yes(value: bool) -> str:
+    """For people."""
+    return "yes" if value else "no"

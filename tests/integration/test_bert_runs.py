@@ -1,0 +1,106 @@
+"""A BERT through the command line: pieces from here and there, a checkpoint, frozen parts."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_train_and_use import edp_mx
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = [
+    "data.size=600", "model.num_layers=2", "model.num_heads=2", "model.hidden_size=32",
+    "model.intermediate_size=48", "training.epochs=4", "training.batch_size=32",
+    "training.learning_rate=2e-3",
+]  # fmt: skip
+CONFIG = """
+include: [{configs}/data/communication.yaml, {configs}/model/bert.yaml, {configs}/mechanism/{mechanism}.yaml]
+name: tiny_bert
+training: {{schedule: {{kind: linear, warmup_fraction: 0.1}}}}
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Configurations, and one trained run `sgd`."""
+    folder = tmp_path_factory.mktemp("bert")
+    for mechanism in ("sgd", "edp_exponential"):
+        text = CONFIG.format(configs=ROOT / "configs", mechanism=mechanism)
+        (folder / f"{mechanism}.yaml").write_text(text)
+    edp_mx("train", folder / "sgd.yaml", "--run", folder / "sgd", "--set", *TINY)
+    return folder
+
+
+def weights(run):
+    with np.load(run / "weights.npz") as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_a_run_learns_and_says_where_its_pieces_come_from(folder):
+    results = json.loads((folder / "sgd" / "results.json").read_text())
+    lines = (folder / "sgd" / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert rows[-1]["loss"] < 0.7 * rows[0]["loss"]
+    vocabulary = json.loads((folder / "sgd" / "vocabulary.json").read_text())
+    assert vocabulary["word_source"] == "sample" and len(vocabulary["pieces"]) > 100
+    assert results["test"]["ser"] < 1
+
+
+def test_predict_and_evaluate_know_the_model_again(folder):
+    printed = edp_mx("predict", folder / "sgd", "call my parents at 0123").stdout
+    assert "intent" in printed
+    results = json.loads((folder / "sgd" / "results.json").read_text())
+    again = edp_mx("evaluate", folder / "sgd").stdout
+    assert f"{100 * results['test']['ser']:.2f}" in again
+
+
+def test_an_utterance_that_is_too_long_is_cut_counted_and_still_understood(folder):
+    long = " ".join(["call", "my", "parents"] * 80)
+    result = edp_mx("predict", folder / "sgd", "--json", long)
+    assert "1 of 1 given utterances were longer than" in result.stderr
+    assert len(json.loads(result.stdout)["slots"]) == 240
+
+
+def test_edp_sgd_from_a_checkpoint_with_frozen_layers(folder):
+    """Export, start from it, and see that what is frozen has not moved."""
+    edp_mx("checkpoint", "export", folder / "sgd", "--out", folder / "checkpoint")
+    settings = [*TINY, f"model.checkpoint={folder / 'checkpoint'}",
+                "data.vocabulary.source=checkpoint", "model.is_embedding_trainable=false",
+                "model.frozen_layers=1", "training.epochs=1",
+                "training.learning_rates.heads=5e-3"]  # fmt: skip
+    edp_mx("train", folder / "edp_exponential.yaml", "--run", folder / "edp", "--set", *settings)
+    start, end = weights(folder / "sgd"), weights(folder / "edp")
+    still = {name for name in end if start[name].shape == end[name].shape
+             and (start[name] == end[name]).all()}  # fmt: skip
+    frozen = {n for n in end if "transformer0" in n or "embed" in n or "position_weight" in n
+              or n.startswith("bert_encoder_layernorm")}  # fmt: skip
+    assert still == frozen
+    layers = json.loads((folder / "edp" / "layers.json").read_text())
+    assert not frozen & {name for layer in layers for name in layer["parameters"]}
+    printed = edp_mx("predict", folder / "edp", "call my parents at 0123").stdout
+    assert "intent" in printed
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["data.vocabulary.source=checkpoint"], "checkpoint needs the folder in model.checkpoint"),
+        (["data.vocabulary.source=embeddings", "data.embeddings.path=a.vec"], "word vectors go"),
+        (["data.max_pieces=600"], "data.max_pieces is 600, but the model has only 512 positions"),
+        (["model.checkpoint=absent", "data.vocabulary.source=checkpoint"], "absent"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(folder, tmp_path, settings, told):
+    result = edp_mx("train", folder / "sgd.yaml", "--run", tmp_path / "run", "--set",
+                    *TINY, *settings, check=False)  # fmt: skip
+    assert result.returncode == 2
+    assert told in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_checkpoint_of_another_size_is_refused_with_what_to_set(folder, tmp_path):
+    if not (folder / "checkpoint").exists():
+        edp_mx("checkpoint", "export", folder / "sgd", "--out", folder / "checkpoint")
+    result = edp_mx("train", folder / "sgd.yaml", "--run", tmp_path / "run", "--set", *TINY,
+                    f"model.checkpoint={folder / 'checkpoint'}", "model.hidden_size=64",
+                    "data.vocabulary.source=checkpoint", check=False)  # fmt: skip
+    assert result.returncode == 2 and "set model.hidden_size: 32" in result.stderr
