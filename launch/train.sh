@@ -11,10 +11,4 @@ if [ $# = 0 ] || [ "$1" = --help ]; then
   sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit $(($# == 0 ? 2 : 0))
 fi
-. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-python -m edp_mx train "$@" --check --workers "$np" >/dev/null # an error is said once, not by every worker
-
-# Rank 0 speaks without the prefix that horovodrun gives each line; horovodrun's own traceback goes.
-exec horovodrun -np "$np" --gloo ${HOSTS:+-H "$HOSTS"} "$venv/bin/python" -m edp_mx train "$@" \
-  > >(sed -u 's/^\[0\]<stdout>://') \
-  2> >(sed -u -e '/^Traceback (most recent call last):$/,$d' -e 's/^\[0\]<stderr>://' >&2)
+. "$(dirname "${BASH_SOURCE[0]}")/workers.sh" train "$@"

@@ -1,4 +1,4 @@
-"""`edp-mx data`: make, fetch and describe corpora, and train word vectors."""
+"""`edp-mx data`: make, fetch and describe corpora, write their text, train word vectors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ examples:
   edp-mx data fetch snips --out data/snips --from /mnt/mirror/snips
   edp-mx data describe data/atis
   edp-mx data describe video
+  edp-mx data text snips nlu_eval health --out text/others.txt.gz
   edp-mx data train-embeddings other_utterances.txt --out vectors.bin
 """
 MAKE_EXAMPLES = """\
@@ -43,6 +44,16 @@ examples:
   edp-mx data describe data/health/utterances.jsonl
   edp-mx data describe communication          (a sample of 10,000)
 """
+TEXT_EXAMPLES = """\
+One utterance a line, its tokens with a blank between them, corpus after corpus: what
+`edp-mx pretrain` and `edp-mx data train-embeddings` read. Leave out the corpus that you will train
+on with privacy: text that is pre-trained on is not protected.
+
+examples:
+  edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
+  edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
+  edp-mx data text mine.jsonl --out text/mine.txt
+"""
 TRAIN_EXAMPLES = """\
 The text must be apart from the training data, one utterance a line: vectors made of the training
 data would carry it past the privacy guarantee.
@@ -67,7 +78,7 @@ def add_parser(subparsers: Any) -> None:
     """Declares the command and its actions."""
     parser = subparsers.add_parser(
         "data",
-        help="make, fetch and describe corpora; train word vectors",
+        help="make, fetch and describe corpora; write their text; train word vectors",
         description="Makes, fetches and describes corpora, and trains word vectors.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -84,6 +95,12 @@ def add_parser(subparsers: Any) -> None:
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = _action(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
+    text = _action(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
+    text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
+    text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
+    text.add_argument("--size", type=int, default=20_000, metavar="N",
+                      help="utterances of each stand-in, default 20,000")  # fmt: skip
+    text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
     train = _action(
         actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
     )
@@ -166,6 +183,36 @@ def run_describe(arguments: argparse.Namespace) -> int:
     description = describe(_utterances(name))
     print("\n".join(_lines(name, description)))
     return 0
+
+
+def run_text(arguments: argparse.Namespace) -> int:
+    """Writes the text of corpora."""
+    from tqdm import tqdm
+
+    from edp_mx.data.text import write_lines
+
+    if arguments.size < 1 or arguments.seed < 0:
+        raise UserError("--size must be at least 1 and --seed at least 0")
+    sources = [
+        _corpus(name, size=arguments.size, seed=arguments.seed) for name in arguments.corpora
+    ]
+    lines = (" ".join(utterance.tokens) for source in sources for utterance in source)
+    count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
+    print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.corpora)}")
+    return 0
+
+
+def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
+    """The utterances of a path, of a public corpus, or of a stand-in made on the fly."""
+    from edp_mx.data.corpus import STANDINS, DataConfig, find_corpus
+    from edp_mx.data.readers import read_utterances
+    from edp_mx.data.synthetic import make_utterances
+
+    if Path(name).exists():
+        return read_utterances(name)
+    if name in STANDINS:
+        return make_utterances(name, size=size, seed=seed)
+    return read_utterances(find_corpus(DataConfig(corpus=name)))
 
 
 def _utterances(name: str) -> Iterable[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class WordInputs(NamedTuple):
-    """What a CLC reads. Shapes: words (M, T), characters (M, T, C): int32, 0 where there is none."""
+    """What a CLC reads. Shapes: words (M, T), characters (M, T, C): int32, 0 for none."""
 
     words: np.ndarray
     characters: np.ndarray

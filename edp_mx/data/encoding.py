@@ -155,9 +155,7 @@ def _forms(utterances: Sequence[Utterance], max_tokens: int) -> Dict[str, int]:
     return form_of
 
 
-def _that_fit(
-    counts: np.ndarray, lengths: np.ndarray, room: int
-) -> Tuple[np.ndarray, np.ndarray]:
+def _that_fit(counts: np.ndarray, lengths: np.ndarray, room: int) -> Tuple[np.ndarray, np.ndarray]:
     """Which tokens fit with all their pieces, (S,), and how many that leaves of each utterance."""
     utterance = np.repeat(np.arange(len(lengths)), lengths)  # (S,)
     ends = np.cumsum(counts)  # (S,)

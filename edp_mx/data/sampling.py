@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import ClassVar, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class Shard:
     `bucket_steps` is the number of micro-batches that each gives in an epoch.
     """
 
+    sampler: ClassVar[str] = "shuffle"
+
     buckets: Tuple[np.ndarray, ...]
     bucket_steps: Tuple[int, ...]
     micro_batch_size: int
@@ -100,17 +102,9 @@ class Shard:
         if not 0 <= rank < num_workers:
             raise UserError(f"rank {rank} is none of {num_workers} workers")
         classes = _length_classes(num_records, length_buckets, lengths, adjacency)
-        generator = _generator(seed, _DEAL)
         size = micro_batch_size(batch_size, num_workers)
-        shares: List[np.ndarray] = []
-        steps: List[int] = []
-        dealt = 0
-        for records in classes:
-            # Dealing goes on where the last class ended, so that shards differ by one at most.
-            first = (rank - dealt) % num_workers
-            shares.append(generator.permutation(records)[first::num_workers])
-            steps.append(len(records) // num_workers // size)
-            dealt += len(records)
+        shares = shares_of(classes, num_workers=num_workers, rank=rank, seed=seed)
+        steps = [len(records) // num_workers // size for records in classes]
         if min(steps) == 0:
             raise UserError(
                 f"training.length_buckets: {length_buckets} is too many, since one of them holds "
@@ -142,6 +136,24 @@ class Shard:
             start = used[bucket] * self.micro_batch_size
             used[bucket] += 1
             yield orders[bucket][start : start + self.micro_batch_size]
+
+
+def shares_of(
+    classes: Sequence[np.ndarray], *, num_workers: int, rank: int, seed: int
+) -> List[np.ndarray]:
+    """One worker's fixed share of each class of records, dealt out by (seed, number of records).
+
+    The shares of all workers are disjoint, cover all records and differ in size by at most one.
+    """
+    generator = _generator(seed, _DEAL)
+    shares: List[np.ndarray] = []
+    dealt = 0
+    for records in classes:
+        # Dealing goes on where the last class ended, so that shards differ by one at most.
+        first = (rank - dealt) % num_workers
+        shares.append(generator.permutation(records)[first::num_workers])
+        dealt += len(records)
+    return shares
 
 
 def _length_classes(

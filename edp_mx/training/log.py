@@ -1,4 +1,4 @@
-"""What happened, epoch by epoch: JSON lines and TensorBoard curves."""
+"""What happened, epoch by epoch or step by step: JSON lines and TensorBoard curves."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from typing import Any, Dict
 from tensorboardX import SummaryWriter
 
 from edp_mx.errors import UserError
+from edp_mx.files import write_text
 
 
 class MetricsLog:
-    """Appends one line an epoch to `metrics.jsonl`, on disk before the next epoch begins.
+    """Appends lines to `metrics.jsonl`, each on disk before the next epoch or step begins.
 
     Args:
         path: the file; its folder gets `events/` beside it for TensorBoard.
+        counter: which number of a line counts, "epoch" or "step".
+        start: lines that count from here on are dropped, since a resumed run writes them again.
 
-    Edge cases: a crash can only tear the last line.
+    Edge cases: a crash can only tear the last line, which is dropped too.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._curves = SummaryWriter(str(path.parent / "events"))
+    def __init__(self, path: Path, *, counter: str = "epoch", start: int = 0) -> None:
+        self._path, self._counter = path, counter
+        if path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if self._count(line) < start]
+            write_text(path, "".join(f"{line}\n" for line in kept))
+        self._curves = SummaryWriter(str(path.parent / "events"), purge_step=start)
 
     def add(self, row: Dict[str, Any]) -> None:
-        """Adds one epoch: `row["epoch"]` counts, all other finite numbers become curves."""
+        """Adds one line; all finite numbers but the counter become curves."""
         row = {name: value if math.isfinite(value) else None for name, value in row.items()}
         try:
             with self._path.open("a", encoding="utf-8") as file:
@@ -37,6 +44,13 @@ class MetricsLog:
         except OSError as error:
             raise UserError(f"cannot write {self._path}: {error.strerror}") from error
         for name, value in row.items():
-            if name != "epoch" and value is not None:
-                self._curves.add_scalar(name, value, row["epoch"])
+            if name != self._counter and value is not None:
+                self._curves.add_scalar(name, value, row[self._counter])
         self._curves.flush()
+
+    def _count(self, line: str) -> float:
+        """A line's counter; beyond all where it is torn."""
+        try:
+            return json.loads(line)[self._counter]
+        except (ValueError, KeyError, TypeError):
+            return math.inf

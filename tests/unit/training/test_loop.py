@@ -27,17 +27,22 @@ class Recorder:
 
     def __init__(self, model):
         self.model, self.gradients, self.learning_rates = model, [], []
+        self.are_fresh = []
 
     def step_private(self, *, epoch):
         parameters = self.model.collect_params().values()
+        self.are_fresh.append(all(p.data()._fresh_grad for p in parameters))
+        for parameter in parameters:
+            parameter.data()._fresh_grad = False
         self.gradients.append(np.concatenate([p.grad().asnumpy().ravel() for p in parameters]))
 
 
 class GivenShard:
     """Stands for the sampler: the same micro-batches in each epoch."""
 
-    def __init__(self, *batches):
+    def __init__(self, *batches, size=None):
         self.batches, self.steps_per_epoch = batches, len(batches)
+        self.micro_batch_size = len(batches[0]) if size is None else size
 
     def micro_batches(self, epoch):
         return iter(self.batches)
@@ -48,13 +53,14 @@ def gradients(*batches, num_epochs=1, seed=0, workers=ALONE):
     return train(*batches, num_epochs=num_epochs, seed=seed, workers=workers).gradients
 
 
-def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT):
+def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT, size=None, dropout=0.5):
     """Trains on the batches; returns what stood for the trainer."""
     utterances = list(make_utterances("communication", size=300, seed=1))
     utterances.sort(key=lambda utterance: len(utterance.tokens))
     vocabulary = Vocabulary.build(utterances)
     encoder = CLCEncoder(
-        CLCConfig(hidden_size=8, character_filters=4, dropout=0.5), num_words=len(vocabulary.words),
+        CLCConfig(hidden_size=8, character_filters=4, dropout=dropout),
+        num_words=len(vocabulary.words),
         num_characters=len(vocabulary.characters), word_dimension=8, prefix="clc_",
     )  # fmt: skip
     model = build_model(
@@ -62,18 +68,41 @@ def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT):
         context=mx.cpu(),
     )  # fmt: skip
     trainer = Recorder(model)
-    for _ in epochs(
-        model, trainer, encode(utterances, vocabulary), GivenShard(*batches), num_epochs=num_epochs,
+    shard = GivenShard(*batches, size=size)
+    trainer.summaries = list(epochs(
+        model, trainer, encode(utterances, vocabulary), shard, num_epochs=num_epochs,
         schedule=schedule, seed=seed, workers=workers, on_step=lambda _: None,
         wrap=lambda batches, *_: batches,
-    ):  # fmt: skip
-        pass
+    ))  # fmt: skip
     return trainer
 
 
 def test_the_learning_rate_follows_its_schedule_over_all_epochs():
     trainer = train(*[np.arange(4)] * 2, num_epochs=2, schedule=Schedule("linear", 0.5))
     assert trainer.learning_rates == [0.5, 1.0, 1.0, 0.5]
+
+
+def test_the_divisor_is_the_public_size_and_never_the_drawn_one():
+    """Against single records: the gradient of any draw is Σ of theirs over the expected size."""
+    drawn = [np.arange(7), np.array([3]), np.arange(2)]
+    singly = train(*([i] for i in range(7)), size=1, dropout=0.0)
+    trainer = train(*drawn, size=2.5, dropout=0.0)
+    for indices, gradient in zip(drawn, trainer.gradients):
+        expected = sum(singly.gradients[i].astype(np.float64) for i in indices) / 2.5
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+    (whole,) = train(drawn[0], size=2.5, dropout=0.0).summaries
+    np.testing.assert_allclose(whole.loss, 7 * singly.summaries[0].loss / 2.5, rtol=1e-5)
+
+
+def test_an_empty_micro_batch_is_a_step_with_a_fresh_gradient_of_zero():
+    nothing = np.arange(0)
+    trainer = train(nothing, np.arange(4), nothing, nothing, size=2.5)
+    assert trainer.are_fresh == [True] * 4
+    assert [bool(gradient.any()) for gradient in trainer.gradients] == [False, True, False, False]
+    assert trainer.summaries[0].steps == 4
+    alone = train(np.arange(4), size=2.5)  # at step 0: other dropout, but a loss of its own size
+    assert 0 < trainer.summaries[0].loss < alone.summaries[0].loss
+    assert train(nothing, nothing, size=1).summaries[0].loss == 0
 
 
 def test_the_length_of_an_utterance_does_not_reach_the_next_step():

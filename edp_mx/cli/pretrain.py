@@ -1,0 +1,126 @@
+"""`edp-mx pretrain`: a BERT from public text."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """examples:
+  edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
+  edp-mx pretrain configs/pretrain/for_atis.yaml
+  NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml --set pretraining.epochs=5
+  NP=2 launch/pretrain.sh --resume runs/pretrain_for_atis-20260101-120000
+
+With several workers use launch/pretrain.sh, which starts them by horovodrun. RUN/model is then a
+BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    """Adds the subcommand."""
+    parser = subparsers.add_parser(
+        "pretrain",
+        help="pre-train a BERT on public text",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Pre-trains a BERT as a masked language model. The text must be public: there "
+        "is no privacy here.",
+    )
+    from edp_mx.cli.console import add_overrides
+
+    parser.add_argument(
+        "config", type=Path, nargs="?", help="a YAML file, e.g. configs/pretrain/for_atis.yaml"
+    )
+    parser.add_argument(
+        "--resume", type=Path, metavar="RUN", help="go on with a run that was interrupted"
+    )
+    add_overrides(parser)
+    parser.add_argument(
+        "--run",
+        dest="run_directory",
+        type=Path,
+        help="the run directory (default: new)",
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="read the configuration, say whether it is sound, train nothing",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="with --check: the number of workers that the settings must fit",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pre-trains; rank 0 prints the perplexity."""
+    from edp_mx.cli.console import progress_bar, refuse_mixed_start, start_logging
+
+    refuse_mixed_start(arguments)
+    if arguments.check:
+        return _check(arguments)
+
+    from edp_mx.config import dump_config
+    from edp_mx.distributed import start
+    from edp_mx.experiments import pretraining_directory
+    from edp_mx.experiments.first_worker import on_first_worker
+    from edp_mx.experiments.pretrain import pretrain
+    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.reports.pretraining_curves import plot_pretraining
+
+    workers = start()
+
+    def settle() -> tuple:
+        config = _config(arguments)
+        if arguments.resume:
+            return config, RunDirectory(arguments.resume)
+        directory = RunDirectory(
+            arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
+        )
+        pretraining_directory.create(directory, config.name, dump_config(config))
+        return config, directory
+
+    config, directory = on_first_worker(workers, settle)  # nobody writes before it is there
+    directory.path.mkdir(parents=True, exist_ok=True)
+    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
+    results = pretrain(config, workers, directory, progress_bar(is_first=workers.is_first))
+    if workers.is_first:
+        plot_pretraining(directory)
+        print(
+            f"held-out perplexity {results['perplexity']:.2f} (unigram "
+            f"{results['unigram_perplexity']:.1f}); the model is {directory.path / 'model'}"
+        )
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> Any:
+    """The configuration, or that of the run to go on with.
+
+    Raises:
+        UserError: it is unsound, there is no such run, or it has ended.
+    """
+    from edp_mx.config import load_config
+    from edp_mx.experiments.pretraining_config import PretrainingConfig
+    from edp_mx.experiments.run_directory import RunDirectory
+
+    if arguments.resume is None:
+        return load_config(arguments.config, arguments.overrides, kind=PretrainingConfig)
+    run = RunDirectory.unfinished(arguments.resume)
+    return load_config(run.config, kind=PretrainingConfig)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Says whether the settings are sound; trains nothing."""
+    from edp_mx.data.sampling import micro_batch_size
+    from edp_mx.data.text import Text
+
+    config = _config(arguments)
+    micro_batch_size(config.pretraining.batch_size, arguments.workers)
+    Text.open(config.text)
+    print(f"{arguments.config or arguments.resume} is sound; nothing was trained")
+    return 0

@@ -1,0 +1,73 @@
+"""Which pieces a masked language model has to guess, and what it sees in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from edp_mx.data.text_batches import PieceBatch
+
+MASKED, RANDOM = 0.8, 0.1  # of the chosen pieces; the rest is kept as it is
+
+
+class Maskable:
+    """What masking has to know of a vocabulary.
+
+    Args:
+        num_pieces: its size.
+        mask_id: of [MASK].
+        special_ids: the pieces that are never chosen.
+    """
+
+    def __init__(self, *, num_pieces: int, mask_id: int, special_ids: Sequence[int]) -> None:
+        self.mask_id = mask_id
+        self.is_special = np.isin(np.arange(num_pieces), list(special_ids))  # (V,)
+        self.ordinary = np.flatnonzero(~self.is_special).astype(np.int32)  # (V − specials,)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedBatch:
+    """A batch with some pieces hidden.
+
+    Shapes: pieces (N, P) int32, as the model sees them · lengths (N,) · places (2, K) int32, row
+    and column of what it has to guess · targets (K,) int32, the true pieces · counts (K,) float32.
+    Edge cases: a batch in which nothing can be hidden has one place that counts 0; all others
+        count 1.
+    """
+
+    pieces: np.ndarray
+    lengths: np.ndarray
+    places: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+
+
+def mask(
+    batch: PieceBatch, vocabulary: Maskable, *, fraction: float, generator: np.random.Generator
+) -> MaskedBatch:
+    """Chooses a fraction of each line's pieces, at least one, and hides them.
+
+    Of the chosen, 80 % become [MASK], 10 % a random piece, 10 % stay. Special pieces are neither
+    chosen nor put in; a line that has nothing else hides nothing.
+
+    Source: Devlin et al. 2019, section 3.1 and appendix A.1.
+    """
+    special = vocabulary.is_special[batch.pieces]  # (N, P)
+    wanted = np.maximum(1, np.rint(fraction * (~special).sum(axis=1)))  # (N,)
+    keys = np.where(special, 2.0, generator.random(batch.pieces.shape))  # (N, P)
+    ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")  # (N, P)
+    places = np.stack(np.nonzero((ranks < wanted[:, None]) & ~special))  # (2, K)
+    counts = np.ones(places.shape[1], np.float32)  # (K,)
+    if not places.size:
+        return MaskedBatch(batch.pieces, batch.lengths, np.zeros((2, 1), np.int32),
+                           batch.pieces[0, :1], np.zeros(1, np.float32))  # fmt: skip
+    targets = batch.pieces[tuple(places)]  # (K,)
+    lot = generator.random(len(targets))  # (K,)
+    other = generator.choice(vocabulary.ordinary, len(targets))  # (K,)
+    seen = np.where(lot < MASKED, vocabulary.mask_id,
+                    np.where(lot < MASKED + RANDOM, other, targets))  # (K,)  # fmt: skip
+    pieces = batch.pieces.copy()
+    pieces[tuple(places)] = seen
+    return MaskedBatch(pieces, batch.lengths, places.astype(np.int32), targets, counts)

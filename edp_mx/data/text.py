@@ -1,0 +1,198 @@
+"""Public text of any size, one sentence a line: read as a stream, never held in memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import heapq
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import (
+    Any,
+    BinaryIO,
+    ContextManager,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    Optional,
+    Sequence,
+    Tuple,
+)
+
+from edp_mx.data.readers.assembly import read_lines
+from edp_mx.errors import UserError
+from edp_mx.files import PathLike, path_field, whole_file
+
+_DIGESTS = 1 << 64
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Which text, and which of it is held out.
+
+    Attributes:
+        train: files with one sentence a line, plain or .gz; lines of all files are mixed.
+        held_out: a file of its own to measure perplexity on; a line of it that also stands in
+            `train` is left out there.
+        held_out_fraction: without `held_out`, so much of the distinct lines of `train`, chosen by
+            a hash of their words: a repeated line is on one side.
+        max_held_out: at most so many distinct held-out lines are scored.
+        buffer_size: lines that are shuffled at once.
+
+    Raises:
+        UserError: a value is impossible.
+    """
+
+    train: Tuple[str, ...] = path_field(())
+    held_out: Optional[str] = path_field()
+    held_out_fraction: float = 0.02
+    max_held_out: int = 2000
+    buffer_size: int = 16_384
+
+    def __post_init__(self) -> None:
+        if not self.train:
+            raise UserError(
+                "text.train: name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
+            )
+        if not 0 < self.held_out_fraction < 1:
+            raise UserError(
+                f"text.held_out_fraction: must be above 0 and below 1, not {self.held_out_fraction}"
+            )
+        for key in ("max_held_out", "buffer_size"):
+            if getattr(self, key) < 1:
+                raise UserError(f"text.{key}: must be at least 1, not {getattr(self, key)}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """The training lines of some files; every pass over them reads the files anew.
+
+    Attributes:
+        paths: the files.
+        held_out: lines to score; none with a fraction until `survey` has found them.
+        held_out_digests: training lines with one of these digests are left out.
+        held_out_fraction: training lines with a digest in this lowest part are left out.
+    """
+
+    paths: Tuple[Path, ...]
+    held_out: Tuple[str, ...] = ()
+    held_out_digests: FrozenSet[int] = frozenset()
+    held_out_fraction: float = 0.0
+
+    @classmethod
+    def open(cls, config: TextConfig) -> Text:
+        """Reads the held-out file, if there is one.
+
+        Raises:
+            UserError: a file is missing or cannot be read, or the held-out one has no line.
+        """
+        paths = tuple(Path(path) for path in config.train)
+        for path in paths:
+            if not path.is_file():
+                raise UserError(f"text.train: {path} is not there, or no file")
+        if config.held_out is None:
+            return cls(paths, held_out_fraction=config.held_out_fraction)
+        sample = Sample(config.max_held_out)
+        for line in lines_of(Path(config.held_out)):
+            sample.add(digest(line), line)
+        lines = sample.lines()
+        if not lines:
+            raise UserError(f"text.held_out: {config.held_out} has no line with text")
+        return cls(paths, lines, frozenset(map(digest, lines)))
+
+    def holds_out(self, value: int) -> bool:
+        """Whether a line with this digest is not to be trained on."""
+        return value < self.held_out_fraction * _DIGESTS or value in self.held_out_digests
+
+    def lines(self) -> Iterator[str]:
+        """All training lines, file after file."""
+        for path in self.paths:
+            yield from self.training_lines(path)
+
+    def training_lines(self, path: Path) -> Iterator[str]:
+        """Those of one file."""
+        return (line for line in lines_of(path) if not self.holds_out(digest(line)))
+
+    def mixed_lines(self, counts: Sequence[int]) -> Iterator[str]:
+        """All training lines, the files spread evenly over the whole.
+
+        Args:
+            counts: how many training lines each file has: without them a small file would be over
+                before a large one has begun.
+        """
+        streams = [self.training_lines(path) for path in self.paths]
+        return _spread(streams, counts)
+
+
+class Sample:
+    """The so many distinct lines with the lowest digests: a random sample in bounded memory."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lines: Dict[int, str] = {}
+
+    def add(self, value: int, line: str) -> None:
+        """Takes note of a line and its digest."""
+        self._lines[value] = line
+        if len(self._lines) > 2 * self._size + 1000:
+            self._prune()
+
+    def lines(self) -> Tuple[str, ...]:
+        """The sample, in the order of the digests."""
+        self._prune()
+        return tuple(self._lines.values())
+
+    def _prune(self) -> None:
+        self._lines = {value: self._lines[value] for value in sorted(self._lines)[: self._size]}
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a plain or `.gz` file that are not blank, without blanks at their ends.
+
+    Raises:
+        UserError: the file is missing, torn, or not UTF-8 (with its line).
+    """
+    return (line for _, text in read_lines(path) if (line := text.strip()))
+
+
+def digest(line: str) -> int:
+    """64 bits that depend on the words of a line, not on their case or the blanks between them.
+
+    Example:
+        >>> digest("Call  mum") == digest("call mum")
+        True
+    """
+    words = " ".join(line.casefold().split()).encode()
+    return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big")
+
+
+def write_lines(path: PathLike, lines: Iterable[str]) -> int:
+    """Writes lines as UTF-8, compressed where the name ends in .gz; whole or not at all.
+
+    Returns:
+        How many lines. The same lines give the same bytes.
+    """
+    count = 0
+    with whole_file(path) as file, _compressed(file, str(path)) as out:
+        for line in lines:
+            out.write(f"{' '.join(line.split())}\n".encode())
+            count += 1
+    return count
+
+
+def _compressed(file: BinaryIO, name: str) -> ContextManager[Any]:
+    """The file itself, or what compresses into it, without a time stamp."""
+    return gzip.GzipFile("", "wb", 6, file, mtime=0) if name.endswith(".gz") else nullcontext(file)
+
+
+def _spread(streams: Sequence[Iterator[str]], counts: Sequence[int]) -> Iterator[str]:
+    """Merges streams so that each is spread evenly: its line i of n comes at (i + ½)/n."""
+
+    def placed(file: int, stream: Iterator[str], count: int) -> Iterator[Tuple[float, int, str]]:
+        for i, line in enumerate(stream):
+            yield (i + 0.5) / max(1, count), file, line
+
+    places = [placed(file, *pair) for file, pair in enumerate(zip(streams, counts))]
+    return (line for _, _, line in heapq.merge(*places, key=lambda item: item[:2]))

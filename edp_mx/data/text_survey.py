@@ -1,0 +1,101 @@
+"""One pass over a text before training: how many lines it has, and how often each piece."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Callable, List, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.data.text import Sample, Text, digest, lines_of
+from edp_mx.errors import UserError
+
+_SIGN_OF_LIFE = 1 << 12  # lines
+_COUNTED_AT_ONCE = 1 << 16  # pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a pass over the training lines found.
+
+    Attributes:
+        lines: how many, by file.
+        fingerprint: a hash of all of them.
+        pieces: (V,) int64, how often each piece occurs.
+        cut: how many lines are longer than the model takes.
+    """
+
+    lines: Tuple[int, ...]
+    fingerprint: str
+    pieces: np.ndarray
+    cut: int
+
+    @property
+    def total_lines(self) -> int:
+        """Over all files."""
+        return sum(self.lines)
+
+    def merge(self, shares: Sequence[Tuple[np.ndarray, int]]) -> Survey:
+        """With the pieces and cut lines of all workers' shares."""
+        pieces, cut = zip(*shares)
+        return replace(self, pieces=np.sum(pieces, axis=0), cut=sum(cut))
+
+
+def survey(
+    text: Text,
+    encode: Callable[[str], Sequence[int]],
+    *,
+    num_pieces: int,
+    max_pieces: int,
+    max_held_out: int,
+    rank: int = 0,
+    num_workers: int = 1,
+    alive: Callable[[str], None] = lambda _: None,
+) -> Tuple[Text, Survey]:
+    """Counts; every worker reads all lines, and splits its own share of them into pieces.
+
+    Args:
+        encode: the piece ids of a line, without [CLS] and [SEP].
+        max_pieces: of a line, with [CLS] and [SEP]; what is cut off is not counted.
+        max_held_out: how many held-out lines are kept.
+        alive: told now and then how far it is.
+
+    Returns:
+        The text with its held-out lines, and the counts (of pieces, those of this share).
+
+    Raises:
+        UserError: a file cannot be read, or no line is held out.
+    """
+    sample, sha = Sample(max_held_out), hashlib.sha256()
+    pieces = np.zeros(num_pieces, np.int64)  # (V,)
+    waiting: List[int] = []
+    lines: List[int] = []
+    seen = cut = 0
+    for path in text.paths:
+        before = seen
+        for line in lines_of(path):
+            value = digest(line)
+            if text.holds_out(value):
+                sample.add(value, line)
+                continue
+            sha.update(f"{line}\n".encode())
+            if seen % num_workers == rank:
+                ids = encode(line)
+                cut += len(ids) > max_pieces - 2
+                waiting += ids[: max_pieces - 2]
+                if len(waiting) > _COUNTED_AT_ONCE:
+                    pieces += np.bincount(waiting, minlength=num_pieces)
+                    waiting = []
+            seen += 1
+            if seen % _SIGN_OF_LIFE == 0:
+                alive(f"counting the text, line {seen}")
+        lines.append(seen - before)
+    pieces += np.bincount(waiting, minlength=num_pieces) if waiting else 0
+    text = text if text.held_out else replace(text, held_out=sample.lines())
+    if not text.held_out:
+        raise UserError(
+            "text.held_out_fraction: it holds out no line of this text; raise it, or name a file "
+            "with text.held_out"
+        )
+    return text, Survey(tuple(lines), sha.hexdigest()[:16], pieces, cut)
