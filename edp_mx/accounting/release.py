@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 from edp_mx.errors import UserError
 
 ADJACENCIES = ("replace_one", "zero_out")
 VARIANTS = ("published", "calibrated")
+SAMPLERS = ("shuffle", "poisson")
 
 
 @dataclass(frozen=True, init=False)
@@ -21,12 +22,15 @@ class Release:
 
     Attributes:
         num_workers: N; the draws of the workers are independent.
-        micro_batch_size: |M|, the examples whose MEAN gradient one worker clips.
+        micro_batch_size: |M|, by which one worker divides its sum of gradients before it clips:
+            how many examples that are (shuffle), or how many are expected (poisson; need not be
+            whole).
         max_grad_norm: C.
         layer_scales: α, one a layer, as the mechanism uses them (not normalised here).
         adjacency: replace_one (an utterance becomes another) or zero_out (its gradient becomes 0).
         variant: published (noise C z / N after the rescaling, the same in every layer) or
             calibrated (noise κ C z / √N before it).
+        sampler: shuffle (each micro-batch has |M| examples) or poisson (as many as are drawn).
 
     Raises:
         UserError: an unknown name or an impossible number.
@@ -53,21 +57,23 @@ class Release:
     """
 
     num_workers: int
-    micro_batch_size: int
+    micro_batch_size: float
     max_grad_norm: float
     layer_scales: Tuple[float, ...]
     adjacency: str
     variant: str
+    sampler: str = "shuffle"
 
     def __init__(
         self,
         *,
         num_workers: int,
-        micro_batch_size: int,
+        micro_batch_size: float,
         max_grad_norm: float,
         layer_scales: Sequence[float],
         adjacency: str,
         variant: str,
+        sampler: str = "shuffle",
     ) -> None:
         values = {
             "num_workers": num_workers,
@@ -76,6 +82,7 @@ class Release:
             "layer_scales": tuple(float(scale) for scale in layer_scales),
             "adjacency": adjacency,
             "variant": variant,
+            "sampler": sampler,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -83,15 +90,21 @@ class Release:
 
     def _check(self) -> None:
         """Refuses what no run can have."""
-        for name, allowed in (("adjacency", ADJACENCIES), ("variant", VARIANTS)):
+        choices = {"adjacency": ADJACENCIES, "variant": VARIANTS, "sampler": SAMPLERS}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 given = getattr(self, name)
                 raise UserError(f"{name} is {given!r}; choose one of {', '.join(allowed)}")
-        for name in ("num_workers", "micro_batch_size"):
-            if getattr(self, name) < 1 or getattr(self, name) != int(getattr(self, name)):
-                raise UserError(
-                    f"{name} is {getattr(self, name)}; it must be a whole number from 1"
-                )
+        whole: Dict[str, float] = {"num_workers": self.num_workers}
+        if self.sampler == "shuffle":
+            whole["micro_batch_size"] = self.micro_batch_size
+        for name, value in whole.items():
+            if not (1 <= value < math.inf and value == int(value)):
+                raise UserError(f"{name} is {value}; it must be a whole number from 1")
+        if not 0 < self.micro_batch_size < math.inf:
+            raise UserError(
+                f"micro_batch_size is {self.micro_batch_size}; it must be finite and above 0"
+            )
         if not 0 < self.max_grad_norm < math.inf:
             raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be finite and above 0")
         if not self.layer_scales:
@@ -105,9 +118,13 @@ class Release:
         """How many clipping norms C one utterance can move one worker's clipped mean.
 
         2 whenever the mean of several examples is clipped, since one example can turn it round;
-        2 for replace_one always; 1 only for single examples whose gradient becomes 0.
+        2 for replace_one always; 1 only for single examples whose gradient becomes 0. 2 for Poisson
+        always, even where one example is expected: beside it others may be drawn. (With these
+        others fixed, the utterance moves the clipped sum by κ C at most, so that a step is a
+        mixture of Gaussians κ C apart, whatever the others are.)
         """
-        return 1.0 if self.micro_batch_size == 1 and self.adjacency == "zero_out" else 2.0
+        is_single = self.sampler == "shuffle" and self.micro_batch_size == 1
+        return 1.0 if is_single and self.adjacency == "zero_out" else 2.0
 
     @property
     def aggregate_sensitivity(self) -> float:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.release import ADJACENCIES, SAMPLERS, VARIANTS
 from edp_mx.errors import UserError
 from edp_mx.privacy.layer_scales import SOURCES
+from edp_mx.privacy.released_scales import ScaleRelease
 
 MECHANISMS = ("none", "edp_sgd")
 
@@ -19,11 +21,17 @@ class PrivacyConfig:
     Attributes:
         mechanism: none (the paper's SGD) or edp_sgd (Algorithm 1).
         variant: published (Algorithm 1 to the letter) or calibrated (same effort, exact ε).
-        noise_multiplier: z₀; 0 adds no noise.
+        noise_multiplier: z₀; 0 adds no noise; left out (null) it is 1, or what target_epsilon asks.
         max_grad_norm: C.
         decay: d(t), by epoch.
         layer_scales: where α comes from.
+        scale_release: how α is released and what that costs, with `layer_scales: dp_release`.
+        sampler: shuffle (each record at most once an epoch), or poisson (each record in each step
+            with the same probability, secretly).
         adjacency: replace_one or zero_out; who counts as a neighbour.
+        target_epsilon: ε that holds for the whole plan, from which z₀ is found before training (on
+            the safe side); excludes noise_multiplier.
+        max_epsilon: the run ends before the step with which ε would exceed it.
         delta: δ; left out it is 1/(2n).
         delta_mode: default, or paper (5e-4 for public corpora, 5e-5 for the internal ones).
         insecure_fixed_seed: repeatable noise, for tests: no privacy at all.
@@ -31,11 +39,15 @@ class PrivacyConfig:
 
     mechanism: str = "edp_sgd"
     variant: str = "calibrated"
-    noise_multiplier: float = 1.0
+    noise_multiplier: Optional[float] = None
     max_grad_norm: float = 1.0
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = "ones"
+    scale_release: ScaleRelease = field(default_factory=ScaleRelease)
+    sampler: str = "shuffle"
     adjacency: str = "replace_one"
+    target_epsilon: Optional[float] = None
+    max_epsilon: Optional[float] = None
     delta: Optional[float] = None
     delta_mode: str = "default"
     insecure_fixed_seed: Optional[int] = None
@@ -43,9 +55,10 @@ class PrivacyConfig:
     def __post_init__(self) -> None:
         choices = {
             "mechanism": MECHANISMS,
-            "variant": ("published", "calibrated"),
+            "variant": VARIANTS,
             "layer_scales": tuple(SOURCES),
-            "adjacency": ("replace_one", "zero_out"),
+            "sampler": SAMPLERS,
+            "adjacency": ADJACENCIES,
             "delta_mode": ("default", "paper"),
         }
         for key, allowed in choices.items():
@@ -53,8 +66,17 @@ class PrivacyConfig:
                 raise UserError(
                     f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
                 )
-        if not 0 <= self.noise_multiplier < float("inf"):
-            raise UserError(f"noise_multiplier is {self.noise_multiplier}; it must be 0 or more")
+        if self.noise_multiplier is not None and self.target_epsilon is not None:
+            raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
+        if self.noise_multiplier is None and self.target_epsilon is None:
+            object.__setattr__(self, "noise_multiplier", 1.0)
+        z = self.noise_multiplier
+        if z is not None and not 0 <= z < float("inf"):
+            raise UserError(f"noise_multiplier is {z}; it must be 0 or more")
+        for key in ("target_epsilon", "max_epsilon"):
+            value = getattr(self, key)
+            if value is not None and not 0 < value < float("inf"):
+                raise UserError(f"{key} is {value}; it must be above 0")
         if not 0 < self.max_grad_norm < float("inf"):
             raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be above 0")
         if self.delta is not None and not 0 < self.delta < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -124,6 +124,19 @@ class FlatGradients:
                 for layer in self.layers
             ]
         )
+
+
+def clear_gradients(parameters: Iterable[gluon.Parameter]) -> None:
+    """Makes the gradients those of an empty micro-batch: zero, and new.
+
+    A worker for which Poisson sampling has drawn nothing has no backward pass to make, and still
+    takes part in the step: zero goes through the mechanism like any gradient, the noise comes onto
+    it, and the workers stay in step. Frozen parameters are left out.
+    """
+    for parameter in parameters:
+        if parameter.grad_req != "null":
+            parameter.zero_grad()
+            parameter._data[0]._fresh_grad = True
 
 
 def sum_of_squares(values: np.ndarray) -> float:

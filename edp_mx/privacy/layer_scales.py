@@ -15,6 +15,7 @@ SOURCES: Dict[str, str] = {
     "ones": "α_k = 1 for every layer; nothing of the data is used",
     "sqrt_dim": "α_k ∝ √(size of layer k); nothing of the data is used",
     "public_batch": "α_k ∝ gradient norm on random tokens; nothing of the data is used",
+    "dp_release": "α_k ∝ mean gradient norm of many micro-batches, with noise; counted in ε",
     "first_batch": "α_k ∝ gradient norm on the first batch (the paper's): leaks, so ε is ∞",
 }
 

@@ -103,9 +103,13 @@ class EDPSGD:
         self.statistics.clipped += factor < 1.0
         self.statistics.norm_sum += norm
 
-        noise_multiplier = self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
+        noise_multiplier = self.noise_multiplier_at(epoch)
         for segment, stddev in self._noise_segments(noise_multiplier):
             self._noise.scale_and_add(gradients[segment], factor=factor, stddev=stddev)
+
+    def noise_multiplier_at(self, epoch: int) -> float:
+        """z_t = z₀ d(t)."""
+        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
 
     def scaled_norm(self, gradients: np.ndarray) -> float:
         """‖(Δ_k / α_k)_k‖₂ over all layers, in float64."""

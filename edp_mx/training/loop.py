@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from itertools import islice
 from typing import Callable, Iterable, Iterator
 
 import mxnet as mx
@@ -12,9 +13,10 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.data.sampling import Shard
+from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.privacy.flat import clear_gradients
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.schedule import Schedule
 
@@ -23,7 +25,11 @@ Wrap = Callable[[Iterable[np.ndarray], int, int], Iterable[np.ndarray]]
 
 @dataclass(frozen=True)
 class EpochSummary:
-    """One finished epoch: `loss` is the mean over its steps and workers."""
+    """One finished epoch: `loss` is the mean over its steps and workers.
+
+    Under Poisson sampling each step's loss is a sum over what was drawn, divided by what was
+    expected; it scatters with the size that was drawn.
+    """
 
     epoch: int
     steps: int
@@ -35,12 +41,14 @@ def epochs(
     model: IntentSlotModel,
     trainer: PrivateTrainer,
     corpus: EncodedCorpus,
-    shard: Shard,
+    shard: AnyShard,
     *,
     num_epochs: int,
+    first_epoch: int = 0,
     schedule: Schedule,
     seed: int,
     workers: Workers,
+    permit: Callable[[int, int], int] = lambda _, steps: steps,
     on_step: Callable[[str], None],
     wrap: Wrap,
 ) -> Iterator[EpochSummary]:
@@ -48,38 +56,54 @@ def epochs(
 
     Args:
         corpus: the training part.
-        shard: this worker's records; every record at most once an epoch.
+        shard: this worker's records, and which of them are in which step. Losses are summed and
+            divided by its public `micro_batch_size`, never by how many records were drawn: that
+            divisor would change with a record, and nobody may see it.
+        first_epoch: where a resumed run goes on.
         schedule: of the learning rate; the trainer's own is the highest.
         seed: of the dropout masks.
+        permit: (epoch, its steps) → how many of them may be taken, the same on all workers. It is
+            asked before the first of them, so that they can be written down before they are
+            released; training ends with an epoch that may not be taken whole.
         on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
         wrap: put around an epoch's micro-batches (with the epoch and the number of steps), e.g. a
             progress bar.
 
     Raises:
         UserError: the workers disagree on the number of steps.
+
+    Edge cases: a worker whose micro-batch is empty (Poisson sampling) sends zero and its noise,
+    and the step counts like any.
     """
     learning_rate = trainer.learning_rate
     total_steps = num_epochs * shard.steps_per_epoch
-    for epoch in range(num_epochs):
+    for epoch in range(first_epoch, num_epochs):
         started = time.perf_counter()
-        workers.agree(f"the steps of epoch {epoch}", shard.steps_per_epoch)
+        steps = permit(epoch, shard.steps_per_epoch)
+        workers.agree(f"the steps of epoch {epoch}", (shard.steps_per_epoch, steps))
+        if steps == 0:
+            return
         total = mx.nd.zeros((1,), ctx=trainer.context)
         for step, indices in enumerate(
-            wrap(shard.micro_batches(epoch), epoch, shard.steps_per_epoch)
+            wrap(islice(shard.micro_batches(epoch), steps), epoch, steps)
         ):
             on_step(f"epoch {epoch}, step {step}")
             seed_dropout(seed, workers.rank, epoch, step)
             factor = schedule.factor(epoch * shard.steps_per_epoch + step, total_steps)
             trainer.set_learning_rate(learning_rate * factor)
-            batch = corpus.batch(indices)
-            with autograd.record():
-                loss = model.loss(batch).sum() / len(indices)  # mean over the micro-batch
-            loss.backward()
+            if len(indices):
+                with autograd.record():
+                    loss = model.loss(corpus.batch(indices)).sum() / shard.micro_batch_size
+                loss.backward()
+                total += loss.detach()
+            else:
+                clear_gradients(model.collect_params().values())
             trainer.step_private(epoch=epoch)
-            total += loss.detach()
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
-        mean = float(workers.mean(total.asnumpy() / shard.steps_per_epoch)[0])
-        yield EpochSummary(epoch, shard.steps_per_epoch, mean, time.perf_counter() - started)
+        mean = float(workers.mean(total.asnumpy() / steps)[0])
+        yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
+        if steps < shard.steps_per_epoch:
+            return
 
 
 def seed_dropout(*place: int) -> None:

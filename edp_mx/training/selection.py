@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 from mxnet import gluon
@@ -33,6 +33,15 @@ class Selection:
             if self._keeps_best:
                 self._best_weights = weights_of(self._model)
         return 0 < self._patience <= epoch - self._best_epoch
+
+    @property
+    def standing(self) -> Tuple[float, int, Dict[str, np.ndarray]]:
+        """What a resumed run needs: the best score, its epoch, and the weights if they are kept."""
+        return self._best_ser, self._best_epoch, self._best_weights or {}
+
+    def go_on(self, best_ser: float, best_epoch: int, best: Dict[str, np.ndarray]) -> None:
+        """Takes up where `standing` was."""
+        self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
 
     def restore(self) -> None:
         """Puts the best weights back, if they were kept."""

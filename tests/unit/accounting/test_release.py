@@ -69,6 +69,7 @@ RELEASES = st.builds(
     layer_scales=st.lists(st.floats(1e-2, 10), min_size=1, max_size=5),
     adjacency=st.sampled_from(["replace_one", "zero_out"]),
     variant=st.sampled_from(["published", "calibrated"]),
+    sampler=st.sampled_from(["shuffle", "poisson"]),
 )
 
 
@@ -139,12 +140,63 @@ def test_kappa_is_one_only_for_single_examples_under_zero_out(adjacency, size, k
     assert Release(**{**SOUND, "adjacency": adjacency, "micro_batch_size": size}).kappa == kappa
 
 
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("size", [0.3, 1, 8])
+def test_kappa_is_two_under_poisson_whatever_size_is_expected(adjacency, size):
+    release = Release(
+        **{**SOUND, "adjacency": adjacency, "micro_batch_size": size, "sampler": "poisson"}
+    )
+    assert release.kappa == 2
+
+
+@given(
+    gradients=st.lists(st.integers(-6, 6), min_size=1, max_size=5),
+    changed=st.integers(-6, 6),
+    size=st.sampled_from([0.5, 1.0, 3.0]),
+)
+def test_no_drawn_micro_batch_is_moved_by_more_than_kappa(gradients, changed, size):
+    """All draws of a small shard: its first record is left out, made zero, or replaced."""
+    release = Release(
+        num_workers=1, micro_batch_size=size, max_grad_norm=1.0, layer_scales=(1.0,),
+        adjacency="replace_one", variant="calibrated", sampler="poisson",
+    )  # fmt: skip
+
+    def released(drawn):
+        return np.clip(sum(drawn) / size, -1, 1)  # 0 where nothing was drawn
+
+    first, *others = gradients
+    for number in range(2 ** len(others)):
+        drawn = [g for place, g in enumerate(others) if number >> place & 1]
+        ways = [released(drawn), *(released([*drawn, g]) for g in (first, 0, changed))]
+        assert max(ways) - min(ways) <= release.aggregate_sensitivity
+
+
+def test_one_drawn_record_turns_another_round_though_one_is_expected():
+    """Why κ = 1 would be wrong for an expected size of 1: the bound of 2 C is reached."""
+    release = Release(
+        num_workers=1, micro_batch_size=1, max_grad_norm=1.0, layer_scales=(1.0,),
+        adjacency="zero_out", variant="calibrated", sampler="poisson",
+    )  # fmt: skip
+    alone, with_it = np.clip(-3.0 / 1, -1, 1), np.clip((-3.0 + 6.0) / 1, -1, 1)
+    assert with_it - alone == release.aggregate_sensitivity == 2
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, math.inf, math.nan])
+def test_an_expected_size_need_not_be_whole_but_possible(size):
+    assert Release(**{**SOUND, "micro_batch_size": 2.5, "sampler": "poisson"}).kappa == 2
+    with pytest.raises(UserError, match="micro_batch_size"):
+        Release(**{**SOUND, "micro_batch_size": size, "sampler": "poisson"})
+
+
 @pytest.mark.parametrize(
     "field, value",
     [
         ("num_workers", 0),
         ("num_workers", 1.5),
         ("micro_batch_size", 0),
+        ("micro_batch_size", 1.5),
+        ("micro_batch_size", math.inf),
+        ("sampler", "fixed_size"),
         ("max_grad_norm", 0.0),
         ("max_grad_norm", math.inf),
         ("max_grad_norm", math.nan),

@@ -1,0 +1,292 @@
+"""α released with noise: how far one utterance moves it, how noisy it is, and what it costs."""
+
+import math
+from types import SimpleNamespace
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mxnet import gluon
+from support.models import loss_and_gradients, part, random_batch, tiny_model
+
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.poisson_sampling import PoissonShard
+from edp_mx.data.sampling import Shard
+from edp_mx.distributed import Workers
+from edp_mx.errors import UserError
+from edp_mx.experiments.mechanism import build_mechanism
+from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layer_scales import FLOOR
+from edp_mx.privacy.layers import Layer, layers_of
+from edp_mx.privacy.noise import NoiseStream
+from edp_mx.privacy.released_scales import ScaleRelease, scales_by_release
+from edp_mx.training.config import TrainingConfig
+
+SHAPES = [(3, 4), (5,), (2,)]
+Z = 5.5  # standard errors
+
+
+class GivenNoise:
+    """Stands for a noise stream: hands out given numbers."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values, np.float32)
+
+    def normal(self, size):
+        assert size == len(self.values)
+        return self.values
+
+
+def flat_of(shapes=SHAPES):
+    layers = []
+    for k, shape in enumerate(shapes):
+        parameter = gluon.Parameter(f"layer{k}_weight", shape=shape)
+        parameter.initialize(mx.init.Zero())
+        layers.append(Layer(f"layer{k}", (parameter,)))
+    return FlatGradients(layers)
+
+
+def passes(flat, gradients):
+    """Puts one gradient after the other into the flat array, as backward passes would."""
+    for gradient in gradients:
+        array = flat.gradients()
+        for segment, tensor in zip(flat.segments, gradient):
+            array[segment.start : segment.start + tensor.size] = tensor.ravel()
+        flat.mark(is_fresh=True)
+        yield
+
+
+class Remember:
+    """Stands for the mean over workers that run one after the other: what each of them sent."""
+
+    def __init__(self):
+        self.sent = []
+
+    def __call__(self, mine):
+        self.sent.append(mine)
+        return np.mean(self.sent, axis=0)
+
+
+def released(per_worker, release, noise=None):
+    """The scales that the last worker ends with, who has heard all, and the sum of all messages.
+
+    `per_worker`: a list of gradients for each.
+    """
+    remember = Remember()
+    for rank, gradients in enumerate(per_worker):
+        flat = flat_of()
+        scales = scales_by_release(
+            flat,
+            release=release,
+            backward_passes=passes(flat, gradients),
+            noise=GivenNoise(np.zeros(3) if noise is None else noise[rank]),
+            num_workers=len(per_worker),
+            mean_over_workers=remember,
+        )
+    return scales, np.sum(remember.sent, axis=0)
+
+
+def random_gradients(generator, count):
+    return [
+        [generator.normal(size=shape) * 10.0 ** generator.uniform(-1, 1) for shape in SHAPES]
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_the_mean_of_clipped_norms_against_a_slow_form(num_workers, generator):
+    release = ScaleRelease(noise_multiplier=0.2, clip=1.5, micro_batches=7)
+    gradients = random_gradients(generator, 7)
+    noise = generator.normal(size=(num_workers, 3)).astype(np.float32)
+    per_worker = [gradients[rank::num_workers] for rank in range(num_workers)]
+    expected = np.zeros(3)
+    for gradient in gradients:
+        norms = np.array([np.sqrt((tensor**2).sum()) for tensor in gradient])
+        expected += norms / max(1.0, np.sqrt((norms**2).sum()) / 1.5) / 7
+    stddev = math.sqrt(2) * 1.5 * 0.2 / 7  # as PRIVACY has it
+    expected += stddev * noise.sum(axis=0) / math.sqrt(num_workers)
+    scales, total = released(per_worker, release, noise)
+    np.testing.assert_allclose(total / 7, expected, rtol=1e-6, atol=1e-6)
+    assert expected.max() > 0.01
+    np.testing.assert_allclose(scales, np.maximum(expected / expected.max(), FLOOR), rtol=1e-3)
+    shares = [release.share(rank, num_workers=num_workers) for rank in range(num_workers)]
+    assert shares == [len(gradients) for gradients in per_worker]
+
+
+VECTORS = st.lists(st.floats(0, 1e6), min_size=4, max_size=4)
+
+
+@given(VECTORS, VECTORS, st.floats(0.01, 100), st.integers(1, 1000))
+def test_one_utterance_moves_the_mean_by_root_two_at_most(one, other, clip, m):
+    """Any layer norms may become any others; clipped by hand, none is further than stated."""
+    release = ScaleRelease(clip=clip, micro_batches=m)
+    change = (release.clipped(np.array(one)) - release.clipped(np.array(other))) / m
+    assert np.linalg.norm(change) <= math.sqrt(2) * clip / m * (1 + 1e-12)
+    for vector in (one, other):
+        assert np.linalg.norm(release.clipped(np.array(vector))) <= clip * (1 + 1e-12)
+
+
+def test_root_two_is_reached_and_no_smaller_bound_would_do():
+    """A gradient that moves from one layer into another; the noise is a multiple of that."""
+    release = ScaleRelease(noise_multiplier=3.0, clip=2.0, micro_batches=4)
+    zero = [np.zeros(shape) for shape in SHAPES]
+    others = [[np.ones(shape) for shape in SHAPES]] * 3
+    totals = []
+    for layer in (0, 1):
+        gradient = [tensor + (100.0 if k == layer else 0.0) for k, tensor in enumerate(zero)]
+        totals.append(released([[gradient, *others]], release)[1])
+    change = np.linalg.norm(totals[0] - totals[1]) / 4
+    assert change == pytest.approx(math.sqrt(2) * 2.0 / 4, rel=1e-9)
+    assert change == pytest.approx(release.sensitivity, rel=1e-12)
+    assert release.noise_stddev == pytest.approx(3.0 * change, rel=1e-12)
+
+
+@pytest.mark.parametrize("num_workers", [1, 4])
+def test_the_noise_of_all_workers_together_is_what_is_stated(num_workers):
+    release = ScaleRelease(noise_multiplier=2.0, clip=0.5, micro_batches=50)
+    draws, width = 60, 400
+    flat = flat_of([(1,)] * width)
+    streams = [NoiseStream.from_operating_system() for _ in range(num_workers)]
+    means = []
+    for _ in range(draws):
+        remember = Remember()
+        for noise in streams:
+            scales_by_release(
+                flat,
+                release=release,
+                backward_passes=passes(flat, []),
+                noise=noise,
+                num_workers=num_workers,
+                mean_over_workers=remember,
+            )
+        means.append(np.sum(remember.sent, axis=0) / 50)
+    ratio = np.std(means) / (math.sqrt(2) * 0.5 * 2.0 / 50)
+    assert abs(ratio - 1) < Z / math.sqrt(2 * draws * width)
+    assert not abs(1.5 * ratio - 1) < Z / math.sqrt(2 * draws * width)
+    assert not abs(ratio / 1.5 - 1) < Z / math.sqrt(2 * draws * width)
+
+
+def test_a_gradient_that_is_not_finite_counts_as_zero():
+    release = ScaleRelease(clip=1.0, micro_batches=2)
+    good = [np.full(shape, 0.1) for shape in SHAPES]
+    for bad in (np.nan, np.inf):
+        spoilt = [*good[:2], np.full(SHAPES[2], bad)]
+        _, total = released([[good, spoilt]], release)
+        _, alone = released([[good]], release)
+        np.testing.assert_array_equal(total, alone)
+
+
+def test_noise_below_zero_is_lifted_to_the_floor_and_without_signal_all_are_one():
+    release = ScaleRelease(noise_multiplier=1.0, clip=1.0, micro_batches=1)
+    scales, _ = released([[[np.zeros(shape) for shape in SHAPES]]], release, noise=[[2.0, -1, 1]])
+    assert scales == (1.0, FLOOR, 0.5)
+    scales, _ = released([[[np.zeros(shape) for shape in SHAPES]]], release, noise=[[-2.0, -1, -1]])
+    assert scales == (1.0, 1.0, 1.0)
+
+
+def test_the_gradients_are_used_up_and_must_be_new():
+    flat = flat_of()
+    gradient = [np.ones(shape) for shape in SHAPES]
+    arguments = {"release": ScaleRelease(), "noise": GivenNoise(np.zeros(3)), "num_workers": 1,
+                 "mean_over_workers": lambda mine: mine}  # fmt: skip
+    scales_by_release(flat, backward_passes=passes(flat, [gradient]), **arguments)
+    with pytest.raises(UserError, match="released only once"):
+        flat.refuse_stale()  # training must not begin with it
+    with pytest.raises(UserError, match="released only once"):
+        scales_by_release(flat, backward_passes=[None], **arguments)  # a turn without a pass
+
+
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
+def test_the_ledger_is_told_one_gaussian_without_amplification(sampler):
+    """Against the hockey stick of two Gaussians, integrated, at the distance of the two worlds."""
+    release = ScaleRelease(noise_multiplier=2.5, clip=3.0, micro_batches=300)
+    event = release.event(sampler)
+    assert (event.sampler, event.count, event.sample_rate) == (sampler, 1, 1.0)
+    rho = math.exp(log_rho([event.effective_noise_multiplier]))
+    assert rho == pytest.approx(1 / (2 * 2.5**2), rel=1e-12)
+    x = np.linspace(-12, 12, 200_001)  # in units of the noise
+    moved = release.sensitivity / release.noise_stddev
+    here, there = np.exp(-(x**2) / 2), np.exp(-((x - moved) ** 2) / 2)
+    epsilon = math.exp(log_epsilon_exact(math.log(rho), 1e-5))
+    over = np.maximum(there - math.exp(epsilon) * here, 0).sum() * (x[1] - x[0])
+    assert over / math.sqrt(2 * math.pi) == pytest.approx(1e-5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("noise_multiplier", 0.0),
+        ("noise_multiplier", math.inf),
+        ("clip", 0.0),
+        ("clip", math.nan),
+        ("micro_batches", 0),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(key, value):
+    with pytest.raises(UserError, match=key):
+        ScaleRelease(**{key: value})
+
+
+def test_the_keys_of_a_configuration():
+    config = PrivacyConfig(layer_scales="dp_release", sampler="poisson")
+    assert config.scale_release == ScaleRelease(10.0, 1.0, 300)
+    with pytest.raises(UserError, match="sampler is 'poison'; choose one of shuffle, poisson"):
+        PrivacyConfig(sampler="poison")
+
+
+class Corpus:
+    """Stands for the training part; keeps which records were asked for."""
+
+    def __init__(self, whole):
+        self.whole, self.asked = whole, []
+
+    def __len__(self):
+        return len(self.whole)
+
+    def batch(self, indices):
+        self.asked.append(list(indices))
+        return part(self.whole, indices)
+
+
+@pytest.mark.parametrize("sampler", [Shard, PoissonShard])
+def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, generator):
+    """Against norms of the parameters' own gradients, with next to no noise."""
+    corpus = Corpus(random_batch(generator, generator.integers(1, 6, 20)))
+    model, alone = tiny_model(), Workers(0, 1, 0, 1)
+    flat = FlatGradients(layers_of(model))
+    training = TrainingConfig(batch_size=3)
+    shard = sampler.deal(20, batch_size=3, num_workers=1, rank=0, seed=0)
+
+    def build(micro_batches, **settings):
+        release = ScaleRelease(noise_multiplier=1e-9, clip=0.3, micro_batches=micro_batches)
+        privacy = PrivacyConfig(layer_scales="dp_release", scale_release=release)
+        config = ExperimentConfig(privacy=privacy, training=training)
+        prepared = SimpleNamespace(model=model, train=corpus)
+        return build_mechanism(config, alone, prepared, shard, flat, **settings).release
+
+    passes_told = []
+    released = build(6, on_pass=passes_told.append)
+    assert released.sampler == shard.sampler and len(passes_told) == 6
+    records = [record for indices in corpus.asked for record in indices]
+    assert len(records) == len(set(records)) == 18 and [len(i) for i in corpus.asked] == [3] * 6
+
+    expected = np.zeros(len(flat.layers))
+    for indices in corpus.asked:
+        batch = part(corpus.whole, np.array(indices))
+        _, gradients = loss_and_gradients(model, batch, weights=[1 / 3] * 3)
+        squares = {name: (g.astype(np.float64) ** 2).sum() for name, g in gradients.items()}
+        norms = np.array([sum(squares[p.name] for p in x.parameters) for x in flat.layers]) ** 0.5
+        expected += norms * min(1, 0.3 / np.sqrt((norms**2).sum()))
+    wanted = np.maximum(expected / expected.max(), FLOOR)
+    np.testing.assert_allclose(released.layer_scales, wanted, rtol=1e-4)
+
+    corpus.asked.clear()
+    resumed = build(6, scales=released.layer_scales)
+    assert resumed.layer_scales == released.layer_scales and not corpus.asked
+    with pytest.raises(UserError, match=r"scale_release\.micro_batches: 7 .* need 21 .* has 20"):
+        build(7)
+    assert not corpus.asked  # refused before anything was looked at
