@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Callable
 
+from scipy.optimize import brentq
+
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.accounting.pld import epsilon_poisson_pld
 from edp_mx.accounting.zcdp import CONVERSIONS, log_epsilon_simple
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
+
+_LOG_RANGE = math.log(1e6)  # of a Poisson calibration, both ways
 
 
 def calibrate_rf(
@@ -42,12 +50,7 @@ def calibrate_rf(
         raise UserError(
             f"conversion is {conversion!r}; choose one of {', '.join(sorted(CONVERSIONS))}"
         )
-    if not 0 < target_epsilon < math.inf:
-        raise UserError(f"target_epsilon is {target_epsilon}; it must be finite and above 0")
-    if not 0 < delta < 1:
-        raise UserError(f"delta is {delta}; it must lie between 0 and 1")
-    if epochs < 1:
-        raise UserError(f"epochs is {epochs}; at least one is needed to calibrate for")
+    _check(target_epsilon, delta, epochs)
     log_rho = _largest_log_rho(CONVERSIONS[conversion], target_epsilon, delta)
     log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho + SAFETY)
     z = LogNumber(log_z).value
@@ -78,3 +81,110 @@ def _largest_log_rho(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if log_epsilon(middle, delta) <= wanted else (low, middle)
     return low
+
+
+def calibrate_poisson(
+    *,
+    target_epsilon: float,
+    delta: float,
+    decay: Decay,
+    epochs: int,
+    steps_per_epoch: int,
+    sample_rate: float,
+    neighbours: str = "zero_out",
+) -> float:
+    """The smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
+
+    Args:
+        target_epsilon: ε > 0.
+        delta: δ, between 0 and 1.
+        decay: d(t).
+        epochs: T ≥ 1.
+        steps_per_epoch: steps at each multiplier.
+        sample_rate: q, in (0, 1].
+        neighbours: zero_out, replace_one or replace_in_mean; see `Composition`.
+
+    Returns:
+        An effective noise multiplier on the safe side: ε at it is at most the target.
+
+    Raises:
+        UserError: an impossible target, or one that needs a z₀ outside of 1e-6 to 1e6.
+    """
+    _check(target_epsilon, delta, epochs)
+    if steps_per_epoch < 1:
+        raise UserError(f"steps_per_epoch is {steps_per_epoch}; at least one is needed")
+
+    def steps(z: float) -> Composition:
+        return Composition(
+            neighbours,
+            [
+                Event("poisson", decay.noise_multiplier_at(z, t), steps_per_epoch, sample_rate)
+                for t in range(epochs)
+            ],
+        )
+
+    def guess(log_z: float) -> float:
+        return log_epsilon_gdp_clt(steps(math.exp(log_z)), delta) - math.log(target_epsilon)
+
+    low, high = -_LOG_RANGE, _LOG_RANGE
+    while high - low > 0.01:  # where the central limit says; it only starts the search
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if guess(middle) > 0 else (low, middle)
+    return solve_multiplier(
+        lambda z: epsilon_poisson_pld(steps(z), delta=delta).upper,
+        target_epsilon=target_epsilon,
+        start=math.exp(low),
+    )
+
+
+def solve_multiplier(
+    epsilon_of: Callable[[float], float], *, target_epsilon: float, start: float = 1.0
+) -> float:
+    """The smallest noise multiplier, to 1e-5, whose ε is at most the target.
+
+    Args:
+        epsilon_of: ε at a multiplier; falls with it. Called some ten times if `start` is near.
+        start: where to look first.
+
+    Returns:
+        A multiplier for which `epsilon_of` gave at most the target.
+
+    Raises:
+        UserError: none between 1e-6 and 1e6 does.
+
+    Example:
+        >>> round(solve_multiplier(lambda z: 3.0 / z, target_epsilon=2.0), 4)
+        1.5
+    """
+
+    @lru_cache(maxsize=None)
+    def excess(log_z: float) -> float:
+        """log of ε over the target, as far as it matters."""
+        found = epsilon_of(math.exp(log_z))
+        return min(max(log_of(found) - math.log(target_epsilon), -3.0), 3.0)
+
+    low = high = math.log(start)
+    step = 0.02
+    while excess(low) <= 0 and low > -_LOG_RANGE:
+        low, high, step = low - step, low, 3 * step
+    while excess(high) > 0 and high < _LOG_RANGE:
+        low, high, step = high, high + step, 3 * step
+    if excess(low) <= 0 or excess(high) > 0:
+        raise UserError(
+            f"no noise multiplier between 1e-6 and 1e6 gives epsilon {target_epsilon:g}; change "
+            "the target, delta, the epochs or the sample rate"
+        )
+    log_z = float(brentq(excess, low, high, xtol=2e-6))
+    while excess(log_z) > 0:
+        log_z += 2e-6
+    return math.exp(log_z)
+
+
+def _check(target_epsilon: float, delta: float, epochs: int) -> None:
+    """What no calibration can do."""
+    if not 0 < target_epsilon < math.inf:
+        raise UserError(f"target_epsilon is {target_epsilon}; it must be finite and above 0")
+    if not 0 < delta < 1:
+        raise UserError(f"delta is {delta}; it must lie between 0 and 1")
+    if epochs < 1:
+        raise UserError(f"epochs is {epochs}; at least one is needed to calibrate for")

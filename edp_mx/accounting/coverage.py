@@ -6,7 +6,7 @@ from typing import List, Optional, Tuple
 
 from edp_mx.errors import UserError
 
-SCALES_SOURCES = ("ones", "sqrt_dim", "public_batch", "first_batch")
+SCALES_SOURCES = ("ones", "sqrt_dim", "public_batch", "dp_release", "first_batch")
 
 NO_MECHANISM = "no privacy mechanism ran"
 FIXED_SEED = "the noise seed was fixed (insecure_fixed_seed), so the noise can be subtracted"
@@ -36,7 +36,7 @@ ALWAYS_OPEN = (
     "which utterances form the training part: it is taken as given (the split looks at labels)",
     "hyper-parameters chosen by other runs on the same data",
     "a stop decided from what the run showed: only the committed number of epochs is counted",
-    "word vectors trained on private text",
+    "word vectors, or a checkpoint, trained on private text",
     "losses, validation scores and clipping statistics in the run's own logs",
     "noise drawn in floating point rather than from a true Gaussian",
 )

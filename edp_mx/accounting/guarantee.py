@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from edp_mx.accounting.bound import Bound, count_as_published, count_what_holds, unbounded
+from edp_mx.accounting.bound import (
+    Bound,
+    count_as_published,
+    count_released,
+    count_released_as_published,
+    count_what_holds,
+    unbounded,
+)
 from edp_mx.accounting.coverage import (
     FIXED_SEED,
     NO_MECHANISM,
@@ -17,6 +24,8 @@ from edp_mx.accounting.coverage import (
 )
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.events import Composition, neighbours_of
+from edp_mx.accounting.ledger import Entry
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
@@ -156,6 +165,7 @@ def guarantee(
     best_checkpoint_on_validation: bool = False,
     stops_early: bool = False,
     uses_lengths: bool = False,
+    entries: Optional[Sequence[Entry]] = None,
 ) -> Guarantee:
     """Counts what a run spends, both ways, and says what it does not cover.
 
@@ -168,13 +178,15 @@ def guarantee(
         steps: for the report; ε does not depend on it.
         num_examples: n.
         delta, delta_mode, corpus_is_public: see `choose_delta`.
-        sampler: shuffle (each record at most once an epoch, batches disjoint).
+        sampler: shuffle (each record at most once an epoch, batches disjoint), or poisson.
         scales_source: ones, sqrt_dim, public_batch, or first_batch, which has no ε.
         vocabulary_is_public: False when read off private text, which has no ε.
         seed_is_fixed: the noise can be drawn again by whoever knows the seed.
         best_checkpoint_on_validation: the released weights were chosen on private data.
         stops_early: the run may end before its epochs, by its score on private validation data.
         uses_lengths: batches were made by the utterances' lengths.
+        entries: what was released, or is planned to be, as a ledger has it; left out, T epochs of
+            shuffled batches.
 
     Raises:
         UserError: a sampler without an accountant, or a refused δ.
@@ -190,8 +202,8 @@ def guarantee(
         delta_mode=delta_mode,
         corpus_is_public=corpus_is_public,
     )
-    if sampler != "shuffle":
-        raise UserError(f"sampler is {sampler!r}; only shuffle has an accountant")
+    if release is not None and sampler != release.sampler:
+        raise UserError(f"sampler is {sampler!r}, but the release was drawn by {release.sampler}")
     if (release is None) != (mechanism == "none"):
         raise UserError(f"mechanism is {mechanism!r}; a release belongs to each but none")
     reasons, conditions = private_inputs(
@@ -201,9 +213,14 @@ def guarantee(
     )
     published = holds = holds_if = unbounded(NO_MECHANISM)
     if release is not None:
-        published, holds_if = _count(
-            release, noise_multiplier, decay, epochs if steps else 0, chosen, conditions
-        )
+        if entries is None:
+            published, holds_if = _count(
+                release, noise_multiplier, decay, epochs if steps else 0, chosen, conditions
+            )
+        else:
+            published = count_released_as_published(entries, delta=chosen)
+            composition = Composition(neighbours_of(release), [entry.event for entry in entries])
+            holds_if = count_released(composition, delta=chosen, conditions=conditions)
         if seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
         last = decay.noise_multiplier_at(noise_multiplier, max(epochs - 1, 0))

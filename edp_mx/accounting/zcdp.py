@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Dict, Iterable
+from typing import Callable, Dict, Iterable, Tuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -148,10 +148,20 @@ def yu_rs_heuristic(
 
     Source: Yu et al. (2019), Theorem 5, whose authors call it approximate.
     """
+    steps = [(sample_rate, z, steps_per_epoch) for z in multipliers]
+    return yu_rs_of_steps(steps, delta=delta, largest_order=largest_order)
+
+
+def yu_rs_of_steps(
+    steps: Iterable[Tuple[float, float, int]], *, delta: float, largest_order: float = 200.0
+) -> Dict[str, float]:
+    """As `yu_rs_heuristic`, for runs of steps (q, z, count) whose rates may differ. NOT a bound."""
     _check_delta(delta)
-    values = np.asarray(list(multipliers), dtype=float)  # (T,)
-    rho = float(np.sum(steps_per_epoch * (sample_rate / values) ** 2))
-    orders = values**2 * np.log(1 / (sample_rate * values)) + 1  # (T,)
+    rates, multipliers, counts = np.array(list(steps), dtype=float).T  # (T,) each
+    if multipliers.min() <= 0:
+        return {"rho": math.inf, "largest_order": 1.0, "epsilon": math.inf}
+    rho = float(np.sum(counts * (rates / multipliers) ** 2))
+    orders = multipliers**2 * -np.log(rates * multipliers) + 1  # (T,)
     order = min(largest_order, float(orders.min()))
     target = -math.log(delta)
     if order >= 1 + math.sqrt(target / rho):

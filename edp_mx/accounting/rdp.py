@@ -1,0 +1,208 @@
+"""Rényi divergences of Poisson-sampled Gaussians, and the ε that they give: cheap, and live."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Dict, Sequence, Tuple
+
+import numpy as np
+from scipy.special import gammaln, log_ndtr, logsumexp
+
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.zcdp import log_epsilon_renyi, log_rho
+from edp_mx.errors import UserError
+
+ORDERS: Tuple[float, ...] = (
+    *(1 + 10.0 ** (k / 5) for k in range(-30, 0)),
+    *np.arange(2.0, 11.0, 0.25),
+    *np.arange(11.0, 64.0),
+    *(64.0, 80.0, 96.0, 128.0, 192.0, 256.0, 512.0, 1024.0),
+)
+SMALLEST_MULTIPLIER = 1e-100  # below it 1/z² and its like overflow; counted as no noise
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)  # on [−1, 1]
+_ROUNDING = 4e-15  # of a log moment that is taken by quadrature: added, to stay above
+_KNEE = 40.0  # in units of the knee's width z²: beyond, one of the two Gaussians is all there is
+
+
+def rdp_sampled_gaussian(
+    *, sample_rate: float, noise_multiplier: float, orders: Sequence[float]
+) -> np.ndarray:
+    """Rényi divergence of one step, at each order, for add or remove (the larger of the two).
+
+    log E[(1 − q + q e^((2x−1)/(2z²)))^a] / (a − 1), x ~ N(0, z²): a binomial sum for whole orders,
+    quadrature for the others.
+
+    Args:
+        sample_rate: q, in (0, 1].
+        noise_multiplier: z, the effective one; 0 gives ∞.
+        orders: a > 1.
+
+    Returns:
+        As many values as orders, each 0 or more.
+
+    Raises:
+        UserError: an order that is not above 1.
+
+    Source: Mironov, Talwar and Zhang (2019), "Rényi Differential Privacy of the Sampled Gaussian
+    Mechanism", Theorem 5 (which direction is worse) and Section 3.3.
+
+    Departs: their series for fractional orders alternates; added up unsigned, as elsewhere, it is
+    loose by up to 2.4 times. The integral is taken here.
+
+    Example:
+        >>> float(rdp_sampled_gaussian(sample_rate=1.0, noise_multiplier=2.0, orders=[8.0])[0])
+        1.0
+    """
+    wanted = np.asarray(orders, dtype=float)  # (A,)
+    if not (wanted > 1).all():
+        raise UserError(f"orders must all be above 1; the smallest is {wanted.min()}")
+    q, z = sample_rate, noise_multiplier
+    if z < SMALLEST_MULTIPLIER:
+        return np.full(wanted.shape, math.inf)
+    if q == 1:
+        return wanted / (2 * z * z)
+    logs = np.empty(wanted.shape)
+    whole = (wanted == np.floor(wanted)) & (wanted <= 4096)
+    for index in np.flatnonzero(whole):
+        logs[index] = _log_moment_whole(q, z, int(wanted[index]))
+    if not whole.all():
+        logs[~whole] = _log_moment(q, z, wanted[~whole])
+    return np.maximum(logs, 0.0) / (wanted - 1)
+
+
+def _log_moment_whole(q: float, z: float, order: int) -> float:
+    """log Σ_k C(a, k) (1 − q)^(a−k) q^k e^(k(k−1)/(2z²)), as log1p of what exceeds 1."""
+    k = np.arange(2, order + 1)  # (a − 1,)
+    choose = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    exponent = k * (k - 1.0) / (2 * z * z)
+    grown = exponent + np.log(-np.expm1(-exponent))  # log(e^x − 1)
+    terms = choose + k * math.log(q) + (order - k) * math.log1p(-q) + grown
+    return float(np.logaddexp(0.0, logsumexp(terms)))
+
+
+def _log_moment(q: float, z: float, orders: np.ndarray) -> np.ndarray:
+    """The same for any order, by three integrals that are all positive.
+
+    Around x₀, where sampled and not sampled weigh the same, by Gauss–Legendre; far to the left
+    (1 − q)^a and far to the right q^a e^(a(2x−1)/(2z²)) are all there is, and are integrated in
+    closed form.
+    """
+    x0 = 0.5 + z * z * math.log((1 - q) / q)
+    low = max(x0 - _KNEE * z * z, -14 * z)
+    high = max(low, min(x0 + _KNEE * z * z, float(orders.max()) + 14 * z))
+    pieces = max(1, math.ceil((high - low) / min(0.5 * z, 2 * z * z)))
+    edges = np.linspace(low, high, pieces + 1)
+    half = np.diff(edges)[:, None] / 2
+    x = (edges[:-1, None] + half * (1 + _NODES)).ravel()  # (K,)
+    weights = np.maximum(np.broadcast_to(half, (pieces, len(_NODES))) * _WEIGHTS, 1e-300).ravel()
+    base = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / (z * z))  # (K,)
+    density = -0.5 * (x / z) ** 2 - math.log(z * math.sqrt(2 * math.pi)) + np.log(weights)
+    knee = logsumexp(orders[:, None] * base + density, axis=1)  # (A,)
+    left = orders * math.log1p(-q) + log_ndtr(low / z)
+    right = orders * math.log(q) + orders * (orders - 1) / (2 * z * z)
+    right = right + log_ndtr((orders - high) / z)
+    return logsumexp([left, knee, right], axis=0) + _ROUNDING
+
+
+def epsilon_from_rdp(
+    rdp: np.ndarray, *, orders: Sequence[float], delta: float
+) -> Tuple[float, float]:
+    """ε at δ, and the order that gives it.
+
+    Source: Canonne, Kamath and Steinke (2020), Proposition 12 (as Balle et al., 2020).
+
+    Example:
+        >>> epsilon, order = epsilon_from_rdp(np.array([0.5, 1.0]), orders=[8.0, 16.0], delta=1e-5)
+        >>> round(epsilon, 3), order
+        (1.518, 16.0)
+    """
+    _check_delta(delta)
+    a = np.asarray(orders, dtype=float)  # (A,)
+    epsilons = rdp + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
+    best = int(np.argmin(epsilons))
+    return max(0.0, float(epsilons[best])), float(a[best])
+
+
+def epsilon_poisson_rdp(
+    composition: Composition, *, delta: float, orders: Sequence[float] = ORDERS
+) -> float:
+    """ε of Poisson steps by Rényi divergences: above `poisson_pld`, and quicker.
+
+    Guarantee: a bound for zero-out, add and remove. Where no sampling would be cheaper to count
+    (large ρ, or q = 1), the closed form of the optimal order is taken, whatever the grid.
+
+    Raises:
+        UserError: shuffled epochs, or replace-one, for which only `poisson_pld` is offered.
+
+    Edge cases: no steps give 0, z = 0 gives ∞.
+    """
+    tracker = RdpTracker(orders=orders)
+    if composition.neighbours != "zero_out":
+        raise UserError(
+            f"poisson_rdp speaks of zero-out neighbours, not of {composition.neighbours}; use "
+            "poisson_pld"
+        )
+    for event in composition.only("poisson"):
+        tracker.add(event)
+    return tracker.epsilon(delta)
+
+
+@dataclass
+class RdpTracker:
+    """ε while training: a step costs an addition, a new multiplier some milliseconds.
+
+    Attributes:
+        orders: where divergences are kept.
+        rdp: what was spent, by order.
+        log_rho: log ρ as if nothing were sampled, for the closed form.
+
+    Example:
+        >>> tracker = RdpTracker()
+        >>> for _ in range(100):
+        ...     tracker.add(Event("poisson", 1.0, sample_rate=0.01))
+        >>> round(tracker.epsilon(1e-5), 2)
+        1.21
+    """
+
+    orders: Sequence[float] = ORDERS
+    rdp: np.ndarray = field(init=False)
+    log_rho: float = field(init=False, default=-math.inf)
+    _steps: Dict[Tuple[float, float], np.ndarray] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rdp = np.zeros(len(self.orders))
+
+    def add(self, event: Event) -> None:
+        """Spends `event.count` steps.
+
+        Raises:
+            UserError: shuffled epochs.
+        """
+        Composition("zero_out", [event]).only("poisson")
+        if event.count == 0:
+            return
+        key = (event.sample_rate, event.effective_noise_multiplier)
+        if key not in self._steps:
+            q, z = key
+            self._steps[key] = rdp_sampled_gaussian(
+                sample_rate=q, noise_multiplier=z, orders=self.orders
+            )
+        self.rdp = self.rdp + event.count * self._steps[key]
+        spent = math.log(event.count) + log_rho([event.effective_noise_multiplier])
+        self.log_rho = float(np.logaddexp(self.log_rho, spent))
+
+    def epsilon(self, delta: float) -> float:
+        """ε of all that was added, at δ."""
+        _check_delta(delta)
+        if self.log_rho == -math.inf:
+            return 0.0
+        by_order, _ = epsilon_from_rdp(self.rdp, orders=self.orders, delta=delta)
+        closed = log_epsilon_renyi(self.log_rho, delta)
+        return min(by_order, math.exp(closed) if closed < 709 else math.inf)
+
+
+def _check_delta(delta: float) -> None:
+    """δ is a probability, and 0 would need infinite ε."""
+    if not 0 < delta <= 1:
+        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")

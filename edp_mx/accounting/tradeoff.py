@@ -1,0 +1,83 @@
+"""What ε means for an attacker: how often a guess of membership can be right."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtr, ndtri
+
+from edp_mx.accounting.lognumber import LARGEST_LOG, LogNumber, exp_of
+from edp_mx.errors import UserError
+
+
+def accuracy_within(epsilon: LogNumber, delta: float) -> float:
+    """The largest share of right guesses between two equally likely neighbours, from (ε, δ) alone.
+
+    (e^ε + δ) / (1 + e^ε), which is e^ε / (1 + e^ε) at δ = 0.
+
+    Source: Kairouz, Oh and Viswanath (2015), Theorem 2.1.
+
+    Example:
+        >>> round(accuracy_within(LogNumber(math.log(1.0)), 0.0), 4)
+        0.7311
+    """
+    odds_against = math.exp(-_plain(epsilon))
+    return (1 + delta * odds_against) / (1 + odds_against)
+
+
+def tpr_within(epsilon: LogNumber, delta: float, *, fpr: float) -> float:
+    """The largest rate at which members are found, at a rate of false alarms, from (ε, δ) alone.
+
+    min(e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)), at most 1.
+
+    Source: Kairouz, Oh and Viswanath (2015), Theorem 2.1.
+
+    Example:
+        >>> round(tpr_within(LogNumber(math.log(1.0)), 1e-5, fpr=0.01), 4)
+        0.0272
+    """
+    _check_rate(fpr)
+    plain = _plain(epsilon)
+    by_alarms = exp_of(math.log(fpr) + plain) + delta
+    by_misses = 1 - math.exp(-plain) * (1 - fpr - delta)
+    return min(by_alarms, by_misses, 1.0)
+
+
+def accuracy_gaussian(log_rho: float) -> float:
+    """The same share against one Gaussian of zCDP ρ, exactly: Φ(μ/2), μ² = 2ρ.
+
+    Source: Dong, Roth and Su (2022), Definition 2.6.
+
+    Example:
+        >>> round(accuracy_gaussian(math.log(0.5)), 4)
+        0.6915
+    """
+    return float(ndtr(_mu(log_rho) / 2))
+
+
+def tpr_gaussian(log_rho: float, *, fpr: float) -> float:
+    """The same rate against one Gaussian of zCDP ρ, exactly: Φ(Φ⁻¹(FPR) + μ).
+
+    Source: Dong, Roth and Su (2022), Equation 6.
+
+    Example:
+        >>> round(tpr_gaussian(math.log(0.5), fpr=0.01), 4)
+        0.0924
+    """
+    _check_rate(fpr)
+    return float(ndtr(ndtri(fpr) + _mu(log_rho)))
+
+
+def _mu(log_rho: float) -> float:
+    """μ of ρ; infinite where a double ends."""
+    return exp_of(0.5 * (math.log(2) + log_rho))
+
+
+def _plain(epsilon: LogNumber) -> float:
+    """ε itself; infinite where a double ends."""
+    return math.inf if epsilon.log > LARGEST_LOG else math.exp(epsilon.log)
+
+
+def _check_rate(fpr: float) -> None:
+    if not 0 < fpr < 1:
+        raise UserError(f"fpr is {fpr}; it must lie between 0 and 1")

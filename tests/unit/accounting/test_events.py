@@ -1,0 +1,158 @@
+"""What was released: merging, refusals, and the multiplier that each pair of neighbours wants."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import (
+    Composition,
+    Event,
+    neighbours_of,
+    poisson_steps,
+    shuffled_epochs,
+)
+from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+
+EVENTS = st.one_of(
+    st.builds(Event, st.just("shuffle"), st.sampled_from([0.0, 1.0, 2.0]), st.integers(0, 3)),
+    st.builds(
+        Event,
+        st.just("poisson"),
+        st.sampled_from([1.0, 2.0]),
+        st.integers(0, 3),
+        st.sampled_from([0.1, 1.0]),
+    ),
+)
+
+
+def release_with(**changes):
+    values = {
+        "num_workers": 4,
+        "micro_batch_size": 8,
+        "max_grad_norm": 0.5,
+        "layer_scales": (1.0,),
+        "adjacency": "zero_out",
+        "variant": "calibrated",
+    }
+    return Release(**{**values, **changes})
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_merging_keeps_every_step_in_its_place(events):
+    def unrolled(events):
+        return [
+            (e.sampler, e.effective_noise_multiplier, e.sample_rate)
+            for e in events
+            for _ in range(e.count)
+        ]
+
+    composition = Composition("zero_out", events)
+    assert unrolled(composition.events) == unrolled(events)
+    for event, following in zip(composition.events, composition.events[1:]):
+        assert unrolled([event])[:1] != unrolled([following])[:1]
+    grown = Composition("zero_out")
+    for event in events:
+        grown = grown.then(event)
+    assert grown == composition
+
+
+@given(EVENTS)
+def test_an_event_comes_back_from_json(event):
+    line = json.dumps(event.to_dict(), allow_nan=False)
+    assert Event.from_dict(json.loads(line)) == event
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"sampler": "shuffle"},
+        {**Event("shuffle", 1.0).to_dict(), "colour": "red"},
+        {**Event("shuffle", 1.0).to_dict(), "sample_rate": "1"},
+        {**Event("shuffle", 1.0).to_dict(), "effective_noise_multiplier": True},
+        {**Event("shuffle", 1.0).to_dict(), "count": 1.5},
+    ],
+)
+def test_damaged_events_are_refused(values):
+    with pytest.raises(UserError):
+        Event.from_dict(values)
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (("rollover", 1.0), "sampler"),
+        (("poisson", -1.0), "effective_noise_multiplier"),
+        (("poisson", math.nan), "effective_noise_multiplier"),
+        (("poisson", math.inf), "effective_noise_multiplier"),
+        (("poisson", 1.0, -1), "count"),
+        (("poisson", 1.0, 1.0), "count"),
+        (("poisson", 1.0, True), "count"),
+        (("poisson", 1.0, 1, 0.0), "sample_rate"),
+        (("poisson", 1.0, 1, 1.1), "sample_rate"),
+        (("poisson", 1.0, 1, math.nan), "sample_rate"),
+        (("shuffle", 1.0, 1, 0.1), "shuffle"),
+    ],
+)
+def test_impossible_events_are_refused_by_name(arguments, word):
+    with pytest.raises(UserError, match=word):
+        Event(*arguments)
+
+
+def test_each_accountant_is_given_only_its_own_sampler():
+    mixed = Composition("zero_out", [Event("shuffle", 1.0), Event("poisson", 1.0)])
+    with pytest.raises(UserError, match="use rf_exact"):
+        mixed.only("poisson")
+    with pytest.raises(UserError, match="use poisson_pld"):
+        mixed.only("shuffle")
+    assert Composition("zero_out").only("poisson") == ()
+    with pytest.raises(UserError, match="neighbours"):
+        Composition("add_remove")
+
+
+def test_shuffled_epochs_count_epochs_whatever_the_steps():
+    found = shuffled_epochs(
+        release=release_with(), noise_multiplier=2.0, decay=Decay("linear", 0.5), epochs=3
+    )
+    multipliers = [event.effective_noise_multiplier for event in found.events]
+    assert multipliers == pytest.approx([2.0, 2 / 1.5, 1.0])
+    assert {event.count for event in found.events} == {1}
+    steady = shuffled_epochs(release=release_with(), noise_multiplier=2.0, decay=Decay(), epochs=9)
+    assert steady.events == (Event("shuffle", 2.0, 9),)
+
+
+@pytest.mark.parametrize(
+    "changes, neighbours, factor",
+    [
+        ({}, "zero_out", 1.0),
+        ({"adjacency": "replace_one"}, "replace_in_mean", 1.0),
+        ({"adjacency": "replace_one", "micro_batch_size": 1}, "replace_one", 2.0),
+        (
+            {"adjacency": "replace_one", "micro_batch_size": 1, "sampler": "poisson"},
+            "replace_in_mean",
+            1.0,
+        ),
+    ],
+)
+def test_poisson_steps_are_relative_to_what_one_record_adds(changes, neighbours, factor):
+    release = release_with(**changes)
+    found = poisson_steps(
+        release=release,
+        noise_multiplier=1.5,
+        decay=Decay("exponential", 0.1),
+        epochs=2,
+        steps_per_epoch=7,
+        sample_rate=0.25,
+    )
+    assert found.neighbours == neighbours == neighbours_of(release)
+    assert [event.count for event in found.events] == [7, 7]
+    assert found.events[1].effective_noise_multiplier == pytest.approx(
+        1.5 * math.exp(-0.1) * factor
+    )
+    assert found.events[0].sample_rate == 0.25

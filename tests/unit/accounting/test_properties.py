@@ -1,0 +1,211 @@
+"""What must be true of every accountant, whatever the numbers (PRIVACY, sections 4 and 6)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_mx.accounting.accountants import (
+    ACCOUNTANTS,
+    check_claim,
+    count_with,
+    count_with_all,
+    log_rho_of,
+)
+from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.events import (
+    SAMPLERS,
+    Composition,
+    Event,
+    poisson_steps,
+    shuffled_epochs,
+)
+from edp_mx.accounting.release import Release
+from edp_mx.accounting.zcdp import log_rho_rf, yu_rs_heuristic
+from edp_mx.errors import UserError
+
+BOUNDS = [name for name, (_, holds, _) in ACCOUNTANTS.items() if holds]
+DELTAS = st.floats(-10, -2).map(lambda e: 10**e)
+RATES = st.floats(-2.5, -0.3).map(lambda e: 10**e)
+MULTIPLIERS = st.floats(-0.3, 1).map(lambda e: 10**e)
+SLACK = 2e-5  # of the width of an interval
+
+
+def composed(accountant, *, z, q, steps, rate=0.0, epochs=3):
+    """Epochs of decaying noise, as the accountant wants them."""
+    sampler, _, _ = ACCOUNTANTS[accountant]
+    decay = Decay("linear", rate)
+    events = [
+        Event(
+            sampler,
+            decay.noise_multiplier_at(z, t),
+            steps if sampler == "poisson" else 1,
+            q if sampler == "poisson" else 1.0,
+        )
+        for t in range(epochs)
+    ]
+    return Composition("zero_out", events)
+
+
+def epsilon(accountant, *, delta, **what):
+    return math.exp(count_with(accountant, composed(accountant, **what), delta=delta).epsilon.log)
+
+
+@pytest.mark.parametrize("accountant", BOUNDS)
+@settings(max_examples=4, deadline=None)
+@given(z=MULTIPLIERS, q=RATES, steps=st.integers(1, 60), delta=DELTAS, factor=st.floats(1.1, 2))
+def test_monotone_in_all_that_costs(accountant, z, q, steps, delta, factor):
+    usual = {"z": z, "q": q, "steps": steps, "delta": delta, "rate": 0.1, "epochs": 3}
+    base = epsilon(accountant, **usual)
+    changes = [{"epochs": 4}, {"z": z / factor}, {"rate": 0.1 * factor}, {"delta": delta / factor}]
+    if accountant.startswith("poisson"):
+        changes += [{"steps": 2 * steps}, {"q": min(1.0, q * factor)}]
+    for change in changes:
+        assert epsilon(accountant, **{**usual, **change}) >= base * (1 - SLACK) - 1e-9, change
+
+
+@settings(max_examples=8, deadline=None)
+@given(z=MULTIPLIERS, q=RATES, steps=st.integers(1, 60), delta=DELTAS)
+def test_exact_below_renyi_below_simple(z, q, steps, delta):
+    what = {"z": z, "q": q, "steps": steps, "delta": delta, "rate": 0.1}
+    for names in (("rf_exact", "rf_renyi", "rf_zcdp"), ("poisson_pld", "poisson_rdp")):
+        found = [epsilon(name, **what) for name in names]
+        for tight, loose in zip(found, found[1:]):
+            assert tight <= loose * (1 + SLACK) + 1e-9
+    unsampled = Composition(
+        "zero_out", [Event("shuffle", z / (1 + 0.1 * t), steps) for t in range(3)]
+    )
+    whole = count_with("rf_renyi", unsampled, delta=delta).epsilon.log
+    assert epsilon("poisson_rdp", **what) <= math.exp(whole) * (1 + 1e-9)
+
+
+@given(z=MULTIPLIERS, steps=st.integers(1, 1000), epochs=st.integers(1, 40))
+def test_shuffled_epochs_do_not_depend_on_the_steps(z, steps, epochs):
+    release = Release(
+        num_workers=2, micro_batch_size=4, max_grad_norm=1.0, layer_scales=(1.0,),
+        adjacency="replace_one", variant="calibrated",
+    )  # fmt: skip
+    found = shuffled_epochs(
+        release=release, noise_multiplier=z, decay=Decay("linear", 0.2), epochs=epochs
+    )
+    closed = log_rho_rf(z, decay=Decay("linear", 0.2), epochs=epochs)
+    assert log_rho_of(found) == pytest.approx(closed, abs=1e-9)
+    assert sum(event.count for event in found.events) == epochs
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+def test_a_decay_that_does_not_fall_is_no_decay(accountant):
+    what = {"z": 1.3, "q": 0.05, "steps": 20, "delta": 1e-5}
+    constant = epsilon(accountant, **what, rate=0.0)
+    assert epsilon(accountant, **what, rate=1e-12) == pytest.approx(constant, rel=1e-6)
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+def test_the_order_of_events_changes_nothing(accountant):
+    composition = composed(accountant, z=1.3, q=0.05, steps=20, rate=0.3, epochs=6)
+    single = [dataclasses.replace(e, count=1) for e in composition.events for _ in range(e.count)]
+    random.Random(3).shuffle(single)
+    shuffled = count_with(accountant, Composition("zero_out", single), delta=1e-5)
+    straight = count_with(accountant, composition, delta=1e-5)
+    assert shuffled.epsilon.log == pytest.approx(straight.epsilon.log, abs=1e-7)
+
+
+@given(
+    st.integers(1, 64),
+    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_calibrated_multipliers_depend_on_neither_workers_nor_scales(workers, scales, shuffler):
+    shuffled = list(scales)
+    shuffler.shuffle(shuffled)
+    for order in (scales, shuffled):
+        release = Release(
+            num_workers=workers, micro_batch_size=8, max_grad_norm=0.3, layer_scales=order,
+            adjacency="zero_out", variant="calibrated",
+        )  # fmt: skip
+        assert release.effective_noise_multiplier(1.7) == pytest.approx(1.7, rel=1e-12)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_a_calibrated_run_spends_its_target(sampler, adjacency):
+    """From the target to z₀ to the noise of a release to its events and back."""
+    release = Release(
+        num_workers=8, micro_batch_size=16, max_grad_norm=0.7, layer_scales=(1.0, 0.2),
+        adjacency=adjacency, variant="calibrated", sampler=sampler,
+    )  # fmt: skip
+    decay, goal = Decay("exponential", 0.05), {"target_epsilon": 3.0, "delta": 1e-5}
+    if sampler == "shuffle":
+        z = calibrate_rf(**goal, decay=decay, epochs=4, conversion="exact")
+        spent = shuffled_epochs(release=release, noise_multiplier=z, decay=decay, epochs=4)
+    else:
+        how = {"steps_per_epoch": 15, "sample_rate": 1 / 15}
+        neighbours = "zero_out" if adjacency == "zero_out" else "replace_in_mean"
+        z = calibrate_poisson(**goal, decay=decay, epochs=4, neighbours=neighbours, **how)
+        spent = poisson_steps(release=release, noise_multiplier=z, decay=decay, epochs=4, **how)
+    accountant = {"shuffle": "rf_exact", "poisson": "poisson_pld"}[sampler]
+    found = count_with(accountant, spent, delta=1e-5).epsilon.value
+    assert 3.0 * (1 - 1e-4) <= found <= 3.0 * (1 + 1e-9)
+
+
+def test_all_accountants_of_a_sampler_side_by_side():
+    steps = composed("poisson_pld", z=1.3, q=0.05, steps=20)
+    found = {count.accountant: count for count in count_with_all(steps, delta=1e-5)}
+    assert list(found) == ["poisson_pld", "poisson_rdp", "gdp_clt", "paper_rs"]
+    assert [count.is_bound for count in found.values()] == [True, True, False, False]
+    replaced = Composition("replace_in_mean", steps.events)
+    names = [count.accountant for count in count_with_all(replaced, delta=1e-5)]
+    assert names == ["poisson_pld", "gdp_clt", "paper_rs"]
+    shuffled = count_with_all(composed("rf_exact", z=1.3, q=1.0, steps=1), delta=1e-5)
+    assert [count.accountant for count in shuffled] == ["rf_exact", "rf_renyi", "rf_zcdp"]
+    assert all(
+        count.epsilon.value == 0 for count in count_with_all(Composition("zero_out"), delta=0.1)
+    )
+
+
+def test_the_heuristic_of_steps_is_that_of_epochs():
+    steps = Composition("zero_out", [Event("poisson", z, 100, 0.01) for z in (8.0, 7.0)])
+    expected = yu_rs_heuristic([8.0, 7.0], sample_rate=0.01, steps_per_epoch=100, delta=1e-5)
+    assert count_with("paper_rs", steps, delta=1e-5).epsilon.value == pytest.approx(
+        expected["epsilon"]
+    )
+    silent = Composition("zero_out", [Event("poisson", 0.0, 1, 0.01)])
+    assert count_with("paper_rs", silent, delta=1e-5).epsilon.is_infinite
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+def test_an_accountant_refuses_the_other_sampler(accountant):
+    sampler, _, _ = ACCOUNTANTS[accountant]
+    other = "shuffle" if sampler == "poisson" else "poisson"
+    with pytest.raises(UserError, match="use "):
+        count_with(accountant, Composition("zero_out", [Event(other, 1.0)]), delta=1e-5)
+
+
+def test_the_refusals_have_their_reasons():
+    release = Release(
+        num_workers=2, micro_batch_size=4, max_grad_norm=1.0, layer_scales=(1.0,),
+        adjacency="replace_one", variant="calibrated",
+    )  # fmt: skip
+    check_claim(accountant="rf_exact", release=release, kappa=2.0)
+    with pytest.raises(UserError, match="turned round"):
+        check_claim(accountant="rf_exact", release=release, kappa=1.0)
+    with pytest.raises(UserError, match="choose rf_exact"):
+        check_claim(accountant="poisson_pld", release=release, kappa=2.0)
+    with pytest.raises(UserError, match="not a bound"):
+        check_claim(accountant="gdp_clt", release=release, kappa=2.0)
+    for call in (check_claim, None):
+        with pytest.raises(UserError, match="choose one of"):
+            if call:
+                call(accountant="moments", release=release, kappa=2.0)
+            else:
+                count_with("moments", Composition("zero_out"), delta=0.1)
+    with pytest.raises(UserError, match="1/n"):
+        choose_delta(num_examples=1000, delta=1e-3)
+    assert choose_delta(num_examples=1000) < 1 / 1000

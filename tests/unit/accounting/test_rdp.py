@@ -1,0 +1,138 @@
+"""Rényi divergences of sampled Gaussians: golden values, quadrature, and the ends of the range."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from golden_vectors import cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.rdp import (
+    ORDERS,
+    RdpTracker,
+    epsilon_from_rdp,
+    epsilon_poisson_rdp,
+    rdp_sampled_gaussian,
+)
+from edp_mx.accounting.zcdp import log_epsilon_renyi
+from edp_mx.errors import UserError
+
+RATES = st.floats(-4, -0.01).map(lambda exponent: 10**exponent)
+
+
+def rdp(q, z, *orders):
+    return rdp_sampled_gaussian(sample_rate=q, noise_multiplier=z, orders=orders)
+
+
+def composition(*steps, neighbours="zero_out"):
+    return Composition(neighbours, [Event("poisson", z, count, q) for q, z, count in steps])
+
+
+@pytest.mark.parametrize("case", cases("rdp_sampled_gaussian"), ids=lambda case: case["id"])
+def test_golden_divergences(case):
+    inputs = case["inputs"]
+    found = rdp(inputs["q"], inputs["z_eff"], inputs["order"])[0]
+    assert found == pytest.approx(case["expected"]["rdp"], rel=case["rtol"])
+
+
+@pytest.mark.parametrize("case", cases("poisson_compose"), ids=lambda case: case["id"])
+def test_golden_compositions(case):
+    inputs, expected = case["inputs"], case["expected"]
+    spent = sum(count * rdp(q, z, *inputs["orders"]) for q, z, count in inputs["steps"])
+    epsilon, order = epsilon_from_rdp(spent, orders=inputs["orders"], delta=inputs["delta"])
+    assert epsilon == pytest.approx(expected["eps_rdp"], rel=case["rtol"])
+    assert order == expected["rdp_order"]
+    finer = epsilon_poisson_rdp(composition(*inputs["steps"]), delta=inputs["delta"])
+    assert expected.get("eps_pld", 0) < finer <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("q, z", [(0.1, 4.0), (0.01, 0.6), (0.5, 1.0), (0.99, 2.0), (0.3, 0.4)])
+@pytest.mark.parametrize("order", [1.01, 1.5, 2.5, 7.3])
+def test_fractional_orders_by_quadrature(q, z, order):
+    centre = 0.5 + z * z * math.log((1 - q) / q)
+
+    def integrand(x):
+        log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / z**2)
+        return norm.pdf(x, 0, z) * math.expm1(order * log_ratio)
+
+    points = [p for p in (0, 1, order, centre) if -12 * z < p < order + 12 * z]
+    moment, _ = quad(integrand, -12 * z, order + 12 * z, points=points, limit=2000, epsabs=1e-14)
+    found = rdp(q, z, order)[0]
+    assert found == pytest.approx(math.log1p(moment) / (order - 1), rel=1e-7, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    "q, z", [(0.01, 1.0), (0.01, 1e-6), (1e-4, 50.0), (0.5, 0.01), (0.999, 3.0), (0.3, 1e-3)]
+)
+def test_fractional_orders_join_whole_ones(q, z):
+    """A binomial sum at 2, 3, 17; an integral close by."""
+    whole, close = rdp(q, z, 2.0, 3.0, 17.0), rdp(q, z, *(a * (1 + 1e-12) for a in (2, 3, 17)))
+    np.testing.assert_allclose(close, whole, rtol=1e-9, atol=1e-14)
+
+
+@settings(max_examples=12, deadline=None)
+@given(RATES, st.floats(-2, 2).map(lambda exponent: 10**exponent), st.floats(1.01, 3))
+def test_monotone_in_rate_noise_and_order(q, z, factor):
+    slack = 1e-12
+    found = rdp(q, z, *ORDERS)
+    assert (np.diff(found) >= -slack * found[1:] - 1e-8).all()
+    assert (rdp(q / factor, z, *ORDERS) <= found * (1 + slack) + 1e-8).all()
+    assert (rdp(q, z * factor, *ORDERS) <= found * (1 + slack) + 1e-8).all()
+    assert (found <= np.array(ORDERS) / (2 * z * z) * (1 + slack) + 1e-8).all()
+
+
+@pytest.mark.parametrize("z", [1e-6, 1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("delta", [1e-12, 5e-4])
+def test_full_batches_are_the_closed_form(z, delta):
+    exact = math.exp(log_epsilon_renyi(math.log(10 / (2 * z * z)), delta))
+    assert epsilon_poisson_rdp(composition((1.0, z, 10)), delta=delta) <= exact * (1 + 1e-12)
+    assert rdp(1.0, z, 3.0)[0] == pytest.approx(3 / (2 * z * z))
+
+
+@pytest.mark.parametrize("z", [1e-6, 1e-3, 0.03])
+def test_large_rho_is_not_left_to_the_grid(z):
+    steps = composition((0.5, z, 100))
+    whole = math.exp(log_epsilon_renyi(math.log(100 / (2 * z * z)), 1e-5))
+    assert 0.1 * whole < epsilon_poisson_rdp(steps, delta=1e-5) <= whole
+
+
+def test_the_tracker_is_the_sum_in_any_order():
+    steps = [Event("poisson", z, count, q) for z, count, q in [(1.0, 3, 0.1), (2.0, 5, 0.2)]]
+    one, other = RdpTracker(), RdpTracker()
+    for event in steps:
+        one.add(event)
+    for event in reversed(steps):
+        for _ in range(event.count):
+            other.add(Event("poisson", event.effective_noise_multiplier, 1, event.sample_rate))
+    np.testing.assert_allclose(one.rdp, other.rdp, rtol=1e-12)
+    assert one.epsilon(1e-5) == pytest.approx(other.epsilon(1e-5), rel=1e-12)
+    spent = sum(e.count * rdp(e.sample_rate, e.effective_noise_multiplier, 8.0) for e in steps)
+    assert one.rdp[ORDERS.index(8.0)] == pytest.approx(spent[0])
+
+
+def test_the_ends():
+    assert epsilon_poisson_rdp(composition(), delta=1e-5) == 0.0
+    assert epsilon_poisson_rdp(composition((0.1, 1.0, 0)), delta=1e-5) == 0.0
+    assert epsilon_poisson_rdp(composition((0.1, 0.0, 1)), delta=1e-5) == math.inf
+    assert epsilon_poisson_rdp(composition((1e-9, 100.0, 1)), delta=0.5) == 0.0
+    assert math.isfinite(epsilon_poisson_rdp(composition((0.1, 1e-6, 10_000)), delta=1e-12))
+
+
+def test_what_it_does_not_speak_of_is_refused():
+    with pytest.raises(UserError, match="rf_exact"):
+        epsilon_poisson_rdp(Composition("zero_out", [Event("shuffle", 1.0)]), delta=1e-5)
+    with pytest.raises(UserError, match="rf_exact"):
+        RdpTracker().add(Event("shuffle", 1.0))
+    for neighbours in ("replace_one", "replace_in_mean"):
+        with pytest.raises(UserError, match="poisson_pld"):
+            epsilon_poisson_rdp(composition((0.1, 1.0, 1), neighbours=neighbours), delta=1e-5)
+    with pytest.raises(UserError, match="orders"):
+        rdp(0.1, 1.0, 1.0)
+    with pytest.raises(UserError, match="delta"):
+        RdpTracker().epsilon(0.0)
