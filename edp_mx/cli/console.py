@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
+from edp_mx.errors import UserError
+
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
     """Rank 0's INFO to the console, everyone's DEBUG to `file`."""
@@ -69,6 +71,18 @@ class _Lines:
 
     def flush(self) -> None:
         sys.stderr.flush()
+
+
+def refuse_mixed_start(arguments: argparse.Namespace) -> None:
+    """A run begins from a configuration or goes on with --resume: one of the two.
+
+    Raises:
+        UserError: neither or both, or settings for a run that has its own.
+    """
+    if (arguments.config is None) == (arguments.resume is None):
+        raise UserError("name either a configuration or, with --resume, a run to go on with")
+    if arguments.resume and (arguments.overrides or arguments.run_directory):
+        raise UserError("--resume goes on with the run's own settings: leave out --set and --run")
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

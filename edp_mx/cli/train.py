@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-
-from edp_mx.errors import UserError
+from typing import Any
 
 EXAMPLES = """examples:
   edp-mx train configs/quickstart_edp_exponential.yaml
   NP=2 launch/train.sh configs/atis_clc_sgd.yaml --set training.epochs=20
   edp-mx train configs/atis_clc_sgd.yaml --check
+  NP=2 launch/train.sh --resume runs/atis_clc_sgd-20260101-120000
 
 With several workers use launch/train.sh, which starts them by horovodrun.
 """
@@ -27,7 +27,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     from edp_mx.cli.console import add_overrides
 
-    parser.add_argument("config", type=Path, help="a YAML file, e.g. configs/atis_clc_sgd.yaml")
+    parser.add_argument("config", nargs="?", type=Path, help="a YAML file")
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with an interrupted run")
     add_overrides(parser)
     parser.add_argument(
         "--run",
@@ -52,42 +53,63 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains; rank 0 prints the scores and the guarantee."""
-    from edp_mx.config import dump_config, load_config
+    from edp_mx.cli.console import refuse_mixed_start
 
-    config = load_config(arguments.config, arguments.overrides)
+    refuse_mixed_start(arguments)
     if arguments.check:
-        from edp_mx.data.sampling import micro_batch_size
-
-        micro_batch_size(config.training.batch_size, arguments.workers)
-        print(f"{arguments.config} is sound; nothing was trained")
-        return 0
+        return _check(arguments)
 
     from edp_mx.cli.console import progress_bar, start_logging
+    from edp_mx.config import dump_config
     from edp_mx.distributed import start
+    from edp_mx.experiments.first_worker import on_first_worker
     from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.experiments.train import train
     from edp_mx.reports.curves import plot_curves
     from edp_mx.reports.summary import summarise
 
     workers = start()
-    directory = RunDirectory(
-        workers.broadcast(
-            arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
-        )
-    )
-    refusal = ""
-    if workers.is_first:
-        try:
-            directory.create(config.name, dump_config(config))
-        except UserError as error:
-            refusal = str(error)
-    refusal = workers.broadcast(refusal)  # nobody writes before it is there
-    if refusal:
-        raise UserError(refusal)
+
+    def settle() -> tuple:
+        config = _config(arguments)
+        if arguments.resume:
+            return config, RunDirectory(arguments.resume)
+        path = arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
+        directory = RunDirectory(path)
+        directory.create(config.name, dump_config(config))
+        return config, directory
+
+    config, directory = on_first_worker(workers, settle)  # nobody writes before it is there
     directory.path.mkdir(parents=True, exist_ok=True)
     start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
     train(config, workers, directory, progress_bar(is_first=workers.is_first))
     if workers.is_first:
         plot_curves(directory)
         print(summarise(directory))
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> Any:
+    """The configuration, or that of the run to go on with.
+
+    Raises:
+        UserError: it is unsound, there is no such run, or it has ended.
+    """
+    from edp_mx.config import load_config
+
+    if arguments.resume is None:
+        return load_config(arguments.config, arguments.overrides)
+    from edp_mx.experiments.run_directory import RunDirectory
+
+    return load_config(RunDirectory.unfinished(arguments.resume).config)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Says whether the settings are sound; trains nothing."""
+    from edp_mx.data.sampling import micro_batch_size
+
+    config = _config(arguments)
+    if config.privacy.sampler == "shuffle":
+        micro_batch_size(config.training.batch_size, arguments.workers)
+    print(f"{arguments.config or arguments.resume} is sound; nothing was trained")
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -66,7 +66,7 @@ def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vo
     )
     if isinstance(config.model, BERTConfig):
         return Vocabulary.of_pieces(
-            _wordpiece(data, corpus.train if not word_sample else word_sample, start.checkpoint),
+            _wordpiece(data, word_sample or corpus.train, start.checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
             labels=data.labels,
@@ -172,7 +172,7 @@ def model_for(
     Raises:
         UserError: what it is to start from does not fit it.
     """
-    encoder = _encoder(config, vocabulary, start)
+    encoder = _encoder(config, vocabulary)
     model = build_model(
         encoder,
         num_slots=len(vocabulary.slots),
@@ -187,7 +187,7 @@ def model_for(
     return model
 
 
-def _encoder(config: ExperimentConfig, vocabulary: Vocabulary, start: Start):
+def _encoder(config: ExperimentConfig, vocabulary: Vocabulary) -> Any:
     """The encoder alone, without values."""
     prefix = f"{config.model.family}_"
     if isinstance(config.model, BERTConfig):

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.files import read_json, write_json, write_text
@@ -30,6 +30,8 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
+| `privacy_ledger.jsonl` | what was released, each line written before it was; ε is read from it |
+| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `results.json` | scores on the test part; written last: without it the run did not end well |
 | `rank_<i>.log` | each worker's log |
@@ -68,6 +70,18 @@ class RunDirectory:
             )
         return cls(path)
 
+    @classmethod
+    def unfinished(cls, path: Path) -> RunDirectory:
+        """A run that was interrupted.
+
+        Raises:
+            UserError: there is no run in the folder, or it has ended.
+        """
+        run = cls.existing(path)
+        if run.has("results"):
+            raise UserError(f"{path} has ended already; train anew from its config.yaml")
+        return run
+
     def create(self, name: str, config: str) -> None:
         """Makes the folder with its README and its configuration.
 
@@ -92,6 +106,26 @@ class RunDirectory:
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where an unfinished run stands; gone when it has ended."""
+        return self.path / "checkpoint.npz"
+
+    @property
+    def ledger(self) -> Path:
+        return self.path / "privacy_ledger.jsonl"
+
+    def has(self, name: str) -> bool:
+        """Whether `<name>.json` was written."""
+        return (self.path / f"{name}.json").exists()
+
+    def layer_scales(self) -> Optional[Tuple[float, ...]]:
+        """α as `layers.json` has it; None before it was written, or without a mechanism."""
+        if not self.has("layers"):
+            return None
+        scales = [layer["scale"] for layer in self.read("layers")]
+        return None if None in scales else tuple(scales)
 
     def log(self, rank: int) -> Path:
         """Where worker `rank` logs."""

@@ -8,35 +8,26 @@ from typing import Any, Callable, Dict, Iterable, Optional
 import mxnet as mx
 import numpy as np
 
-from edp_mx.accounting.guarantee import guarantee
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import PUBLIC_CORPORA
-from edp_mx.data.sampling import Shard
 from edp_mx.data.splits import PARTS
-from edp_mx.distributed import Workers, device
+from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
-from edp_mx.experiments.mechanism import build_mechanism
-from edp_mx.experiments.prepare import (
-    broadcast_weights,
-    fingerprint,
-    layers_report,
-    prepare,
-    short_hash,
-)
+from edp_mx.experiments.first_worker import on_first_worker
+from edp_mx.experiments.prepare import fingerprint, layers_report, short_hash
 from edp_mx.experiments.run_directory import RunDirectory, environment
+from edp_mx.experiments.set_up import set_up
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import EDPSGD, ClippingStatistics
-from edp_mx.privacy.trainer import PrivateTrainer
-from edp_mx.training.checkpoint import save_weights
+from edp_mx.training.checkpoint import save_weights, set_weights, weights_of
 from edp_mx.training.evaluate import predict_utterances
-from edp_mx.training.learning_rates import set_learning_rates
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary, epochs
+from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
 from edp_mx.training.selection import Selection
+from edp_mx.training.state import TrainingState
 from edp_mx.watchdog import Peer, Watchdog
 
+Progress = Callable[..., Iterable[Any]]
 logger = logging.getLogger(__name__)
 
 
@@ -44,14 +35,15 @@ def train(
     config: ExperimentConfig,
     workers: Workers,
     run: RunDirectory,
-    progress: Callable[..., Iterable[Any]],
+    progress: Progress,
 ) -> Scores:
-    """Trains one configuration and fills its run directory.
+    """Trains one configuration and fills its run directory, or goes on where it was interrupted.
 
     Args:
         config: all settings.
         workers: this worker among all; each calls this with the same arguments.
-        run: a folder that exists; only rank 0 writes results to it.
+        run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
+            goes on from there, with fresh noise.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
@@ -79,79 +71,48 @@ class _Training:
         config: ExperimentConfig,
         workers: Workers,
         run: RunDirectory,
-        progress: Callable[..., Iterable[Any]],
+        progress: Progress,
         alive: Callable[[str], None],
     ) -> None:
         self.config, self.workers, self.run = config, workers, run
         self.progress, self.alive = progress, alive
+        self.parts = set_up(config, workers, run, alive)
+        self.model = self.parts.prepared.model
+        self.selection = Selection(self.model, config.training)
+        self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
     def train(self) -> Scores:
         """See the function of that name."""
-        self.alive("preparing the data")
-        self.prepared = prepare(self.config, self.workers, device(self.workers))
-        self.shard = self._shard()
-        broadcast_weights(self.prepared.model, self.workers)
-        flat = FlatGradients(layers_of(self.prepared.model))
-        self.mechanism = build_mechanism(self.config, self.workers, self.prepared, self.shard, flat)
-        self.guarantee = self._guarantee()  # before training: a refusal must not cost a run
-        self._describe(flat)
-        training = self.config.training
-        set_learning_rates(self.prepared.model, training.learning_rate, training.learning_rates)
-        trainer = PrivateTrainer(
-            flat=flat,
-            mechanism=self.mechanism,
-            optimizer=training.optimizer,
-            optimizer_params={"learning_rate": training.learning_rate},
-        )
-        seconds = self._epochs(trainer)
+        self._go_on()
+        self._describe()
+        self._epochs()
+        self.selection.restore()
         if self.workers.is_first:
-            save_weights(self.prepared.model, self.run.weights)
-            self.run.write("privacy", self.guarantee.to_dict())
+            save_weights(self.model, self.run.weights)
+            self.run.write("privacy", self.parts.spending.spent().to_dict())
         scores = self._score("test")
         if self.workers.is_first:
-            self.run.write("results", {"test": scores.to_dict(), "training_seconds": seconds})
+            results = {"test": scores.to_dict(), "training_seconds": self.seconds}
+            self.run.write("results", results)
+            self.run.checkpoint.unlink(missing_ok=True)
         return scores
 
-    def _shard(self) -> Shard:
-        training, privacy = self.config.training, self.config.privacy
-        return Shard.deal(
-            len(self.prepared.train),
-            batch_size=training.batch_size,
-            rank=self.workers.rank,
-            num_workers=self.workers.size,
-            seed=training.seed,
-            lengths=self.prepared.train.lengths,
-            length_buckets=training.length_buckets,
-            adjacency=privacy.adjacency,
+    def _go_on(self) -> None:
+        """Takes up where an interrupted run stood, if there is such a one."""
+        path = self.run.checkpoint
+        state: Optional[TrainingState] = on_first_worker(
+            self.workers, lambda: TrainingState.read(path) if path.exists() else None
         )
+        if state:
+            set_weights(self.model, state.weights, str(path))
+            set_optimizer_arrays(self.parts.trainer, state.optimizer, str(path))
+            self.selection.go_on(state.best_ser, state.best_epoch, state.best)
+            self.first_epoch, self.seconds = state.epochs, state.seconds
+            logger.info("going on after epoch %d", state.epochs)
 
-    def _guarantee(self) -> Any:
-        """What the run will have spent in the end; early stopping does not make it cheaper."""
-        privacy, training, prepared = self.config.privacy, self.config.training, self.prepared
-        mechanism: Optional[EDPSGD] = self.mechanism
-        return guarantee(
-            mechanism=privacy.mechanism,
-            release=mechanism.release if mechanism else None,
-            noise_multiplier=privacy.noise_multiplier,
-            decay=privacy.decay,
-            epochs=training.epochs,
-            steps=training.epochs * self.shard.steps_per_epoch,
-            num_examples=len(prepared.train),
-            delta=privacy.delta,
-            delta_mode=privacy.delta_mode,
-            corpus_is_public=prepared.corpus.name in PUBLIC_CORPORA,
-            sampler="shuffle",
-            scales_source=privacy.layer_scales,
-            vocabulary_is_public=prepared.vocabulary.is_public,
-            seed_is_fixed=privacy.insecure_fixed_seed is not None,
-            best_checkpoint_on_validation=training.checkpoint == "best_on_validation",
-            stops_early=training.early_stop_patience > 0,
-            uses_lengths=training.length_buckets > 0,
-        )
-
-    def _describe(self, flat: FlatGradients) -> None:
+    def _describe(self) -> None:
         """Writes down what the run is made from, before it begins."""
-        corpus = self.prepared.corpus
+        parts, corpus = self.parts, self.parts.prepared.corpus
         logger.info(
             "%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
             "%d parameters in %d layers",
@@ -159,41 +120,44 @@ class _Training:
             len(corpus.train),
             len(corpus.validation),
             len(corpus.test),
-            self.shard.steps_per_epoch,
-            sum(layer.size for layer in flat.layers),
-            len(flat.layers),
+            parts.shard.steps_per_epoch,
+            sum(layer.size for layer in parts.flat.layers),
+            len(parts.flat.layers),
         )
-        logger.info("%s", self.guarantee.describe())
-        if self.workers.is_first:
-            scales = self.mechanism.release.layer_scales if self.mechanism else None
+        logger.info("%s", parts.spending.plan.describe())
+        if self.workers.is_first and not self.run.has("layers"):
+            scales = parts.mechanism.release.layer_scales if parts.mechanism else None
             fingerprints = {part: fingerprint(getattr(corpus, part)) for part in PARTS}
             self.run.write(
                 "environment", {**environment(self.workers.size), "fingerprints": fingerprints}
             )
             self.run.write("split", corpus.split.to_json(corpus.utterances))
-            self.run.write("vocabulary", self.prepared.vocabulary.to_json())
-            self.run.write("layers", layers_report(flat.layers, scales))
+            self.run.write("vocabulary", parts.prepared.vocabulary.to_json())
+            self.run.write("layers", layers_report(parts.flat.layers, scales))
 
-    def _epochs(self, trainer: PrivateTrainer) -> float:
-        """Trains; leaves the chosen weights in the model; returns the seconds spent in epochs."""
-        training, seconds = self.config.training, 0.0
-        selection = Selection(self.prepared.model, training)
-        log = MetricsLog(self.run.metrics) if self.workers.is_first else None
+    def _epochs(self) -> None:
+        """Trains until the plan, the budget or the patience is at its end."""
+        training, parts = self.config.training, self.parts
+        log = None
+        if self.workers.is_first:
+            log = MetricsLog(self.run.metrics, start=self.first_epoch)
         for epoch in epochs(
-            self.prepared.model,
-            trainer,
-            self.prepared.train,
-            self.shard,
+            self.model,
+            parts.trainer,
+            parts.prepared.train,
+            parts.shard,
+            first_epoch=self.first_epoch,
             num_epochs=training.epochs,
             schedule=training.schedule,
             seed=training.seed,
             workers=self.workers,
+            permit=parts.spending.permit,
             on_step=self.alive,
             wrap=lambda batches, epoch, steps: self.progress(
                 batches, f"epoch {epoch + 1}/{training.epochs}", steps
             ),
         ):
-            seconds += epoch.seconds
+            self.seconds += epoch.seconds
             self._refuse_diverged(epoch.epoch)
             scores = self._score("validation")
             row = self._row(epoch, scores)
@@ -207,14 +171,29 @@ class _Training:
                 100 * scores.ser,
                 epoch.seconds,
             )
-            if selection.stops_after(epoch.epoch, scores.ser):
+            stops = self.selection.stops_after(epoch.epoch, scores.ser)
+            self._checkpoint(epoch.epoch)
+            if stops:
                 break
-        selection.restore()
-        return seconds
+
+    def _checkpoint(self, epoch: int) -> None:
+        """Writes down where the run stands, so that `--resume` can go on from here."""
+        mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+        if self.workers.is_first:
+            best_ser, best_epoch, best = self.selection.standing
+            TrainingState(
+                epochs=epoch + 1,
+                seconds=self.seconds,
+                best_ser=best_ser,
+                best_epoch=best_epoch,
+                weights=weights_of(self.model),
+                optimizer=optimizer_arrays(self.parts.trainer),
+                best=best,
+            ).write(self.run.checkpoint)
 
     def _refuse_diverged(self, epoch: int) -> None:
         """Ends a run whose weights are no numbers any more; they are the same on all workers."""
-        for name, parameter in self.prepared.model.collect_params().items():
+        for name, parameter in self.model.collect_params().items():
             if not np.isfinite(parameter.data().sum().asscalar()):
                 raise UserError(
                     f"the training diverged in epoch {epoch + 1}: {name} is no longer finite; use "
@@ -231,12 +210,9 @@ class _Training:
             "intent_error": 100 * (1 - scores.intent_accuracy),
             "slot_f1": 100 * scores.slot_f1,
         }
-        if self.mechanism:
-            privacy = self.config.privacy
-            row["noise_multiplier"] = privacy.decay.noise_multiplier_at(
-                privacy.noise_multiplier, epoch.epoch
-            )
-            row.update(self._clipping(self.mechanism))
+        if self.parts.mechanism:
+            row["noise_multiplier"] = self.parts.mechanism.noise_multiplier_at(epoch.epoch)
+            row.update(self._clipping(self.parts.mechanism))
         return row
 
     def _clipping(self, mechanism: EDPSGD) -> Dict[str, float]:
@@ -254,12 +230,12 @@ class _Training:
 
     def _score(self, part: str) -> Scores:
         """SER and the rest on the validation or test part, on every worker."""
-        utterances = getattr(self.prepared.corpus, part)
+        utterances = getattr(self.parts.prepared.corpus, part)
         hypotheses = predict_utterances(
-            self.prepared.model,
-            getattr(self.prepared, part),
+            self.model,
+            getattr(self.parts.prepared, part),
             utterances,
-            self.prepared.vocabulary,
+            self.parts.prepared.vocabulary,
             batch_size=self.config.training.evaluation_batch_size,
             workers=self.workers,
             wrap=lambda batches, total: self.progress(batches, f"scoring {part}", total),
