@@ -15,6 +15,7 @@ ORDER = [
     "models",
     "privacy",
     "training",
+    "attacks",
     "config",
     "experiments",
     "reports",

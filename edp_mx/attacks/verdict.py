@@ -1,0 +1,80 @@
+"""What an audit says of a claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict
+
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.lognumber import log_of
+
+CLAIMS = {
+    "published": "the published accounting",
+    "holds": "the accounting of what holds",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A lower bound on ε that was measured, beside what is claimed.
+
+    Attributes:
+        subject: what leaks, e.g. "one step".
+        bound: ε that it has at least.
+        confidence: with which the bound holds.
+        delta: δ of the bound and of the claims.
+        claim: the claim that is audited, a key of `claims`.
+        claims: published (the paper's) and holds.
+
+    Guarantee: a claim that is true is refuted with probability 1 − confidence at most. One that is
+    not refuted may still be false.
+    """
+
+    subject: str
+    bound: float
+    confidence: float
+    delta: float
+    claim: str
+    claims: Dict[str, Bound]
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether more leaks than the audited claim allows."""
+        return self.refutes(self.claim)
+
+    def refutes(self, claim: str) -> bool:
+        """The same for either claim."""
+        return log_of(self.bound) > self.claims[claim].epsilon.log
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON."""
+        return {
+            "subject": self.subject,
+            "epsilon_at_least": self.bound,
+            "confidence": self.confidence,
+            "delta": self.delta,
+            "audited": self.claim,
+            "refuted": self.is_refuted,
+            "claims": {
+                name: {**bound.to_dict(), "refuted": self.refutes(name)}
+                for name, bound in self.claims.items()
+            },
+        }
+
+    def describe(self) -> str:
+        """One sentence on the audited claim, one on the other."""
+        word = "REFUTED" if self.is_refuted else "not refuted"
+        lines = [
+            f"{word}: at {100 * self.confidence:.6g} % confidence {self.subject} leaks at least "
+            f"epsilon = {self.bound:.3g} at delta = {self.delta:.3g}; {self._say(self.claim)}"
+        ]
+        for other in self.claims:
+            if other != self.claim:
+                refuted = "refuted as well" if self.refutes(other) else "not refuted"
+                lines.append(f"  beside it, {self._say(other)}: {refuted}")
+        return "\n".join(lines)
+
+    def _say(self, claim: str) -> str:
+        epsilon = self.claims[claim].epsilon
+        said = "no bound at all" if epsilon.is_infinite else str(epsilon)
+        return f"{CLAIMS[claim]} claims {said}"

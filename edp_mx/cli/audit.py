@@ -1,0 +1,273 @@
+"""`edp-mx audit`: measures what leaks from the running system, and may refute its own claims."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Tuple
+
+from edp_mx.accounting.release import VARIANTS
+from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.attacks.probe import AuditedStep
+
+CLAIMS = ("published", "holds")
+REFUTED = 1  # exit code
+EXAMPLES = """examples:
+  is the noise of 8 workers what the accounting says?
+    launch/audit.sh noise
+  does a step of 8 workers leak more than it says?
+    launch/audit.sh step
+  does the paper's accounting survive? (exit code 1: refuted)
+    launch/audit.sh step --variant published
+  a whole run, with 1000 canaries in its training part:
+    NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
+
+Exit code 0: the claim was not refuted. 1: it was refuted. 2: something for the user to mend.
+A worker that dies makes launch/audit.sh end with 1 as well, but then no verdict is printed.
+With several workers use launch/audit.sh, which starts them by horovodrun.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the subcommand and its three audits."""
+    parser = subparsers.add_parser(
+        "audit",
+        help="attack the running system and hold the outcome against its epsilon",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measures a lower bound on epsilon through the real mechanism, trainer and "
+        "workers. What it refutes is false; what it does not refute is not thereby proven.",
+    )
+    audits = parser.add_subparsers(dest="audit", metavar="AUDIT", required=True)
+    _add_noise(audits)
+    _add_step(audits)
+    _add_one_run(audits)
+
+
+def _add_noise(audits: Any) -> None:
+    parser = _add(audits, "noise", "is the released noise what the accounting says?", run_noise)
+    _add_release(parser)
+    add = parser.add_argument
+    add("--size", type=int, default=100_000, metavar="n", help="coordinates a layer (100000)")
+    add("--steps", type=int, default=4, metavar="T", help="steps with zero gradients (4)")
+    add(
+        "--confidence",
+        type=_confidence,
+        default=0.999999,
+        metavar="P",
+        help="with which a sound system passes (0.999999)",
+    )
+
+
+def _add_step(audits: Any) -> None:
+    parser = _add(audits, "step", "can the worst neighbours be told apart in a step?", run_step)
+    _add_release(parser)
+    add = parser.add_argument
+    add("--draws", type=int, default=1000, metavar="D", help="in each world and layer (1000)")
+    add("--delta", type=float, default=1e-5, metavar="D", help="of the bound and the claims (1e-5)")
+    add("--confidence", type=_confidence, default=0.95, metavar="P", help="of the bound (0.95)")
+    add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
+    add("--alone", action="store_true", help="one worker moves at a time: N times slower")
+
+
+def _add_one_run(audits: Any) -> None:
+    from edp_mx.cli.console import add_overrides
+
+    parser = _add(audits, "one-run", "train once with canaries and guess them back", run_one_run)
+    add = parser.add_argument
+    add("config", type=Path, help="a YAML file, e.g. configs/audit/one_run.yaml")
+    add_overrides(parser)
+    add("--canaries", type=int, default=1000, metavar="m", help="how many (1000)")
+    add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
+    add("--confidence", type=_confidence, default=0.95, metavar="P", help="of the bound (0.95)")
+    add("--claim", choices=CLAIMS, default="holds", help="what is audited (holds)")
+    add("--run", dest="run_directory", type=Path, help="the run directory (default: new)")
+    add("--runs", type=Path, default=Path("runs"), help="where run directories go")
+
+
+def _add(audits: Any, name: str, what: str, run: Any) -> argparse.ArgumentParser:
+    """One audit, with what all have in common."""
+    parser = audits.add_parser(
+        name,
+        help=what,
+        description=what.capitalize(),
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="the verdict as JSON")
+    parser.add_argument("--check", action="store_true", help="look at the settings, audit nothing")
+    parser.add_argument("--workers", type=int, default=1, help="with --check: how many there are")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_release(parser: argparse.ArgumentParser) -> None:
+    """What a step releases, in the words of `edp-mx account`."""
+    add = parser.add_argument
+    add("--variant", choices=VARIANTS, default="calibrated", help="Algorithm 1, or calibrated")
+    add("--noise-multiplier", type=float, default=1.0, metavar="Z", help="z (1)")
+    add("--max-grad-norm", type=float, default=1.0, metavar="C", help="clipping norm (1)")
+    add(
+        "--layer-scales",
+        type=_scales,
+        default=(1.0, 0.25),
+        metavar="A1,A2,...",
+        help="alpha of each layer (1,0.25)",
+    )
+    add("--adjacency", choices=("replace-one", "zero-out"), default="replace-one")
+    add("--micro-batch-size", type=int, default=16, metavar="M", help="clipped as one (16)")
+
+
+def run_noise(arguments: argparse.Namespace) -> int:
+    """A0; rank 0 prints the checks."""
+    step = _step(arguments)
+    _at_least(arguments.size, 1000, "--size")
+    _at_least(arguments.steps, 2, "--steps")
+    if arguments.check:
+        return _say_sound()
+
+    from edp_mx.attacks.noise_audit import audit_noise
+    from edp_mx.distributed import start
+
+    workers = start()
+    audit = audit_noise(
+        workers,
+        step,
+        size=arguments.size,
+        steps=arguments.steps,
+        confidence=arguments.confidence,
+    )
+    return _report(audit, arguments, is_first=workers.is_first)
+
+
+def run_step(arguments: argparse.Namespace) -> int:
+    """A1; rank 0 prints the verdict."""
+    from edp_mx.accounting.delta import choose_delta
+
+    step = _step(arguments)
+    _at_least(arguments.draws, 10, "--draws")
+    choose_delta(num_examples=1, delta=arguments.delta)  # refuses what is no δ
+    if arguments.check:
+        return _say_sound()
+
+    from edp_mx.attacks.step_audit import audit_step
+    from edp_mx.cli.console import progress_bar
+    from edp_mx.distributed import start
+
+    workers = start()
+    claim = arguments.claim or ("published" if step.variant == "published" else "holds")
+    audit = audit_step(
+        workers,
+        step,
+        draws=arguments.draws,
+        delta=arguments.delta,
+        confidence=arguments.confidence,
+        claim=claim,
+        is_alone=arguments.alone,
+        progress=progress_bar(is_first=workers.is_first),
+    )
+    return _report(audit, arguments, is_first=workers.is_first)
+
+
+def run_one_run(arguments: argparse.Namespace) -> int:
+    """A2; rank 0 fills the run directory and prints the verdict."""
+    from edp_mx.config import ExperimentConfig, dump_config, load_config
+    from edp_mx.data.sampling import micro_batch_size
+    from edp_mx.experiments.audit_one_run import OneRunSettings, audit_one_run, create
+
+    config: ExperimentConfig = load_config(arguments.config, arguments.overrides)
+    settings = OneRunSettings(
+        canaries=arguments.canaries,
+        tokens=arguments.tokens,
+        confidence=arguments.confidence,
+        claim=arguments.claim,
+    )
+    if arguments.check:
+        micro_batch_size(config.training.batch_size, arguments.workers)
+        return _say_sound()
+
+    from edp_mx.cli.console import progress_bar, start_logging
+    from edp_mx.distributed import start
+    from edp_mx.experiments.first_worker import on_first_worker
+    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.reports.audit_scores import plot_scores
+
+    workers = start()
+
+    def settle() -> RunDirectory:
+        directory = RunDirectory(
+            arguments.run_directory
+            or RunDirectory.choose(f"{config.name}-audit", arguments.runs).path
+        )
+        create(directory, config.name, dump_config(config))
+        return directory
+
+    directory = on_first_worker(workers, settle)  # nobody writes before it is there
+    directory.path.mkdir(parents=True, exist_ok=True)
+    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
+    progress = progress_bar(is_first=workers.is_first)
+    audit = audit_one_run(config, workers, directory, settings, progress)
+    if workers.is_first:
+        plot_scores(directory)
+    return _report(audit, arguments, is_first=workers.is_first)
+
+
+def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int:
+    """Prints on rank 0, which alone tells of a refutation: another's exit code would cut it off."""
+    if not is_first:
+        return 0
+    if arguments.json:
+        print(json.dumps(audit.to_dict(), indent=2, allow_nan=False), flush=True)
+    else:
+        print(audit.describe(), flush=True)
+    return REFUTED if audit.is_refuted else 0
+
+
+def _step(arguments: argparse.Namespace) -> AuditedStep:
+    """The audited settings, once they have been looked at."""
+    from edp_mx.attacks.probe import AuditedStep
+
+    step = AuditedStep(
+        variant=arguments.variant,
+        noise_multiplier=arguments.noise_multiplier,
+        max_grad_norm=arguments.max_grad_norm,
+        layer_scales=arguments.layer_scales,
+        adjacency=arguments.adjacency.replace("-", "_"),
+        micro_batch_size=arguments.micro_batch_size,
+    )
+    step.release(max(arguments.workers, 1))  # refuses impossible numbers
+    return step
+
+
+def _at_least(value: int, least: int, name: str) -> None:
+    if value < least:
+        raise UserError(f"{name} is {value}; it must be {least} or more")
+
+
+def _say_sound() -> int:
+    print("the settings are sound; nothing was audited")
+    return 0
+
+
+def _confidence(text: str) -> float:
+    """A probability that some error remains to."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.5 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write for example 0.95")
+    return value
+
+
+def _scales(text: str) -> Tuple[float, ...]:
+    """Numbers with commas between."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers; write for example 1,0.25"
+        ) from None

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Audits the running system with Horovod workers:  launch/audit.sh noise|step|one-run …
+#
+#   launch/audit.sh noise                                  is the released noise what is claimed?
+#   launch/audit.sh step --variant published               the paper's accounting, refuted
+#   NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
+#
+# NP is the number of workers (default 8). Ends with 1 when the claim is refuted (or a worker died:
+# then no verdict is printed), else with 0.
+set -euo pipefail
+if [ $# = 0 ] || [ "$1" = --help ]; then
+  sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit $(($# == 0 ? 2 : 0))
+fi
+. "$(dirname "${BASH_SOURCE[0]}")/workers.sh" audit "$@"

@@ -1,0 +1,108 @@
+"""`edp-mx audit`: its sentences, its JSON and its exit codes, with one worker."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from edp_mx.cli import audit, main
+from edp_mx.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL_NOISE = ["noise", "--size", "20000", "--steps", "2"]
+
+
+def parse(*options):
+    top = argparse.ArgumentParser()
+    audit.add_parser(top.add_subparsers())
+    return top.parse_args(["audit", *options])
+
+
+def run(*options):
+    arguments = parse(*options)
+    return arguments.run(arguments)
+
+
+def strictly(text):
+    """JSON without NaN or Infinity."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_sound_noise_ends_with_0(capsys):
+    assert run(*SMALL_NOISE) == 0
+    assert capsys.readouterr().out.startswith("not refuted: the noise is what the accounting says")
+
+
+def test_the_noise_report_as_json(capsys):
+    assert run(*SMALL_NOISE, "--json") == 0
+    found = strictly(capsys.readouterr().out)
+    assert found["refuted"] is False
+    names = [check["name"] for check in found["checks"]]
+    assert names[:2] == ["noise on layer 0, stddev", "noise on layer 1, stddev"]
+
+
+def test_a_refuted_claim_ends_with_1(capsys):
+    options = ("--noise-multiplier", "0.5", "--draws", "600", "--variant", "published")
+    assert run("step", *options, "--layer-scales", "1", "--claim", "published") == 1
+    out = capsys.readouterr().out
+    # z = 0.5 with one worker: κ = 2 alone makes μ = 4 of the 2 that are claimed
+    assert out.startswith("REFUTED: at 95 % confidence one step leaks at least epsilon = ")
+    assert "the published accounting claims" in out.splitlines()[0]
+    assert "the accounting of what holds claims" in out.splitlines()[1]
+
+
+def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(capsys):
+    options = ("--draws", "200", "--confidence", "0.9999", "--json")
+    assert run("step", *options) == 0
+    found = strictly(capsys.readouterr().out)
+    assert found["audited"] == "holds" and found["refuted"] is False
+    assert found["claims"]["holds"]["epsilon"] == pytest.approx(4.3772, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["step", "--noise-multiplier", "0"], "--noise-multiplier"),
+        (["step", "--draws", "3"], "--draws"),
+        (["step", "--delta", "0"], "delta"),
+        (["step", "--layer-scales", "0,1"], "layer_scales"),
+        (["noise", "--steps", "1"], "--steps"),
+        (["noise", "--size", "10"], "--size"),
+        (["one-run", "configs/quickstart_sgd.yaml", "--canaries", "2"], "--canaries"),
+        (["one-run", "configs/quickstart_sgd.yaml", "--tokens", "0"], "--tokens"),
+    ],
+)
+def test_impossible_settings_are_refused_in_a_sentence(options, word, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for more in ([], ["--check"]):
+        with pytest.raises(UserError, match=word):
+            run(*options, *more)
+
+
+def test_what_is_no_option_ends_with_2(capsys):
+    for options in (["step", "--confidence", "1.5"], ["nothing"], [], ["one-run"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["audit", *options])
+        assert ended.value.code == 2
+    assert main(["audit", "one-run", "there_is_no.yaml"]) == 2
+
+
+def test_check_audits_nothing(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert run("step", "--check", "--workers", "8") == 0
+    assert run("one-run", "configs/audit/one_run.yaml", "--check", "--workers", "2") == 0
+    assert "nothing was audited" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("audited", ["noise", "step", "one-run"])
+def test_help_has_examples(audited, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(audited, "--help")
+    assert ended.value.code == 0 and "launch/audit.sh" in capsys.readouterr().out
