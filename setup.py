@@ -29,8 +29,9 @@ EXTRAS = {
         "mypy>=1.4",
         "types-PyYAML",
         "seqeval>=1.2",
+        "dp-accounting>=0.6,<0.7",  # peers of the accountants
+        "prv-accountant>=0.2,<0.3",
     ],
-    "peers": ["dp-accounting>=0.6,<0.7", "prv-accountant>=0.2,<0.3"],
 }
 
 setup(

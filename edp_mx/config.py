@@ -7,7 +7,19 @@ import difflib
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Tuple, Type, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    List,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import yaml
 from cattrs import ClassValidationError, Converter
@@ -46,11 +58,17 @@ class ExperimentConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
+@overload
+def load_config(path: Union[str, Path], overrides: Iterable[str] = ...) -> ExperimentConfig: ...
+
+
+@overload
+def load_config(path: Union[str, Path], overrides: Iterable[str] = ..., *, kind: Type[T]) -> T: ...
+
+
 def load_config(
-    path: Union[str, Path],
-    overrides: Iterable[str] = (),
-    kind: Type[T] = ExperimentConfig,  # type: ignore[assignment]
-) -> T:
+    path: Union[str, Path], overrides: Iterable[str] = (), *, kind: Any = ExperimentConfig
+) -> Any:
     """Reads a YAML file with all that it includes, then applies `key.path=value` overrides.
 
     Args:
