@@ -11,7 +11,7 @@ import numpy as np
 from edp_mx.accounting.events import Composition
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
-from edp_mx.accounting.pld import epsilon_poisson_pld
+from edp_mx.accounting.pld import upper_epsilon_poisson_pld
 from edp_mx.accounting.rdp import epsilon_poisson_rdp
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import (
@@ -45,7 +45,7 @@ def _rf(convert: Callable[[float, float], float]) -> Callable[[Composition, floa
 
 
 def _pld(composition: Composition, delta: float) -> float:
-    return log_of(epsilon_poisson_pld(composition, delta=delta).upper)
+    return log_of(upper_epsilon_poisson_pld(composition, delta=delta))
 
 
 def _rdp(composition: Composition, delta: float) -> float:

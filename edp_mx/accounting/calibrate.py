@@ -12,7 +12,7 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
-from edp_mx.accounting.pld import epsilon_poisson_pld
+from edp_mx.accounting.pld import upper_epsilon_poisson_pld
 from edp_mx.accounting.zcdp import CONVERSIONS, log_epsilon_simple
 from edp_mx.errors import UserError
 
@@ -131,7 +131,7 @@ def calibrate_poisson(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if guess(middle) > 0 else (low, middle)
     return solve_multiplier(
-        lambda z: epsilon_poisson_pld(steps(z), delta=delta).upper,
+        lambda z: upper_epsilon_poisson_pld(steps(z), delta=delta),
         target_epsilon=target_epsilon,
         start=math.exp(low),
     )

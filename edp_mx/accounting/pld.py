@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -61,28 +62,45 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
         Koskela, Jälkö and Honkela (2020) (FFT and its wrap-around); Alghamdi et al. (2023) (tilt).
 
     Example:
-        >>> found = epsilon_poisson_pld(
-        ...     Composition("zero_out", [Event("poisson", 1.1, 1000, 0.01)]), delta=5e-4)
+        >>> from edp_mx.accounting.events import Event
+        >>> steps = Composition("zero_out", [Event("poisson", 1.1, 1000, 0.01)])
+        >>> found = epsilon_poisson_pld(steps, delta=5e-4)
         >>> round(found.estimate, 6), found.upper - found.lower < 1e-5
-        (1.056746, True)
+        (1.056739, True)
     """
+    worst, upper = _worst(composition, delta)
+    if worst is None:
+        is_exact = upper == math.inf or _smallest(composition) >= SMALLEST_MULTIPLIER
+        return Interval(upper if is_exact else 0.0, upper, upper)
+    lower = min(worst.lower(), upper)
+    return Interval(lower, (upper + 2 * lower) / 3 if worst.is_exact else upper, upper)
+
+
+def upper_epsilon_poisson_pld(composition: Composition, *, delta: float) -> float:
+    """`upper` of `epsilon_poisson_pld` alone, for half of the time."""
+    return _worst(composition, delta)[1]
+
+
+def _worst(composition: Composition, delta: float) -> Tuple[Optional[DirectedBounds], float]:
+    """The direction in which the upper bound is largest, if one has to be looked at, and that."""
     if not 0 < delta <= 1:
         raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
     events = composition.only("poisson")
     unsampled = _without_sampling(composition, delta)
-    if not events or unsampled in (0.0, math.inf):
-        return Interval(unsampled, unsampled, unsampled)
-    smallest = min(event.effective_noise_multiplier for event in events)
-    if smallest < SMALLEST_MULTIPLIER:
-        return Interval(0.0, unsampled, unsampled)
-    if all(event.sample_rate == 1 for event in events):
-        return Interval(unsampled, unsampled, unsampled)
+    is_plain = all(event.sample_rate == 1 for event in events)
+    if is_plain or unsampled in (0.0, math.inf) or _smallest(composition) < SMALLEST_MULTIPLIER:
+        return None, unsampled
     found = [DirectedBounds(name, events, delta) for name in DIRECTIONS[composition.neighbours]]
     uppers = [bounds.upper() for bounds in found]
-    upper = min(max(uppers), unsampled)
-    worst = found[int(np.argmax(uppers))]
-    lower = min(worst.lower(), upper)
-    return Interval(lower, (upper + 2 * lower) / 3 if worst.is_exact else upper, upper)
+    return found[int(np.argmax(uppers))], min(max(uppers), unsampled)
+
+
+def _smallest(composition: Composition) -> float:
+    """The smallest multiplier of a sampled step; ∞ without one."""
+    return min(
+        (e.effective_noise_multiplier for e in composition.events if e.sample_rate < 1),
+        default=math.inf,
+    )
 
 
 def _without_sampling(composition: Composition, delta: float) -> float:

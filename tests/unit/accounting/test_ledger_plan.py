@@ -1,7 +1,13 @@
 """A ledger against its plan: every way in which they can differ is said, and nothing else."""
 
 import pytest
-from made_ledgers import facts_with, poisson_facts, poisson_line, shuffled_line, write_ledger
+from support.made_ledgers import (
+    facts_with,
+    poisson_facts,
+    poisson_line,
+    shuffled_line,
+    write_ledger,
+)
 
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.accounting.ledger_guarantee import account_for, guarantee_of
