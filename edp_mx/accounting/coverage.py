@@ -9,7 +9,9 @@ from edp_mx.errors import UserError
 SCALES_SOURCES = ("ones", "sqrt_dim", "public_batch", "dp_release", "first_batch")
 
 NO_MECHANISM = "no privacy mechanism ran"
-FIXED_SEED = "the seed was fixed (insecure_fixed_seed), so the noise can be subtracted and Poisson draws known"
+FIXED_SEED = (
+    "the seed was fixed (insecure_fixed_seed): the noise can be subtracted, Poisson draws are known"
+)
 VANISHING_NOISE = (
     "in the last epochs the noise is smaller than float32 can add to a gradient of norm C, so that "
     "nothing was added"

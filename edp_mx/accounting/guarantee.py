@@ -299,4 +299,5 @@ def _say(bound: Bound) -> str:
     """One ε in words."""
     if bound.reasons:
         return f"infinite: {'; '.join(bound.reasons)}"
-    return f"{bound.epsilon} ({bound.accountant}, {bound.conversion} conversion)"
+    how = "" if bound.rho is None else " conversion"
+    return f"{bound.epsilon} ({bound.accountant}, {bound.conversion}{how})"

@@ -13,7 +13,20 @@ from edp_mx.errors import UserError
 
 # Each module has `add_parser(subparsers)`, which sets `run=` (arguments -> exit code), and imports
 # what is heavy only inside `run`: `edp-mx account` must not pay for MXNet.
-SUBCOMMANDS = ("train", "evaluate", "predict", "compare", "account", "score", "data")
+SUBCOMMANDS = (
+    "train",
+    "pretrain",
+    "evaluate",
+    "predict",
+    "compare",
+    "account",
+    "calibrate",
+    "explain",
+    "audit",
+    "score",
+    "data",
+    "checkpoint",
+)
 
 
 # An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;

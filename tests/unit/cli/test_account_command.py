@@ -9,7 +9,16 @@ import subprocess
 import sys
 
 import pytest
+from support.made_ledgers import (
+    facts_with,
+    poisson_facts,
+    poisson_line,
+    run_with,
+    shuffled_line,
+)
 
+from edp_mx.accounting.accountants import count_with_all
+from edp_mx.accounting.events import Composition, Event
 from edp_mx.cli import account
 from edp_mx.errors import UserError
 
@@ -95,6 +104,13 @@ def test_beyond_a_double_only_the_logarithm_is_left(run):
     assert found["as_published"]["log10_epsilon"] == pytest.approx(log10, rel=1e-12)
     assert found["holds"]["log10_epsilon"] == pytest.approx(log10 + math.log10(4), rel=1e-12)
     assert "10^445.758" in run(*options.split(), "--delta", "5e-4")
+
+
+def test_noise_that_float32_cannot_add_is_noted(run):
+    options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8", "--noise-multiplier"]
+    # z / 8 of C against 2^-23 of C
+    assert "a run would report epsilon infinite" in run(*options, repr(7.9 * 2**-23))
+    assert "infinite" not in run(*options, repr(8.1 * 2**-23))
 
 
 def test_infinite_has_its_reason(run):
@@ -190,6 +206,199 @@ def test_help_has_examples_that_run(capsys, run):
         assert run(*command)
 
 
+POISSON = "--noise-multiplier 2 --epochs 3 --delta 1e-5 --variant calibrated --sampler poisson"
+POISSON = [*POISSON.split(), "--micro-batch-size", "1.5"]
+DRAWN = ["--sample-rate", "0.01", "--steps-per-epoch", "100"]
+
+
+def test_all_accountants_of_shuffled_epochs(run):
+    options = [*LEAST, "--workers", "8", "--decay", "linear", "--decay-rate", "0.3"]
+    found = strictly(run(*options, "--json"))["accountants"]
+    for side, scale in (("as_published", 1.0), ("holds", 2 * math.sqrt(8))):
+        events = [Event("shuffle", 0.5 / scale / (1 + 0.3 * t)) for t in range(10)]
+        expected = count_with_all(Composition("replace_one", events), delta=5e-4)
+        assert [row["accountant"] for row in found[side]] == [c.accountant for c in expected]
+        for row, count in zip(found[side], expected):
+            assert row["epsilon"] == pytest.approx(count.epsilon.value, rel=1e-10)
+            assert row["is_bound"] is True
+    text = run(*options)
+    assert "zcdp_paper" in text and "rf_renyi" in text
+
+
+def test_all_accountants_of_poisson_steps(run):
+    found = strictly(run(*POISSON, *DRAWN, "--json"))
+    steps = [Event("poisson", 2.0, 300, 0.01)]
+    for side, neighbours in (("as_published", "zero_out"), ("holds", "replace_in_mean")):
+        expected = count_with_all(Composition(neighbours, steps), delta=1e-5)
+        rows = {row["accountant"]: row for row in found["accountants"][side]}
+        assert set(rows) == {count.accountant for count in expected}
+        for count in expected:
+            row = rows[count.accountant]
+            assert row["epsilon"] == pytest.approx(count.epsilon.value, rel=1e-9)
+            assert row["is_bound"] == count.is_bound
+    assert found["holds"]["accountant"] == "poisson_pld"
+    assert found["holds"]["epsilon_lower"] <= found["holds"]["epsilon"]
+    assert found["as_published"]["rho"] == pytest.approx(3 / 8)
+    assert found["sampler"] == {"name": "poisson", "sample_rate": 0.01, "steps_per_epoch": 100}
+    lines = run(*POISSON, *DRAWN).splitlines()
+    for name in ("gdp_clt", "paper_rs", "zcdp_paper"):
+        (line,) = [line for line in lines if line.startswith(f"| {name}")]
+        assert "NOT a bound" in line
+    (line,) = [line for line in lines if line.startswith("| poisson_pld")]
+    assert "yes" in line
+
+
+def test_rate_and_steps_follow_from_the_number_of_examples(run):
+    found = strictly(run(*POISSON[:4], *POISSON[6:], "--num-examples", "1000", "--json"))
+    assert found["sampler"] == {"name": "poisson", "sample_rate": 0.0015, "steps_per_epoch": 667}
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ([*POISSON], "--sample-rate and --steps-per-epoch, or --num-examples"),
+        ([*POISSON, "--sample-rate", "0.1"], "--num-examples"),
+        ([*POISSON, *DRAWN, "--sample-rate", "2"], "--sample-rate"),
+        ([*POISSON, *DRAWN, "--steps-per-epoch", "0"], "--steps-per-epoch"),
+        ([*LEAST, "--sample-rate", "0.1"], "sampler poisson"),
+        ([*LEAST, "--micro-batch-size", "1.5"], "micro_batch_size is 1.5"),
+        ([*LEAST, "--plot", "x.pdf"], ".png"),
+        (["--epochs", "3", "--delta", "1e-5"], "give a RUN, or --noise-multiplier"),
+        (["--noise-multiplier", "3", "--delta", "1e-5"], "--epochs"),
+        (["no_such_run"], "no_such_run does not exist"),
+    ],
+)
+def test_what_does_not_go_together(options, words):
+    arguments = parse(*options)
+    with pytest.raises(UserError, match=words):
+        arguments.run(arguments)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A run of four epochs, as planned."""
+    lines = [shuffled_line(epoch) for epoch in range(4)]
+    return run_with(tmp_path / "finished", facts_with(), lines)
+
+
+def test_a_run_is_counted_from_its_ledger_alone(run, finished):
+    assert [path.name for path in finished.iterdir()] == ["privacy_ledger.jsonl"]
+    found = strictly(run(str(finished), "--json"))
+    plan = "--noise-multiplier 8 --epochs 4 --num-examples 4478 --workers 8 --micro-batch-size 8"
+    expected = strictly(run(*plan.split(), "--variant", "calibrated", "--json"))
+    assert found["delta"] == expected["delta"]
+    for side in ("as_published", "holds"):
+        for key in ("rho", "epsilon"):
+            assert found[side][key] == pytest.approx(expected[side][key], rel=1e-12)
+        counts = zip(found["accountants"][side], expected["accountants"][side])
+        for one, other in counts:
+            assert one["accountant"] == other["accountant"]
+            assert one["epsilon"] == pytest.approx(other["epsilon"], rel=1e-12)
+    assert found["ledger"]["differences"] == [] and not found["ledger"]["is_torn"]
+    assert [entry["what"] for entry in found["ledger"]["entries"]] == [
+        f"epoch {epoch}" for epoch in range(4)
+    ]
+    text = run(str(finished))
+    for words in ("epochs 0 to 3", "holds what was planned: 4 epochs", "rf_exact", "not covered"):
+        assert words in text
+    assert run(str(finished / "privacy_ledger.jsonl")) == text
+
+
+def test_another_delta_from_the_ledger_alone(run, finished):
+    found = strictly(run(str(finished), "--delta", "1e-9", "--json"))
+    assert (found["delta"], found["delta_mode"]) == (1e-9, "value")
+    mu = math.sqrt(4) / 8  # closed form: delta of one Gaussian at the epsilon found
+    epsilon = found["holds"]["epsilon"]
+
+    def phi(x):
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    at = phi(mu / 2 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
+    assert at == pytest.approx(1e-9, rel=1e-6)
+
+
+def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
+    lines = [shuffled_line(0), shuffled_line(1), shuffled_line(1)]
+    folder = run_with(tmp_path / "run", facts_with(), lines, tail='{"what"')
+    text = run(str(folder))
+    for words in ("epochs 2 to 3 are missing", "epoch 1 was begun 2 times", "cut off", "has spent"):
+        assert words in text
+    found = strictly(run(str(folder), "--json"))
+    assert found["ledger"]["is_torn"]
+    assert found["holds"]["rho"] == pytest.approx(3 / 128)
+    assert found["planned"]["holds"]["rho"] == pytest.approx(4 / 128)
+
+
+def test_a_run_of_poisson_steps(run, tmp_path):
+    lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
+    folder = run_with(tmp_path / "run", poisson_facts(), lines)
+    found = strictly(run(str(folder), "--json"))
+    steps = Composition("replace_in_mean", [Event("poisson", 1.5, 240, 64 / 4480)])
+    expected = count_with_all(steps, delta=0.5 / 4480)
+    assert found["holds"]["epsilon"] == pytest.approx(expected[0].epsilon.value, rel=1e-9)
+    text = run(str(folder))
+    assert "epochs 0 to 2" in text and "240" in text and "gdp_clt" in text
+
+
+def test_infinite_by_private_inputs_shows_what_would_hold(run, tmp_path):
+    facts = facts_with(scales_source="first_batch")
+    folder = run_with(tmp_path / "run", facts, [shuffled_line(epoch) for epoch in range(4)])
+    found = strictly(run(str(folder), "--json"))
+    assert found["holds"]["epsilon"] is None
+    assert found["holds_if"]["epsilon"] == found["accountants"]["holds"][0]["epsilon"]
+    assert "holds: only if the layer scales had not been taken" in run(str(folder))
+
+
+def test_a_fixed_seed_makes_all_accountants_infinite(run, tmp_path):
+    facts = facts_with(seed_is_fixed=True)
+    folder = run_with(tmp_path / "run", facts, [shuffled_line(epoch) for epoch in range(4)])
+    found = strictly(run(str(folder), "--json"))
+    assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
+
+
+def test_a_long_ledger_loses_its_middle(run, tmp_path):
+    facts = facts_with(decay={"kind": "linear", "rate": 0.1}, epochs=100)
+    lines = [shuffled_line(t, 8 / (1 + 0.1 * t)) for t in range(100)]
+    text = run(str(run_with(tmp_path / "run", facts, lines)))
+    assert "... 88 more" in text and "| epoch 99" in text and "| epoch 50" not in text
+
+
+def test_a_run_and_a_plan_exclude_each_other(finished):
+    arguments = parse(str(finished), "--epochs", "3", "--workers", "2")
+    with pytest.raises(UserError, match="--workers, --epochs"):
+        arguments.run(arguments)
+
+
+def test_a_folder_without_a_ledger(tmp_path, run):
+    arguments = parse(str(tmp_path))
+    with pytest.raises(UserError, match="no privacy_ledger"):
+        arguments.run(arguments)
+    (tmp_path / "privacy.json").write_text('{"mechanism": "none"}')
+    with pytest.raises(UserError, match="without a privacy mechanism"):
+        arguments.run(arguments)
+
+
+def test_a_damaged_ledger_is_2_and_names_its_line(finished):
+    ledger = finished / "privacy_ledger.jsonl"
+    lines = ledger.read_text().splitlines()
+    ledger.write_text("\n".join([*lines[:2], "garbage", *lines[3:]]) + "\n")
+    command = [sys.executable, "-m", "edp_mx", "account", str(finished)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1 and "line 3" in result.stderr
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_plot_comes_with_its_numbers(run, tmp_path, finished, is_run):
+    picture = tmp_path / "out" / "epsilon.png"
+    options = [str(finished)] if is_run else LEAST
+    found = strictly(run(*options, "--plot", str(picture), "--json"))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    last = picture.with_suffix(".csv").read_text().splitlines()[-1].split(",")
+    assert float(last[1]) == pytest.approx(found["as_published"]["epsilon"], rel=1e-9)
+    assert float(last[3]) == pytest.approx(found["holds"]["epsilon"], rel=1e-9)
+
+
 def test_from_a_shell_it_does_not_load_mxnet():
     program = (
         "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
@@ -210,3 +419,15 @@ def test_from_a_shell_a_bad_value_is_one_line_and_2():
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1 and "num_workers" in result.stderr
+
+
+def test_of_a_run_it_does_not_load_mxnet_either(finished, tmp_path):
+    program = (
+        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
+        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
+    )
+    options = ["account", str(finished), "--plot", str(tmp_path / "a.png")]
+    result = subprocess.run(
+        [sys.executable, "-c", program, *options], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,54 @@
+"""`edp-mx calibrate`: the noise that a wanted ε asks for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from edp_mx.cli.plan_options import add_plan_options, plan_of
+
+EXAMPLES = """\
+examples:
+  epsilon 8 for 4478 utterances, 30 epochs with a slow decay, 8 workers:
+    edp-mx calibrate --target-epsilon 8 --num-examples 4478 --epochs 30 --decay exponential \\
+        --decay-rate 0.05 --workers 8 --micro-batch-size 8
+  without decay, and with Poisson sampling (q = N M / n), which asks for less noise:
+    edp-mx calibrate --target-epsilon 8 --num-examples 4478 --epochs 30 --workers 8 \\
+        --micro-batch-size 8 --sampler poisson
+  Algorithm 1 to the letter, for another program:
+    edp-mx calibrate --target-epsilon 2 --delta 1e-5 --epochs 10 --workers 8 \\
+        --micro-batch-size 16 --variant published --json
+
+In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does the same.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "calibrate",
+        help="the noise multiplier that a wanted epsilon asks for",
+        description="Finds the smallest z0 at which the epsilon that HOLDS for the whole plan is "
+        "at most the target, and says what each variant gives with it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--target-epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
+    add_plan_options(parser, variant="calibrated")
+    add("--json", action="store_true", help="JSON in full double precision")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints z₀ and what it gives."""
+    from edp_mx.reports.calibration_report import CalibrationReport
+
+    plan, delta = plan_of(arguments, variant="calibrated")
+    report = CalibrationReport.of(plan, target_epsilon=arguments.target_epsilon, delta=delta)
+    if arguments.json:
+        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+    else:
+        print("\n".join(report.lines()))
+    return 0

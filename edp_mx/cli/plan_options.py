@@ -1,0 +1,151 @@
+"""Options of `account` and `calibrate` that say what a run would release."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Dict, Tuple
+
+from edp_mx.accounting.decay import KINDS, Decay
+from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import SAMPLERS, VARIANTS, Release
+from edp_mx.errors import UserError
+
+LONGEST_RUN = 1_000_000  # epochs; a report has one multiplier for each
+# Applied late, so that a command can tell what was asked for from what was left out.
+DEFAULTS: Dict[str, Any] = {
+    "decay": "none",
+    "decay_rate": 0.0,
+    "workers": 1,
+    "micro_batch_size": 2,
+    "max_grad_norm": 1.0,
+    "layer_scales": (1.0,),
+    "adjacency": "replace-one",
+    "sampler": "shuffle",
+}
+PLAN_OPTIONS = (
+    *DEFAULTS,
+    "noise_multiplier",
+    "epochs",
+    "num_examples",
+    "variant",
+    "sample_rate",
+    "steps_per_epoch",
+)
+
+
+def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
+    """Declares the options; `variant` is that command's default, for the help."""
+    add = parser.add_argument
+    add("--decay", choices=KINDS, help="how it falls by epoch (none)")
+    add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
+    add("--epochs", type=int, metavar="T", help="epochs in all")
+    add("--delta", type=float, metavar="D", help="delta; left out it is 1/(2n)")
+    add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
+    add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
+    add("--micro-batch-size", type=_size, metavar="M",
+        help="examples clipped as one, expected ones for poisson (2)")  # fmt: skip
+    add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
+    add("--layer-scales", type=_scales, metavar="A1,A2,...",
+        help="alpha of each layer, taken as given (1)")  # fmt: skip
+    add("--adjacency", choices=("replace-one", "zero-out"), help="who is a neighbour (replace-one)")
+    add("--variant", choices=VARIANTS, help=f"Algorithm 1, or calibrated ({variant})")
+    add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
+    add("--sample-rate", type=float, metavar="q", help="of poisson; left out it is N M / n")
+    add("--steps-per-epoch", type=int, metavar="S", help="of poisson; left out it is n / (N M)")
+
+
+def plan_of(arguments: argparse.Namespace, *, variant: str) -> Tuple[Plan, float]:
+    """The plan and its δ.
+
+    Raises:
+        UserError: something is missing, impossible, or does not go with the sampler.
+    """
+    if arguments.epochs is None:
+        raise UserError("give --epochs, the epochs in all")
+    if arguments.epochs > LONGEST_RUN:
+        raise UserError(f"--epochs is {arguments.epochs}; at most {LONGEST_RUN} are reported")
+    release = Release(
+        num_workers=_get(arguments, "workers"),
+        micro_batch_size=_get(arguments, "micro_batch_size"),
+        max_grad_norm=_get(arguments, "max_grad_norm"),
+        layer_scales=_get(arguments, "layer_scales"),
+        adjacency=_get(arguments, "adjacency").replace("-", "_"),
+        variant=arguments.variant or variant,
+        sampler=_get(arguments, "sampler"),
+    )
+    steps_per_epoch, sample_rate = _sampling(arguments, release)
+    plan = Plan(
+        release=release,
+        decay=Decay(_get(arguments, "decay"), _get(arguments, "decay_rate")),
+        epochs=arguments.epochs,
+        steps_per_epoch=steps_per_epoch,
+        sample_rate=sample_rate,
+    )
+    return plan, _delta(arguments)
+
+
+def _sampling(arguments: argparse.Namespace, release: Release) -> Tuple[int, float]:
+    """Steps an epoch and q, as given or from n."""
+    steps, rate, n = arguments.steps_per_epoch, arguments.sample_rate, arguments.num_examples
+    if release.sampler == "shuffle":
+        if rate is not None or steps is not None:
+            raise UserError(
+                "--sample-rate and --steps-per-epoch belong to --sampler poisson: shuffled epochs "
+                "cost the same however many steps they have, and sampling does not amplify them"
+            )
+        return 1, 1.0
+    batch_size = release.num_workers * release.micro_batch_size
+    if (rate is None or steps is None) and n is None:
+        raise UserError(
+            "--sampler poisson needs --sample-rate and --steps-per-epoch, or --num-examples from "
+            "which both follow (q = N M / n)"
+        )
+    if rate is None:
+        rate = batch_size / n if n > 0 else 0.0
+    if not 0 < rate <= 1:
+        raise UserError(f"--sample-rate is {rate:g}; it must be above 0 and at most 1")
+    if steps is None:
+        steps = max(1, round(n / batch_size))
+    if steps < 1:
+        raise UserError(f"--steps-per-epoch is {steps}; it must be 1 or more")
+    return steps, rate
+
+
+def _delta(arguments: argparse.Namespace) -> float:
+    """δ as given, or 1/(2n); with n it must be below 1/n."""
+    if arguments.num_examples is not None:
+        return choose_delta(num_examples=arguments.num_examples, delta=arguments.delta)
+    if arguments.delta is None:
+        raise UserError("give --delta, or --num-examples for delta = 1/(2n)")
+    if not 0 < arguments.delta <= 1:
+        raise UserError(f"delta is {arguments.delta}; it must be above 0 and at most 1")
+    return arguments.delta
+
+
+def _get(arguments: argparse.Namespace, name: str) -> Any:
+    """What was asked for, or the default."""
+    value = getattr(arguments, name)
+    return DEFAULTS[name] if value is None else value
+
+
+def _size(text: str) -> float:
+    """A number that stays whole if it is."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _scales(text: str) -> Tuple[float, ...]:
+    """Numbers with commas between."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of numbers; write for example 1,0.5"
+        ) from None

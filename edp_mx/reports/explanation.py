@@ -1,0 +1,212 @@
+"""One page in words of what a run's guarantee says."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import List, Sequence
+
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.ledger_guarantee import LedgerAccount
+from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.accounting.release import Release
+from edp_mx.accounting.zcdp import log_epsilon_exact
+from edp_mx.reports.improvements import improvements
+from edp_mx.reports.membership import Limits, limits_of
+from edp_mx.reports.table import render_table
+
+WIDTH = 96
+STRONG, MODERATE = 1.0, 10.0  # Ponomareva et al. (2023), "How to DP-fy ML", tiers 1 and 2
+POINTLESS = 0.99  # share of members found at 1 % false alarms from which a bound says nothing
+
+NO_MECHANISM_PAGE = """\
+This run has no guarantee: it was trained without a privacy mechanism, and epsilon is infinite.
+Whoever sees the model may be able to tell, with certainty, whether an utterance was trained on.
+What would make it better: privacy.mechanism edp_sgd; `edp-mx calibrate` finds the noise."""
+
+
+def explain(account: LedgerAccount, *, name: str) -> str:
+    """The page.
+
+    Args:
+        account: of a run with a mechanism.
+        name: how the run is called.
+    """
+    spent = account.spent
+    bound = spent.holds if not spent.holds.reasons else spent.holds_if
+    limits = limits_of(bound, account.composition, delta=spent.delta)
+    sections = [
+        ("", [f"What the guarantee of {name} says"]),
+        ("IN SHORT", _verdict(account, bound, limits)),
+        ("WHO IS PROTECTED", _who(spent)),
+        ("AGAINST WHOM", _against(spent)),
+        ("WHAT EPSILON MEANS", _meaning(spent, bound, limits)),
+        ("THE OTHER EPSILON", _other(spent)),
+    ]
+    if account.differences:
+        sections.append(("PLANNED OTHERWISE", _bullets(account.differences)))
+    sections += [
+        ("WHAT NO EPSILON HERE COVERS", _bullets([*spent.warnings, *spent.not_covered])),
+        ("WHAT WOULD MAKE IT BETTER", _bullets(improvements(account))),
+    ]
+    return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections)
+
+
+def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
+    """A guarantee, or none, and why."""
+    spent = account.spent
+    lines: List[str] = []
+    if not account.ledger.entries:
+        return ["Nothing was released yet, so epsilon is 0."]
+    if spent.holds.reasons:
+        reasons = "; and ".join(spent.holds.reasons)
+        lines += _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
+        if bound.reasons:
+            return lines
+        lines += _wrap(
+            f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
+            f"{spent.delta:.3g}. All numbers below are under these conditions."
+        )
+        return lines + _wrap(f"Even then it would be {_grade(bound.epsilon, limits)}.")
+    return _wrap(
+        f"epsilon = {bound.epsilon} at delta = {spent.delta:.3g}. This is "
+        f"{_grade(bound.epsilon, limits)}."
+    )
+
+
+def _grade(epsilon: LogNumber, limits: Limits) -> str:
+    """How much an ε is worth, without flattery."""
+    if epsilon.log <= math.log(STRONG):
+        return "a strong guarantee, as formal guarantees go"
+    if epsilon.log <= math.log(MODERATE):
+        return "a moderate guarantee: not strong by itself, but of a size that is in use"
+    if limits.tpr[0] < POINTLESS:
+        return "a weak guarantee: it rules out little beyond what is said below"
+    return (
+        "no guarantee: by its own terms an attacker may tell practically every member. What "
+        "protects this run, if anything, is that attacks are not as good as they could be, which "
+        "nobody has proven"
+    )
+
+
+def _who(spent: Guarantee) -> List[str]:
+    """The unit and the neighbours."""
+    release = _release(spent)
+    if release.adjacency == "replace_one":
+        neighbours = (
+            "exchanged for any other utterance, with any words, labels and length; the number of "
+            "utterances is public"
+        )
+    else:
+        neighbours = (
+            "left out, its gradient counted as zero; the batches that it would have been in stay "
+            "as they are"
+        )
+    return _wrap(
+        f"One utterance of the {spent.num_examples} in the training part. The guarantee compares "
+        f"two training sets that are equal but for one utterance, which is {neighbours}. It does "
+        "not protect a person as a whole: someone with several utterances in the data is protected "
+        "less."
+    )
+
+
+def _against(spent: Guarantee) -> List[str]:
+    """The attacker."""
+    release = _release(spent)
+    drawn = (
+        " and even the order of the shuffle"
+        if release.sampler == "shuffle"
+        else ", but not which utterances were drawn for which step"
+    )
+    single = release.worker_noise_multiplier(spent.noise_multiplier)
+    text = (
+        "Anyone who sees the trained model, or all models on the way and the noisy gradient of "
+        "every step; who knows the code, the settings, all other utterances"
+        f"{drawn}; and who can compute without limit. What is done with the model afterwards "
+        "changes nothing."
+    )
+    if release.num_workers > 1:
+        text += (
+            f" Not against the {release.num_workers} workers, their network, or whoever sees the "
+            f"message of one of them: there the noise multiplier is only {single:.4g}."
+        )
+    return _wrap(text)
+
+
+def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
+    """ε in the numbers of someone who guesses."""
+    if bound.reasons:
+        return _wrap("Infinite means: no limit to what can be found out. No number can be given.")
+    header = ["an attacker's", "by epsilon, delta", "by all that is known"]
+    rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]
+    for fpr, shares in limits.by_fpr.items():
+        rows.append([f"members found at {100 * fpr:g} % false alarms", *map(_percent, shares)])
+    replaced = _release(spent).adjacency == "replace_one"
+    other = "with another in its place" if replaced else "without it"
+    lines = _wrap(
+        f"Whatever is seen is at most e^epsilon times as likely with the utterance as {other}, "
+        f"and the reverse, but for outcomes of total probability {spent.delta:.3g} (delta). "
+        "Someone who knows that it is one of the two, and thinks both equally likely, is bound so:"
+    )
+    lines += ["", *render_table(header, rows).splitlines(), ""]
+    lines += _wrap(
+        f"A guess without any data is right in 50 % and finds as many members as false alarms. "
+        f"By all that is known: {limits.source}."
+    )
+    if bound.rho is not None and bound.accountant == "rf_exact":
+        ten = LogNumber(log_epsilon_exact(bound.rho.log + 2 * math.log(10), spent.delta))
+        lines += _wrap(f"For ten utterances of one person together epsilon is {ten}.")
+    return lines
+
+
+def _other(spent: Guarantee) -> List[str]:
+    """ε as the paper prints it, and why it is another."""
+    release = _release(spent)
+    text = (
+        f"The paper would print epsilon = {spent.as_published.epsilon}: it takes the noise "
+        "multiplier z as it is, lets one utterance move a step by C, counts an epoch once, and "
+        "converts by rho + 2 sqrt(rho ln 1/delta)."
+    )
+    if release.variant == "published":
+        ratio, n = release.effective_noise_multiplier(1.0), release.num_workers
+        text += (
+            f" What is released has {ratio:.4g} z: the draws of {n} workers add variances, which "
+            f"leaves 1/sqrt({n}) of the noise, and one utterance can move the clipped mean of a "
+            f"micro-batch by kappa = {release.kappa:g} C. The true rho of such steps is "
+            f"{1 / ratio**2:.4g} times the paper's."
+        )
+    else:
+        text += " The calibrated variant draws its noise so that z is really what is released."
+    if release.sampler == "poisson":
+        text += (
+            " The paper does not know steps that draw their utterances by chance; what holds is "
+            "composed step by step, with the chance of not being drawn."
+        )
+    else:
+        text += " The conversion used for what holds is exact; the paper's is an upper bound of it."
+    if spent.scales_source == "first_batch":
+        text += " And it takes no account of the layer scales, which come from private gradients."
+    return _wrap(text)
+
+
+def _release(spent: Guarantee) -> Release:
+    assert spent.release is not None  # only a mechanism writes a ledger
+    return spent.release
+
+
+def _percent(share: float) -> str:
+    if share >= 0.99995:
+        return "100 % (no limit)"
+    return f"{100 * share:.2f} %"
+
+
+def _wrap(text: str) -> List[str]:
+    return textwrap.wrap(text, WIDTH)
+
+
+def _bullets(texts: Sequence[str]) -> List[str]:
+    wrapped: List[str] = []
+    for text in texts:
+        wrapped += textwrap.wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+    return wrapped

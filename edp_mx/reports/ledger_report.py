@@ -1,0 +1,162 @@
+"""What a run's ledger adds up to: as text, and as JSON for another program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+from edp_mx.accounting.accountants import Count
+from edp_mx.accounting.bound import count_released
+from edp_mx.accounting.ledger import Entry, merged
+from edp_mx.accounting.ledger_guarantee import LedgerAccount
+from edp_mx.accounting.ledger_plan import epoch_of, ranges
+from edp_mx.accounting.plan import as_given
+from edp_mx.errors import UserError
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.reports.accountant_table import counts_as_json, counts_of, render_accountants
+from edp_mx.reports.table import render_table
+
+LONGEST_LIST = 12  # lines of releases; longer ones lose their middle
+
+
+def ledger_path(path: Path) -> Path:
+    """The ledger of a run directory, or the file itself.
+
+    Raises:
+        UserError: there is none, and why.
+    """
+    if not path.exists():
+        raise UserError(f"{path} does not exist; give the run directory that `edp-mx train` wrote")
+    if not path.is_dir():
+        return path
+    run = RunDirectory(path)
+    if run.ledger.exists():
+        return run.ledger
+    if is_without_privacy(path):
+        raise UserError(
+            f"{path} was trained without a privacy mechanism: it has no ledger, and epsilon is "
+            "infinite"
+        )
+    raise UserError(
+        f"{path} holds no {run.ledger.name}: it is no run directory, or nothing was released yet"
+    )
+
+
+def is_without_privacy(path: Path) -> bool:
+    """Whether a run says of itself that no mechanism ran."""
+    run = RunDirectory(path)
+    if run.ledger.exists() or not run.has("privacy"):
+        return False
+    told = run.read("privacy")
+    return isinstance(told, dict) and told.get("mechanism") == "none"
+
+
+def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
+    """Strict JSON: `privacy.json`, from the ledger alone, and what the ledger holds."""
+    given, counts = _counts(account)
+    ledger = account.ledger
+    return {
+        **account.spent.to_dict(),
+        "accountants": {"as_published": counts_as_json(given), "holds": counts_as_json(counts)},
+        "planned": {
+            "as_published": account.planned.as_published.to_dict(),
+            "holds": account.planned.holds.to_dict(),
+            "holds_if": account.planned.holds_if.to_dict(),
+        },
+        "ledger": {
+            "entries": [entry.to_dict() for entry in merged(ledger.entries)],
+            "is_torn": ledger.is_torn,
+            "differences": list(account.differences),
+        },
+    }
+
+
+def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
+    """For a reader: what was released, what it costs by every count, and whether as planned."""
+    spent = account.spent
+    given, counts = _counts(account)
+    lines = [f"{path}", "", *_releases(account.ledger.entries), "", *spent.describe().splitlines()]
+    lines += ["", *render_accountants(spent.as_published, given, counts)]
+    if spent.holds_if.conditions and not spent.holds_if.reasons:
+        lines.append(f"holds: only if {'; if '.join(spent.holds_if.conditions)}")
+    return [*lines, "", *_plan_lines(account)]
+
+
+def _counts(account: LedgerAccount) -> Tuple[List[Count], List[Count]]:
+    """All accountants, as published and for what was released."""
+    delta, published = account.spent.delta, as_given(account.ledger.entries)
+    return (
+        counts_of(count_released(published, delta=delta), published, delta=delta),
+        counts_of(account.spent.holds_if, account.composition, delta=delta),
+    )
+
+
+def _plan_lines(account: LedgerAccount) -> List[str]:
+    """Where the ledger and its plan differ, and what the plan would cost."""
+    planned = account.planned
+    if not account.differences:
+        return [f"The ledger holds what was planned: {planned.epochs} epochs."]
+    return [
+        "The ledger is not what was planned:",
+        *(f"  - {text}" for text in account.differences),
+        f"The whole plan: epsilon as published {planned.as_published.epsilon}, that holds "
+        f"{planned.holds_if.epsilon}"
+        + (" (under its conditions)" if planned.holds_if.conditions else "")
+        + ".",
+        "A run that was ended because of what it showed has spent its plan's, if that is more.",
+    ]
+
+
+def _releases(entries: Sequence[Entry]) -> List[str]:
+    """A line for each stretch of equal releases."""
+    rows = []
+    for group in _stretches(entries):
+        first, event = group[0], group[0].event
+        z = "" if first.noise_multiplier is None else f"{first.noise_multiplier:.6g}"
+        rows.append(
+            [
+                _name(group),
+                str(sum(entry.event.count for entry in group)),
+                z,
+                f"{event.effective_noise_multiplier:.6g}",
+                "" if event.sampler == "shuffle" else f"{event.sample_rate:.6g}",
+            ]
+        )
+    if len(rows) > LONGEST_LIST:
+        half = LONGEST_LIST // 2
+        left_out = [f"... {len(rows) - LONGEST_LIST} more", "", "", "", ""]
+        rows = [*rows[:half], left_out, *rows[-half:]]
+    if not rows:
+        return ["The ledger holds no release yet."]
+    is_poisson = any(entry.event.sampler == "poisson" for entry in entries)
+    unit = "steps" if is_poisson else "times"
+    header = ["released", unit, "z", "effective z", "sample rate"]
+    width = len(header) if is_poisson else len(header) - 1
+    return render_table(header[:width], [row[:width] for row in rows]).splitlines()
+
+
+def _stretches(entries: Sequence[Entry]) -> List[List[Entry]]:
+    """Neighbours that differ in their epoch and count only."""
+    groups: List[List[Entry]] = []
+    for entry in entries:
+        if groups and _is_alike(groups[-1][-1], entry):
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _is_alike(one: Entry, other: Entry) -> bool:
+    epochs = epoch_of(one), epoch_of(other)
+    if None in epochs or epochs[1] not in (epochs[0], (epochs[0] or 0) + 1):
+        return False
+    event = replace(other.event, count=one.event.count)
+    return (one.noise_multiplier, one.event) == (other.noise_multiplier, event)
+
+
+def _name(group: Sequence[Entry]) -> str:
+    epochs = sorted({epoch for epoch in map(epoch_of, group) if epoch is not None})
+    if len(epochs) < 2:
+        return group[0].what
+    return f"epochs {ranges(epochs)}"

@@ -1,0 +1,71 @@
+"""How well membership can be guessed at most, by all that an accountant knows of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Dict, Tuple
+
+from edp_mx.accounting.bound import Bound, count_released
+from edp_mx.accounting.events import Composition
+from edp_mx.accounting.tradeoff import (
+    accuracy_gaussian,
+    accuracy_within,
+    tpr_gaussian,
+    tpr_within,
+)
+
+FPRS = (0.01, 0.001)
+# Where the curve of (ε, δ) is looked at for Poisson steps; each takes up to a second or two.
+DELTAS = (0.3, 0.1, 0.03, 0.01, 0.001)
+LARGEST = math.log(100.0)  # log ε above which no δ gives more than none
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Upper bounds for an attacker, each from one (ε, δ) alone and from all that is known.
+
+    Attributes:
+        accuracy: share of right guesses at even odds.
+        by_fpr: rate of false alarms -> share of members found.
+        source: what "all that is known" is, in words.
+    """
+
+    accuracy: Tuple[float, float]
+    by_fpr: Dict[float, Tuple[float, float]]
+    source: str
+
+    @property
+    def tpr(self) -> Tuple[float, ...]:
+        """The best known limits, at the rates of `FPRS`."""
+        return tuple(self.by_fpr[fpr][1] for fpr in FPRS)
+
+
+def limits_of(bound: Bound, composition: Composition, *, delta: float) -> Limits:
+    """What ε and δ, and the mechanism, permit at most.
+
+    Args:
+        bound: of the composition, or unbounded.
+
+    Guarantee: every number holds for every attacker; for shuffled epochs the best ones are exact.
+    """
+    accuracy = accuracy_within(bound.epsilon, delta)
+    tprs = {fpr: tpr_within(bound.epsilon, delta, fpr=fpr) for fpr in FPRS}
+    if bound.accountant == "rf_exact" and bound.rho is not None:
+        log_rho = bound.rho.log
+        return Limits(
+            (accuracy, accuracy_gaussian(log_rho)),
+            {fpr: (tpr, tpr_gaussian(log_rho, fpr=fpr)) for fpr, tpr in tprs.items()},
+            "all epochs together are one Gaussian, whose limits are exact",
+        )
+    best_accuracy, best = accuracy, dict(tprs)
+    if bound.epsilon.log <= LARGEST:
+        for other in DELTAS:
+            epsilon = count_released(composition, delta=other).epsilon
+            best_accuracy = min(best_accuracy, accuracy_within(epsilon, other))
+            best = {f: min(t, tpr_within(epsilon, other, fpr=f)) for f, t in best.items()}
+    return Limits(
+        (accuracy, best_accuracy),
+        {fpr: (tpr, best[fpr]) for fpr, tpr in tprs.items()},
+        f"epsilon at {len(DELTAS)} other deltas as well, of which the best counts",
+    )

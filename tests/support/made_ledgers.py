@@ -1,0 +1,77 @@
+"""Ledgers as a run writes them, without running one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+SHUFFLED = {
+    "mechanism": "edp_sgd",
+    "release": {
+        "num_workers": 8,
+        "micro_batch_size": 8,
+        "max_grad_norm": 1.0,
+        "layer_scales": [1.0],
+        "adjacency": "replace_one",
+        "variant": "calibrated",
+        "sampler": "shuffle",
+    },
+    "noise_multiplier": 8.0,
+    "decay": {"kind": "none", "rate": 0.0},
+    "epochs": 4,
+    "steps": 276,
+    "num_examples": 4478,
+    "delta": None,
+    "delta_mode": "default",
+    "corpus_is_public": True,
+    "sampler": "shuffle",
+    "scales_source": "ones",
+    "vocabulary_is_public": True,
+    "seed_is_fixed": False,
+    "best_checkpoint_on_validation": False,
+    "stops_early": False,
+    "uses_lengths": False,
+}
+
+
+def facts_with(release=None, **changes):
+    """The head of a ledger, with some things changed."""
+    return {**SHUFFLED, **changes, "release": {**SHUFFLED["release"], **(release or {})}}
+
+
+def poisson_facts(**changes):
+    """Of a run of 3 epochs of 70 steps, q = 64/4480."""
+    changes = {"noise_multiplier": 1.5, "epochs": 3, "steps": 210, "num_examples": 4480, **changes}
+    return facts_with(release={"sampler": "poisson"}, sampler="poisson", **changes)
+
+
+def shuffled_line(epoch, z=8.0, effective=None):
+    """What a run writes before an epoch."""
+    return {
+        "what": f"epoch {epoch}",
+        "noise_multiplier": z,
+        "sampler": "shuffle",
+        "effective_noise_multiplier": z if effective is None else effective,
+        "count": 1,
+        "sample_rate": 1.0,
+    }
+
+
+def poisson_line(epoch, steps=70, z=1.5):
+    """What a run writes before the steps of an epoch."""
+    line = {**shuffled_line(epoch, z), "sampler": "poisson", "count": steps}
+    return {**line, "sample_rate": 64 / 4480}
+
+
+def write_ledger(path: Path, facts, lines, tail="") -> Path:
+    """A ledger file; `tail` is what a crash left."""
+    head = {"version": 1, "facts": facts}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [head, *lines]) + tail)
+    return path
+
+
+def run_with(folder: Path, facts, lines, tail="") -> Path:
+    """A folder with nothing but a ledger."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_ledger(folder / "privacy_ledger.jsonl", facts, lines, tail)
+    return folder

@@ -1,0 +1,148 @@
+"""`edp-mx calibrate`: what it prints gives the ε that was asked for, by `edp-mx account`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import subprocess
+import sys
+
+import pytest
+
+from edp_mx.cli import account, calibrate
+from edp_mx.errors import UserError
+
+SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8", "--micro-batch-size", "8"]
+PLAN = [*SIZES, "--decay", "exponential", "--decay-rate", "0.05"]
+DRAWN = ["--sampler", "poisson", "--sample-rate", "0.02", "--steps-per-epoch", "50"]
+
+
+def parse(*options):
+    top = argparse.ArgumentParser()
+    subparsers = top.add_subparsers()
+    calibrate.add_parser(subparsers)
+    account.add_parser(subparsers)
+    return top.parse_args(options)
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command; returns what it printed."""
+
+    def run_command(*options):
+        arguments = parse(*options)
+        assert arguments.run(arguments) == 0
+        return capsys.readouterr().out
+
+    return run_command
+
+
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+@pytest.mark.parametrize("sampling", [[], DRAWN], ids=["shuffle", "poisson"])
+@pytest.mark.parametrize("target", ["0.5", "8"])
+def test_account_confirms_it(run, variant, sampling, target):
+    plan = [*(SIZES if sampling else PLAN), *sampling, "--variant", variant]
+    found = json.loads(run("calibrate", "--target-epsilon", target, *plan, "--json"))
+    z = found["noise_multiplier"]
+    confirmed = json.loads(run("account", "--noise-multiplier", repr(z), *plan, "--json"))
+    assert confirmed["holds"]["epsilon"] <= float(target)
+    less = json.loads(run("account", "--noise-multiplier", repr(0.999 * z), *plan, "--json"))
+    assert less["holds"]["epsilon"] > float(target)
+    assert found["holds"] == {key: confirmed["holds"][key] for key in found["holds"]}
+    assert found["as_published"] == confirmed["as_published"]
+    assert found["effective_noise_multiplier"] == pytest.approx(
+        confirmed["holds"]["effective_noise_multiplier"][0], rel=1e-12
+    )
+    both = found["variants"]
+    ratio = both["published"]["noise_multiplier"] / both["calibrated"]["noise_multiplier"]
+    assert ratio == pytest.approx(2 * math.sqrt(8), rel=1e-9)
+
+
+def test_the_closed_form_of_shuffled_epochs(run):
+    # z0 = sqrt(A / (2 rho)) where one Gaussian of mu = sqrt(2 rho) has (8, 1e-5) exactly
+    found = json.loads(run("calibrate", "--target-epsilon", "8", *PLAN, "--json"))
+    a = math.fsum(math.exp(0.1 * t) for t in range(20))
+    mu = math.sqrt(a) / found["noise_multiplier"]
+
+    def phi(x):
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    assert phi(mu / 2 - 8 / mu) - math.exp(8) * phi(-mu / 2 - 8 / mu) == pytest.approx(1e-5)
+
+
+def test_the_other_variant_holds_as_well(run):
+    found = json.loads(run("calibrate", "--target-epsilon", "3", *PLAN, "--json"))
+    for variant, numbers in found["variants"].items():
+        z = repr(numbers["noise_multiplier"])
+        options = ["--noise-multiplier", z, *PLAN, "--variant", variant, "--json"]
+        assert json.loads(run("account", *options))["holds"]["epsilon"] <= 3
+
+
+@pytest.mark.parametrize("target", ["0.3", "1", "7.7"])
+def test_the_printed_number_is_on_the_safe_side_too(run, target):
+    text = run("calibrate", "--target-epsilon", target, *PLAN)
+    assert max(map(len, text.splitlines())) <= 100
+    for variant, z in re.findall(r"^\| (calibrated|published) *\| +([\d.e+-]+)", text, re.M):
+        options = ["--noise-multiplier", z, *PLAN, "--variant", variant, "--json"]
+        assert json.loads(run("account", *options))["holds"]["epsilon"] <= float(target)
+    assert text.index("| calibrated") < text.index("| published")
+
+
+def test_delta_rate_and_steps_from_the_number_of_examples(run):
+    options = ["--target-epsilon", "4", "--num-examples", "6400", *SIZES[2:], "--json"]
+    shuffled = json.loads(run("calibrate", *options))
+    found = json.loads(run("calibrate", *options, "--sampler", "poisson"))
+    assert found["delta"] == 0.5 / 6400
+    drawn = ["--sampler", "poisson", "--sample-rate", "0.01", "--steps-per-epoch", "100"]
+    assert json.loads(run("calibrate", *options, *drawn)) == found
+    assert found["noise_multiplier"] < shuffled["noise_multiplier"]
+
+
+def test_a_steep_decay_is_warned_of(run):
+    options = ["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "20", "--decay"]
+    assert "note: the noise of the last epoch is 1.34e+04 times smaller" in run(
+        "calibrate", *options, "exponential", "--decay-rate", "0.5"
+    )
+    assert "note" not in run("calibrate", *options, "none")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--target-epsilon", "0", *PLAN], "target_epsilon is 0"),
+        (["--target-epsilon", "nan", *PLAN], "target_epsilon is nan"),
+        (["--target-epsilon", "1", "--epochs", "3"], "--delta, or --num-examples"),
+        (["--target-epsilon", "1", "--delta", "1", "--epochs", "3"], "delta"),
+        (["--target-epsilon", "1", "--delta", "1e-5"], "--epochs"),
+        (["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "0"], "at least one"),
+        (["--target-epsilon", "1", *PLAN, "--sampler", "poisson"], "--sample-rate"),
+        (["--target-epsilon", "1", *PLAN, "--micro-batch-size", "2.5"], "micro_batch_size is 2.5"),
+    ],
+)
+def test_impossible_wishes_are_one_sentence(options, words):
+    arguments = parse("calibrate", *options)
+    with pytest.raises(UserError, match=words) as caught:
+        arguments.run(arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_help_has_examples_that_run(capsys, run):
+    with pytest.raises(SystemExit):
+        parse("calibrate", "--help")
+    lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
+    commands = [line.split()[1:] for line in lines if line.startswith("    edp-mx calibrate")]
+    assert len(commands) == 3
+    for command in commands:
+        assert run(*command)
+
+
+def test_from_a_shell_it_does_not_load_mxnet():
+    program = (
+        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
+        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
+    )
+    command = [sys.executable, "-c", program, "calibrate", "--target-epsilon", "8", *PLAN]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

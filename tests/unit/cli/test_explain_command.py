@@ -1,0 +1,179 @@
+"""`edp-mx explain`: the page says what is so, of good runs and of hopeless ones."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import subprocess
+import sys
+
+import pytest
+from scipy.stats import norm
+from support.made_ledgers import (
+    facts_with,
+    poisson_facts,
+    poisson_line,
+    run_with,
+    shuffled_line,
+)
+
+from edp_mx.cli import explain
+from edp_mx.errors import UserError
+
+
+def parse(*options):
+    top = argparse.ArgumentParser()
+    explain.add_parser(top.add_subparsers())
+    return top.parse_args(["explain", *options])
+
+
+@pytest.fixture
+def page(capsys, tmp_path):
+    """The page of a run with this ledger."""
+
+    def read(facts, lines, *options):
+        folder = run_with(tmp_path / "run", facts, lines)
+        arguments = parse(str(folder), *options)
+        assert arguments.run(arguments) == 0
+        return capsys.readouterr().out
+
+    return read
+
+
+def flat(text):
+    """Without line breaks."""
+    return " ".join(text.split())
+
+
+def whole(z=8.0, effective=None):
+    return [shuffled_line(epoch, z, effective) for epoch in range(4)]
+
+
+def shares(text, name):
+    """Both columns of a line of the table, as numbers."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {name}")]
+    return [float(cell) / 100 for cell in re.findall(r"([\d.]+) %(?: \(no limit\))? +\|", line)]
+
+
+def test_a_good_run(page):
+    text = page(facts_with(), whole())
+    assert "IN SHORT\nepsilon = 0.7" in text and "a strong guarantee" in text
+    for title in ("WHO IS PROTECTED", "AGAINST WHOM", "WHAT EPSILON MEANS", "THE OTHER EPSILON",
+                  "WHAT NO EPSILON HERE COVERS", "WHAT WOULD MAKE IT BETTER"):  # fmt: skip
+        assert title in text
+    assert "no guarantee" not in text and "PLANNED OTHERWISE" not in text
+    assert "One utterance of the 4478" in text and "exchanged for any other" in flat(text)
+    assert "8 workers" in text and "hyper-parameters chosen by other runs" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(text.splitlines()) <= 75  # one page
+    assert text.isascii()
+
+
+def test_its_numbers_are_those_of_the_best_attack(page):
+    text = page(facts_with(), whole(), "--delta", "1e-6")
+    mu = math.sqrt(4) / 8
+    epsilon = float(re.search(r"epsilon = ([\d.]+) at delta = 1e-06", text).group(1))
+    by_delta, best = shares(text, "right guesses")
+    e = math.exp(epsilon)
+    assert by_delta == pytest.approx((e + 1e-6) / (1 + e), abs=6e-5)
+    assert best == pytest.approx(norm.cdf(mu / 2), abs=6e-5)
+    for name, fpr in (("members found at 1 %", 0.01), ("members found at 0.1 %", 0.001)):
+        by_delta, best = shares(text, name)
+        assert by_delta == pytest.approx(e * fpr + 1e-6, abs=6e-5)
+        assert best == pytest.approx(norm.sf(norm.isf(fpr) - mu), abs=6e-5)
+    ten = float(re.search(r"ten utterances of one person together epsilon is (\d+\.\d+)", text)[1])
+    at = norm.cdf(5 * mu - ten / (10 * mu)) - math.exp(ten) * norm.cdf(-5 * mu - ten / (10 * mu))
+    assert at == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_astronomical_is_called_none(page):
+    facts = facts_with(noise_multiplier=0.01, release={"variant": "published"})
+    text = page(facts, whole(0.01, 0.01 / (2 * math.sqrt(8))))
+    assert "This is no guarantee" in text and "no limit" in text
+    assert "32 times the paper's" in flat(text)
+    assert "(privacy.variant: calibrated): epsilon 20" in flat(text)  # rho 20,000 instead of 32 x
+    assert re.search(r"epsilon 8 takes z0 = [\d.]+, \d", flat(text))
+
+
+def test_infinite_is_called_none_and_says_what_would_be(page):
+    facts = facts_with(scales_source="first_batch", vocabulary_is_public=False, uses_lengths=True)
+    text = flat(page(facts, whole()))
+    assert "This is no guarantee: epsilon is infinite, because the layer scales" in text
+    assert "If the layer scales had not been taken from private data; and if the vocab" in text
+    assert "epsilon would be 0.7" in text and "Even then it would be a strong guarantee" in text
+    for remedy in ("privacy.layer_scales ones", "data.vocabulary", "length_buckets 0"):
+        assert remedy in text
+    assert "takes no account of the layer scales" in text
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"seed_is_fixed": True}, "insecure_fixed_seed"),
+        ({"noise_multiplier": 0.0}, "nothing hides an utterance"),
+        ({"noise_multiplier": 1e-9}, "float32"),
+    ],
+)
+def test_infinite_without_conditions_has_no_numbers(page, changes, words):
+    facts = facts_with(**changes)
+    text = page(facts, whole(facts["noise_multiplier"]))
+    assert "This is no guarantee: epsilon is infinite, because" in text and words in flat(text)
+    assert "No number can be given" in text and "| right guesses" not in text
+    assert "epsilon would be" not in text
+
+
+def test_nothing_released_yet(page):
+    text = page(facts_with(), [])
+    assert "Nothing was released yet" in text and "epochs 0 to 3 are missing" in text
+
+
+def test_zero_out_is_put_in_its_own_words(page):
+    text = flat(page(facts_with(release={"adjacency": "zero_out"}), whole()))
+    assert "its gradient counted as zero" in text and "with the utterance as without it" in text
+
+
+def test_poisson_steps_and_a_repeated_epoch(page):
+    lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
+    text = page(poisson_facts(), lines)
+    assert "but not which utterances were drawn" in flat(text)
+    assert "PLANNED OTHERWISE" in text and "epoch 1 holds 100 steps" in text
+    for name in ("right guesses", "members found at 1 %", "members found at 0.1 %"):
+        by_delta, best = shares(text, name)
+        assert best <= by_delta < 1
+    # what it really is, if the central limit is near: mu of the sampled steps
+    mu = math.sqrt(240 * (64 / 4480) ** 2 * (math.exp(1 / 1.5**2) - 1))
+    _, best = shares(text, "right guesses")
+    assert norm.cdf(mu / 2) - 0.01 < best < norm.cdf(mu / 2) + 0.08
+
+
+def test_a_run_without_a_mechanism(capsys, tmp_path):
+    (tmp_path / "privacy.json").write_text('{"mechanism": "none"}')
+    arguments = parse(str(tmp_path))
+    assert arguments.run(arguments) == 0
+    text = capsys.readouterr().out
+    assert "no guarantee" in text and "epsilon is infinite" in text
+
+
+def test_no_run_is_one_sentence(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        arguments = parse(str(folder))
+        with pytest.raises(UserError, match=re.escape(str(folder))):
+            arguments.run(arguments)
+
+
+def test_help_has_examples(capsys):
+    with pytest.raises(SystemExit):
+        parse("--help")
+    assert capsys.readouterr().out.count("  edp-mx explain runs/") == 3
+
+
+def test_from_a_shell_it_does_not_load_mxnet(tmp_path):
+    folder = run_with(tmp_path / "run", facts_with(), whole())
+    program = (
+        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
+        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
+    )
+    command = [sys.executable, "-c", program, "explain", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,111 @@
+"""ε over the epochs: its numbers against closed forms, its picture against what it must show."""
+
+import csv
+import math
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from edp_mx.accounting.accountants import count_with
+from edp_mx.accounting.bound import unbounded
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.ledger import Entry
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
+from edp_mx.reports.curves import BLUE, VERMILION
+from edp_mx.reports.epsilon_curve import curve_of_entries, curve_of_plan, plot_curve
+
+
+def plan(epochs, decay=None, sampler="shuffle", **changes):
+    release = Release(
+        num_workers=8,
+        micro_batch_size=8,
+        max_grad_norm=1.0,
+        layer_scales=(1.0,),
+        adjacency="replace_one",
+        variant="published",
+        sampler=sampler,
+    )
+    return Plan(release, decay or Decay(), epochs, **changes)
+
+
+def plotted(tmp_path, points, holds):
+    """The rows of the CSV, and the colours in the picture."""
+    path = tmp_path / "epsilon.png"
+    plot_curve(points, delta=1e-5, holds=holds, path=path)
+    rows = list(csv.DictReader(path.with_suffix(".csv").open()))
+    pixels = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(int).reshape(-1, 3)
+    return rows, {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()}
+
+
+def rgb(colour):
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def test_the_points_are_the_closed_forms():
+    points = curve_of_plan(plan(7, Decay("exponential", 0.3)), 2.0, delta=1e-5)
+    assert [point.epochs for point in points] == list(range(1, 8))
+    for point in points:
+        rho = sum(math.exp(0.6 * t) for t in range(point.epochs)) / 8
+        expected = rho + 2 * math.sqrt(rho * math.log(1e5))
+        assert point.as_published.value == pytest.approx(expected, rel=1e-12)
+        mu, epsilon = math.sqrt(2 * 32 * rho), point.holds.value
+        tail = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
+        less = math.exp(epsilon) * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
+        if epsilon < 600:
+            assert tail - less == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_poisson_points_are_the_accountant_s():
+    drawn = plan(20, sampler="poisson", steps_per_epoch=10, sample_rate=0.1)
+    points = curve_of_plan(drawn, 30.0, delta=1e-5)
+    assert len(points) == 16 and (points[0].epochs, points[-1].epochs) == (1, 20)
+    for point in (points[0], points[7], points[-1]):
+        steps = [Event("poisson", 30 / (2 * math.sqrt(8)), 10 * point.epochs, 0.1)]
+        expected = count_with("poisson_pld", Composition("replace_in_mean", steps), delta=1e-5)
+        assert point.holds.value == pytest.approx(expected.epsilon.value, rel=1e-9)
+
+
+def test_what_the_scales_cost_is_in_the_first_point():
+    scales = Entry("layer scales", Event("shuffle", 10.0))
+    epochs = [Entry(f"epoch {t}", Event("shuffle", 4.0), 4.0) for t in range(3)]
+    points = curve_of_entries([scales, *epochs], neighbours="replace_one", delta=1e-5)
+    assert [point.epochs for point in points] == [1, 2, 3]
+    events = Composition("replace_one", [scales.event, epochs[0].event])
+    assert points[0].holds == count_with("rf_exact", events, delta=1e-5).epsilon
+    assert curve_of_entries([scales], neighbours="replace_one", delta=1e-5) == []
+
+
+def test_many_epochs_are_thinned_out():
+    points = curve_of_plan(plan(5000), 3.0, delta=1e-5)
+    assert len(points) == 200 and (points[0].epochs, points[-1].epochs) == (1, 5000)
+
+
+@pytest.mark.parametrize(
+    "shown, z", [(plan(9, Decay("linear", 0.5)), 0.5), (plan(1000, Decay("exponential", 0.5)), 0.1)]
+)
+def test_both_curves_are_in_the_picture_and_in_its_numbers(tmp_path, shown, z):
+    points = curve_of_plan(shown, z, delta=1e-5)
+    rows, colours = plotted(tmp_path, points, shown.count_what_holds(z, delta=1e-5))
+    assert {rgb(BLUE), rgb(VERMILION)} <= colours
+    assert [int(row["epochs"]) for row in rows] == [point.epochs for point in points]
+    for row, point in zip(rows, points):
+        assert float(row["log10_as_published"]) == point.as_published.log10
+        assert float(row["log10_that_holds"]) == point.holds.log10
+        assert row["that_holds"] == ("" if point.holds.value is None else str(point.holds.value))
+    assert (rows[-1]["that_holds"] == "") == (len(points) > 100)  # beyond a double
+
+
+def test_an_infinite_epsilon_has_no_curve(tmp_path):
+    points = curve_of_plan(plan(5), 2.0, delta=1e-5)
+    rows, colours = plotted(tmp_path, points, unbounded("the noise seed was fixed"))
+    assert rgb(BLUE) in colours and rgb(VERMILION) not in colours
+    assert {row["that_holds"] + row["log10_that_holds"] for row in rows} == {""}
+
+
+def test_nothing_released_is_an_empty_picture(tmp_path):
+    empty = plan(0)
+    rows, colours = plotted(tmp_path, [], empty.count_what_holds(1.0, delta=1e-5))
+    assert rows == [] and rgb(BLUE) not in colours
