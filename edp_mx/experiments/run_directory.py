@@ -30,7 +30,7 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
-| `privacy_ledger.jsonl` | what was released, each line before it was; `edp-mx account` and `explain` read it |
+| `privacy_ledger.jsonl` | what was released, each line before it was; `edp-mx explain` reads it |
 | `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `results.json` | scores on the test part; written last: without it the run did not end well |
