@@ -73,6 +73,31 @@ class _Lines:
         sys.stderr.flush()
 
 
+def add_start_options(parser: argparse.ArgumentParser) -> None:
+    """What begins a run, or goes on with one: `train` and `pretrain` share it."""
+    parser.add_argument("config", nargs="?", type=Path, help="a YAML file, see the examples")
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with an interrupted run")
+    add_overrides(parser)
+    parser.add_argument(
+        "--run",
+        dest="run_directory",
+        type=Path,
+        help="the run directory (default: new)",
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="read the configuration, say whether it is sound, train nothing",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="with --check: the number of workers that the settings must fit",
+    )
+
+
 def refuse_mixed_start(arguments: argparse.Namespace) -> None:
     """A run begins from a configuration or goes on with --resume: one of the two.
 

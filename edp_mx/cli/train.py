@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 EXAMPLES = """examples:
@@ -25,29 +24,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Trains a model and leaves a run directory that explains itself.",
     )
-    from edp_mx.cli.console import add_overrides
+    from edp_mx.cli.console import add_start_options
 
-    parser.add_argument("config", nargs="?", type=Path, help="a YAML file")
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with an interrupted run")
-    add_overrides(parser)
-    parser.add_argument(
-        "--run",
-        dest="run_directory",
-        type=Path,
-        help="the run directory (default: new)",
-    )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="read the configuration, say whether it is sound, train nothing",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="with --check: the number of workers that the settings must fit",
-    )
+    add_start_options(parser)
     parser.set_defaults(run=run)
 
 
