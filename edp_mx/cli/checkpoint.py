@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, List
+from typing import TYPE_CHECKING, Any, List
 
+from edp_mx.cli.console import add_action
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,33 +52,20 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    read = _action(
+    read = add_action(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
     )
     read.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
     read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    write = _action(
+    write = add_action(
         actions, "export", run_export, "write a trained BERT for transformers", EXPORT_EXAMPLES
     )
     write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     write.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    told = _action(
+    told = add_action(
         actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
     )
     told.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
-
-
-def _action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
-    """One action's parser."""
-    parser = actions.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    return parser
 
 
 def run_import(arguments: argparse.Namespace) -> int:

@@ -73,6 +73,19 @@ class _Lines:
         sys.stderr.flush()
 
 
+def add_action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
+    """The parser of one action of a command, e.g. `edp-mx data make`."""
+    parser = actions.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
 def add_start_options(parser: argparse.ArgumentParser) -> None:
     """What begins a run, or goes on with one: `train` and `pretrain` share it."""
     parser.add_argument("config", nargs="?", type=Path, help="a YAML file, see the examples")
