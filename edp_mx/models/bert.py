@@ -173,7 +173,7 @@ class BERTEncoder(gluon.HybridBlock):
         config: sizes.
         num_pieces: size of the vocabulary.
 
-    Shapes: pieces (N, P), piece_lengths (N,), first pieces (2, N, T) → states (N, T, H), pooled
+    Shapes: pieces (N, P), piece_lengths (N,), first pieces (N, T) → states (N, T, H), pooled
     (N, H).
     Source: paper, section "Models"; Devlin et al. 2019, sections 4.1 and 5.3.
     """
@@ -208,17 +208,18 @@ class BERTEncoder(gluon.HybridBlock):
                 f"a batch has {pieces.shape[1]} word pieces an utterance, but "
                 f"model.max_positions is {self._max_positions}; lower data.max_pieces"
             )
-        rows = np.broadcast_to(np.arange(len(firsts))[:, None], firsts.shape)
         return (
             mx.nd.array(pieces, ctx=context, dtype="int32"),
             mx.nd.array(lengths, ctx=context, dtype="float32"),
-            mx.nd.array(np.stack([rows, firsts]), ctx=context, dtype="int32"),
+            mx.nd.array(firsts, ctx=context, dtype="float32"),
         )
 
     def hybrid_forward(self, F, pieces, piece_lengths, firsts):
-        """See the class. Shapes: (N, P), (N,), (2, N, T) → (N, T, H), (N, H)."""
+        """See the class. Shapes: (N, P), (N,), (N, T) → (N, T, H), (N, H)."""
         sequence, pooled = self.bert(pieces, piece_lengths)  # (N, P, H), (N, H)
-        states = F.gather_nd(sequence, firsts)  # (N, T, H)
+        rows = F.expand_dims(F.contrib.arange_like(firsts, axis=0), axis=1)  # (N, 1)
+        places = F.stack(F.broadcast_like(rows, firsts), firsts, axis=0)  # (2, N, T)
+        states = F.gather_nd(sequence, places)  # (N, T, H)
         return self.dropout(states), self.dropout(pooled)
 
 

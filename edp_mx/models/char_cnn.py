@@ -46,9 +46,9 @@ class CharCNN(gluon.HybridBlock):
         vectors = _masked(F, vectors, F.expand_dims(is_character, 2))
         features = F.relu(self.convolution(F.transpose(vectors, (0, 2, 1))))  # (N·T, F, C)
         features = _masked(F, features, F.expand_dims(is_character, 1))
-        # Pooling, not F.max: where two windows tie ("aaaa"), F.max passes the gradient to both.
-        peaks = F.Pooling(features, kernel=(1,), pool_type="max", global_pool=True)  # (N·T, F, 1)
-        peaks = F.reshape(peaks, shape=(0, 0))
+        # pick, not F.max: where two windows tie ("aaaa"), F.max passes the gradient to both. Nor
+        # F.Pooling, whose gradient is wrong outside training mode.
+        peaks = F.pick(features, F.stop_gradient(F.argmax(features, axis=2)), axis=2)  # (N·T, F)
         return F.reshape_like(
             peaks, characters, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2
         )  # (N, T, F)

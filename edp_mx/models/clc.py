@@ -149,7 +149,7 @@ class CLCEncoder(gluon.HybridBlock):
     def hybrid_forward(self, F, words, characters, lengths):
         """See the class. Shapes: (N, T), (N, T, C), (N,) → (N, T, 2H), (N, 2H)."""
         known = self.words(F.transpose(words))  # (T, N, E)
-        spelled = self.characters(F.transpose(characters, (1, 0, 2)))  # (T, N, F)
+        spelled = F.swapaxes(self.characters(characters), 0, 1)  # (T, N, F)
         tokens = self.dropout(F.concat(known, spelled, dim=2))  # (T, N, E+F)
         states = self.dropout(self.lstm(tokens, lengths))  # (T, N, 2H)
         states = F.swapaxes(states, 0, 1)  # (N, T, 2H)

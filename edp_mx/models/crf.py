@@ -12,6 +12,25 @@ from edp_mx.models.forward_backward import Chain, marginals, negative_log_likeli
 from edp_mx.models.viterbi import best_tags
 
 
+class ChainScores(gluon.HybridBlock):
+    """The scores of a chain, and what counts of moves, first and last tags add up to under them.
+
+    Shapes: moves (N, K·K), firsts (N, K), lasts (N, K) → (N,).
+    """
+
+    def __init__(self, num_tags: int, **block: str) -> None:
+        super().__init__(**block)
+        with self.name_scope():
+            self.transitions = self.params.get("transitions", shape=(num_tags, num_tags))
+            self.start = self.params.get("start", shape=(num_tags,))
+            self.end = self.params.get("end", shape=(num_tags,))
+
+    def hybrid_forward(self, F, moves, firsts, lasts, transitions, start, end):
+        """See the class. Shapes: (N, K·K), (N, K), (N, K) → (N,)."""
+        total = _product(F, moves, transitions) + _product(F, firsts, start)  # (N, 1)
+        return F.reshape(total + _product(F, lasts, end), shape=(-1,))
+
+
 class CRF(gluon.Block):
     """Scores of transitions (K, K; from, to), of first tags (K,) and of last tags (K,).
 
@@ -26,13 +45,16 @@ class CRF(gluon.Block):
     def __init__(self, num_tags: int, **block: str) -> None:
         super().__init__(**block)
         with self.name_scope():
-            self.transitions = self.params.get("transitions", shape=(num_tags, num_tags))
-            self.start = self.params.get("start", shape=(num_tags,))
-            self.end = self.params.get("end", shape=(num_tags,))
+            self.scores = ChainScores(num_tags, prefix="")
+
+    @property
+    def context(self) -> mx.Context:
+        """Where the scores live."""
+        return self.scores.transitions.list_ctx()[0]
 
     def chain(self) -> Chain:
         """The present scores as NumPy arrays."""
-        parameters = (self.transitions, self.start, self.end)
+        parameters = (self.scores.transitions, self.scores.start, self.scores.end)
         return Chain(*(parameter.data().asnumpy().astype(np.float64) for parameter in parameters))
 
     def forward(self, emissions: mx.nd.NDArray, tags: np.ndarray, lengths: np.ndarray):
@@ -47,10 +69,9 @@ class CRF(gluon.Block):
             return loss
         linear = mx.nd.elemwise_mul(_constant(result.emissions, emissions), emissions)  # (N, T, K)
         linear = linear.sum(axis=(1, 2))  # (N,)
-        flat = _constant(result.transitions.reshape(len(result.loss), -1), emissions)  # (N, K·K)
-        linear = linear + mx.nd.dot(flat, self.transitions.data().reshape((-1,)))
-        linear = linear + mx.nd.dot(_constant(result.start, emissions), self.start.data())
-        linear = linear + mx.nd.dot(_constant(result.end, emissions), self.end.data())
+        moves = result.transitions.reshape(len(result.loss), -1)  # (N, K·K)
+        counts = (_constant(count, emissions) for count in (moves, result.start, result.end))
+        linear = linear + self.scores(*counts)
         return loss + (linear - mx.nd.stop_gradient(linear))
 
     def decode(
@@ -70,3 +91,9 @@ class CRF(gluon.Block):
 def _constant(values: np.ndarray, like: mx.nd.NDArray) -> mx.nd.NDArray:
     """float32 copy where `like` lives, outside the recorded graph."""
     return mx.nd.array(values, ctx=like.context, dtype="float32")
+
+
+def _product(F, counts, scores):
+    """⟨counts, scores⟩, one value an example. Shapes: (N, S), S scores → (N, 1)."""
+    weight = F.reshape(scores, shape=(1, -1))
+    return F.FullyConnected(counts, weight, no_bias=True, num_hidden=1)

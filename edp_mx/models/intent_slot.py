@@ -51,7 +51,7 @@ class IntentSlotModel(gluon.Block):
 
     def forward(self, batch: Batch):
         """Emissions and intent scores. Shapes: (N, T, K), (N, I)."""
-        context = self.slot.crf.transitions.list_ctx()[0]
+        context = self.slot.crf.context
         states, pooled = self.encoder(*self.encoder.inputs(batch, context))
         return self.slot(states), self.intent(pooled)
 

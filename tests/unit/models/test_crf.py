@@ -21,7 +21,7 @@ def crf_with(chain):
     crf = CRF(len(chain.start), prefix="crf_")
     crf.initialize()
     for name, scores in chain._asdict().items():
-        getattr(crf, name).set_data(mx.nd.array(scores))
+        getattr(crf.scores, name).set_data(mx.nd.array(scores))
     return crf
 
 
@@ -56,7 +56,7 @@ def test_head_gradients_are_honoured(example, weights):
     np.testing.assert_allclose(loss.asnumpy(), losses, rtol=1e-6)
     np.testing.assert_allclose(emissions.grad.asnumpy(), by_emissions, atol=1e-6)
     for name, expected in zip(("transitions", "start", "end"), by_chain):
-        np.testing.assert_allclose(getattr(crf, name).grad().asnumpy(), expected, atol=1e-6)
+        np.testing.assert_allclose(getattr(crf.scores, name).grad().asnumpy(), expected, atol=1e-6)
 
 
 def test_value_is_the_same_recorded_or_not(example):
@@ -76,7 +76,7 @@ def test_gradients_accumulate_with_grad_req_add(example):
         loss.backward()
     _, _, by_chain = enumerated_gradients(crf, emissions, tags, [2.0, 2.0, 2.0])
     for name, expected in zip(("transitions", "start", "end"), by_chain):
-        np.testing.assert_allclose(getattr(crf, name).grad().asnumpy(), expected, atol=2e-6)
+        np.testing.assert_allclose(getattr(crf.scores, name).grad().asnumpy(), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e8])
@@ -109,7 +109,7 @@ def test_decode_with_confidence(example):
 
 def test_all_parameters_belong_to_this_block(example):
     crf = example[0]
-    assert set(crf._reg_params) == {"transitions", "start", "end"}
+    assert set(crf.scores._reg_params) == {"transitions", "start", "end"}
     assert list(crf.collect_params()) == ["crf_transitions", "crf_start", "crf_end"]
 
 

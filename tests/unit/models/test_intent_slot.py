@@ -41,7 +41,8 @@ def test_examples_do_not_touch_each_other(lengths, seed, family):
         assert loss[0] == pytest.approx(losses[row], rel=1e-5)
         total = {name: total[name] + single[name] for name in total}
     for name in total:
-        np.testing.assert_allclose(gradients[name], total[name], 1e-5, 1e-5, err_msg=name)
+        room = 1e-5 + 2e-6 * np.abs(total[name]).max()  # float32, where large terms cancel
+        np.testing.assert_allclose(gradients[name], total[name], 1e-5, room, err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_sum_of_slots_and_intent():
     crf, chain = CRF(3, prefix="crf_"), random_chain(rng, 3)
     crf.initialize()
     for name, values in chain._asdict().items():
-        getattr(crf, name).set_data(mx.nd.array(values))
+        getattr(crf.scores, name).set_data(mx.nd.array(values))
     emissions, slots = rng.normal(size=(2, 3, 3)), rng.integers(0, 3, (2, 3))
     scores, lengths, intents = rng.normal(size=(2, 4)), np.array([3, 2]), np.array([3, 0])
     found = intent_slot_loss(
