@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.events import Composition
+from edp_mx.accounting.events import Composition, neighbours_of
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.accounting.pld import upper_epsilon_poisson_pld
@@ -94,18 +94,25 @@ def count_with(accountant: str, composition: Composition, *, delta: float) -> Co
 def count_with_all(composition: Composition, *, delta: float) -> List[Count]:
     """ε by every accountant that speaks of these events, tightest bound first, no bounds last."""
     sampler = composition.events[0].sampler if composition.events else "shuffle"
-    names = [name for name, (of, _, _) in ACCOUNTANTS.items() if of == sampler]
-    if composition.neighbours != "zero_out" and "poisson_rdp" in names:
-        names.remove("poisson_rdp")
-    return [count_with(name, composition, delta=delta) for name in names]
+    return [
+        count_with(name, composition, delta=delta)
+        for name, (of, _, _) in ACCOUNTANTS.items()
+        if of == sampler and _speaks_of(name, composition.neighbours)
+    ]
 
 
-def check_claim(*, accountant: str, release: Release, kappa: float) -> None:
+def check_claim(*, accountant: str, release: Release, kappa: Optional[float] = None) -> None:
     """Refuses to count what somebody claims without a ground.
 
+    Args:
+        accountant: its name.
+        release: what a step gives away.
+        kappa: as claimed; left out it is that of the release.
+
     Raises:
-        UserError: an accountant that does not hold, or not for the release's sampler; or a κ below
-            that of the release, such as 1 for a clipped mean of several under replace-one.
+        UserError: an accountant that does not hold, or not for the release's sampler or
+            neighbours; or a κ below that of the release, such as 1 for a clipped mean of several
+            under replace-one.
     """
     if accountant not in ACCOUNTANTS:
         raise UserError(f"accountant is {accountant!r}; choose one of {', '.join(ACCOUNTANTS)}")
@@ -115,9 +122,14 @@ def check_claim(*, accountant: str, release: Release, kappa: float) -> None:
     if sampler != release.sampler:
         raise UserError(
             f"{accountant} counts {sampler} sampling, but the sampler is {release.sampler}; "
-            f"choose {' or '.join(_bounds_of(release.sampler))}"
+            f"choose {' or '.join(_bounds_of(release))}"
         )
-    if kappa < release.kappa:
+    if not _speaks_of(accountant, neighbours_of(release)):
+        raise UserError(
+            f"{accountant} counts zero_out neighbours, but the adjacency is {release.adjacency}; "
+            f"choose {' or '.join(_bounds_of(release))}"
+        )
+    if kappa is not None and kappa < release.kappa:
         raise UserError(
             f"kappa is {kappa:g}, but one utterance can move a clipped mean of "
             f"{release.micro_batch_size:g} by {release.kappa:g} C ({release.adjacency}, "
@@ -125,9 +137,18 @@ def check_claim(*, accountant: str, release: Release, kappa: float) -> None:
         )
 
 
-def _bounds_of(sampler: str) -> List[str]:
-    """The accountants that hold for a sampler."""
-    return [name for name, (of, holds, _) in ACCOUNTANTS.items() if of == sampler and holds]
+def _bounds_of(release: Release) -> List[str]:
+    """The accountants that hold for a release."""
+    return [
+        name
+        for name, (of, holds, _) in ACCOUNTANTS.items()
+        if of == release.sampler and holds and _speaks_of(name, neighbours_of(release))
+    ]
+
+
+def _speaks_of(accountant: str, neighbours: str) -> bool:
+    """Whether an accountant has a pair for these neighbours; of Rényi's only zero-out is known."""
+    return accountant != "poisson_rdp" or neighbours == "zero_out"
 
 
 def log_rho_of(composition: Composition) -> float:

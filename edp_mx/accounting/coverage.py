@@ -42,6 +42,10 @@ ALWAYS_OPEN = (
     "losses, validation scores and clipping statistics in the run's own logs",
     "noise drawn in floating point rather than from a true Gaussian",
 )
+MASKS = (
+    "dropout: where several utterances are clipped from one pass (privacy.per_example ghost), its "
+    "masks are taken as drawn at random and unknown to everyone; MXNet's generator has 31-bit seeds"
+)
 EARLY_STOP = "the run could stop early, by its score on private validation data"
 BEST_CHECKPOINT = "the checkpoint was chosen by its score on private validation data"
 
@@ -76,6 +80,7 @@ def not_covered(
     best_checkpoint_on_validation: bool,
     stops_early: bool,
     worker_noise_multiplier: Optional[float],
+    clips_examples: bool = False,
 ) -> Tuple[str, ...]:
     """What must be said beside every ε of PRIVACY, "What ε does not cover".
 
@@ -83,6 +88,7 @@ def not_covered(
         best_checkpoint_on_validation: the released weights were chosen on private data.
         stops_early: training could end before its epochs, by its validation score.
         worker_noise_multiplier: the effective one in a single worker's messages, if any.
+        clips_examples: the gradient of each utterance is clipped, not that of a micro-batch.
     """
     texts: List[str] = [BEST_CHECKPOINT] if best_checkpoint_on_validation else []
     if stops_early:
@@ -92,4 +98,6 @@ def not_covered(
             "someone who sees the messages of a single worker: there the effective noise "
             f"multiplier is only {worker_noise_multiplier:.4g} at epoch 0"
         )
+    if clips_examples:
+        texts.append(MASKS)
     return (*texts, *ALWAYS_OPEN)

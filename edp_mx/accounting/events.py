@@ -154,26 +154,47 @@ def poisson_steps(
     steps_per_epoch: int,
     sample_rate: float,
 ) -> Composition:
-    """Steps whose records are drawn independently; the multiplier falls by epoch.
-
-    For single examples under replace-one the multiplier of the events is relative to what one
-    record adds, half of the whole change, as the pair of `replace_one` wants it.
-    """
-    effective = release.effective_noise_multiplier(noise_multiplier)
-    neighbours = neighbours_of(release)
-    if neighbours == "replace_one":
-        effective *= release.kappa / dataclasses.replace(release, adjacency="zero_out").kappa
+    """Steps whose records are drawn independently; the multiplier falls by epoch."""
+    effective = poisson_multiplier(release, release.effective_noise_multiplier(noise_multiplier))
     events = [
         Event("poisson", decay.noise_multiplier_at(effective, t), steps_per_epoch, sample_rate)
         for t in range(epochs)
     ]
-    return Composition(neighbours, events)
+    return Composition(neighbours_of(release), events)
+
+
+def event_of(
+    release: Release, noise_multiplier: float, *, steps: int, sample_rate: float = 1.0
+) -> Event:
+    """Some steps of an epoch; shuffled, they count as one epoch however many they are.
+
+    Args:
+        noise_multiplier: z_t.
+        steps, sample_rate: how many, and q; of Poisson steps only.
+    """
+    effective = release.effective_noise_multiplier(noise_multiplier)
+    if release.sampler == "shuffle":
+        return Event("shuffle", effective)
+    return Event("poisson", poisson_multiplier(release, effective), steps, sample_rate)
+
+
+def poisson_multiplier(release: Release, effective: float) -> float:
+    """The multiplier of a Poisson event, from one that is relative to the whole change.
+
+    Between the neighbours of `replace_one` an event is relative to what ONE record adds, which is
+    half of the whole change: one record goes, another comes. Between all others it is the same.
+    """
+    return 2.0 * effective if neighbours_of(release) == "replace_one" else effective
 
 
 def neighbours_of(release: Release) -> str:
-    """What one record can do to a step of this release, in the terms of `Composition`."""
+    """What one record can do to a step of this release, in the terms of `Composition`.
+
+    Where each example is clipped, two records move the sum by C each, whoever else is drawn: that
+    is `replace_one`, also of several. Where a mean of several is, all lies in one ball.
+    """
     is_mean = release.sampler == "poisson" or release.micro_batch_size > 1
-    if release.adjacency == "replace_one" and is_mean:
+    if release.clips == "micro_batch" and release.adjacency == "replace_one" and is_mean:
         return "replace_in_mean"
     return release.adjacency
 

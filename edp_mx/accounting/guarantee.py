@@ -10,7 +10,6 @@ from edp_mx.accounting.bound import (
     Bound,
     count_as_published,
     count_released,
-    count_released_as_published,
     count_what_holds,
     unbounded,
 )
@@ -26,6 +25,7 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.events import Composition, neighbours_of
 from edp_mx.accounting.ledger import Entry
+from edp_mx.accounting.published import count_published
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
@@ -38,8 +38,8 @@ class Guarantee:
     """The report of PRIVACY, "The report object"; made by `guarantee`.
 
     Attributes:
-        mechanism: none or edp_sgd.
-        release: κ, N, |M|, C, α, adjacency and variant; None without a mechanism.
+        mechanism: none, edp_sgd or dp_sgd.
+        release: κ, N, |M|, C, α, adjacency, variant and what is clipped; None without a mechanism.
         noise_multiplier: z₀.
         decay: d(t).
         epochs: T, as committed to before the run.
@@ -96,6 +96,7 @@ class Guarantee:
             "layer_scales": release and list(release.layer_scales),
             "scales_source": release and self.scales_source,
             "variant": release and release.variant,
+            "clips": release and release.clips,
             "noise_multiplier": release and self.noise_multiplier,
             "decay": release and {"kind": self.decay.kind, "rate": self.decay.rate},
             "effective_noise_multiplier": list(self.effective_noise_multipliers),
@@ -133,8 +134,10 @@ class Guarantee:
         if self.release is None:
             return []
         release, effective = self.release, self.effective_noise_multipliers
+        clipped = "each utterance clipped, " if release.clips == "example" else ""
         lines = [
-            f"  released: {release.variant}, {release.adjacency}, kappa {release.kappa:g}, "
+            f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
+            f"{release.kappa:g}, "
             f"{release.num_workers} workers x {release.micro_batch_size}, "
             f"scales {self.scales_source}, sampler {self.sampler}, {self.steps} steps"
         ]
@@ -170,7 +173,7 @@ def guarantee(
     """Counts what a run spends, both ways, and says what it does not cover.
 
     Args:
-        mechanism: none or edp_sgd.
+        mechanism: none, edp_sgd or dp_sgd.
         release: what one step gives away; None only for mechanism none.
         noise_multiplier: z₀ ≥ 0.
         decay: d(t).
@@ -206,6 +209,11 @@ def guarantee(
         raise UserError(f"sampler is {sampler!r}, but the release was drawn by {release.sampler}")
     if (release is None) != (mechanism == "none"):
         raise UserError(f"mechanism is {mechanism!r}; a release belongs to each but none")
+    if release is not None and (release.clips == "example") != (mechanism == "dp_sgd"):
+        raise UserError(
+            f"mechanism is {mechanism!r}, but the release clips each {release.clips}: dp_sgd clips "
+            "each example, edp_sgd each micro_batch"
+        )
     reasons, conditions = private_inputs(
         scales_source=scales_source,
         vocabulary_is_public=vocabulary_is_public,
@@ -218,7 +226,7 @@ def guarantee(
                 release, noise_multiplier, decay, epochs if steps else 0, chosen, conditions
             )
         else:
-            published = count_released_as_published(entries, delta=chosen)
+            published = count_published(release, entries, delta=chosen)
             composition = Composition(neighbours_of(release), [entry.event for entry in entries])
             holds_if = count_released(composition, delta=chosen, conditions=conditions)
         if seed_is_fixed:
@@ -249,13 +257,14 @@ def guarantee(
             worker_noise_multiplier=(
                 None if release is None else release.worker_noise_multiplier(noise_multiplier)
             ),
+            clips_examples=release is not None and release.clips == "example",
         ),
     )
 
 
 def _vanishes(release: Release, noise_multiplier: float) -> bool:
     """Whether a worker's noise is below what float32 can add to a gradient of norm C α_k."""
-    return release.worker_noise_multiplier(noise_multiplier) * release.kappa < RESOLUTION
+    return release.relative_noise(noise_multiplier) < RESOLUTION
 
 
 def _count(

@@ -71,12 +71,6 @@ class Ledger:
         """All that was released, the layer scales too."""
         return tuple(entry.event for entry in self.entries)
 
-    @property
-    def published_multipliers(self) -> Tuple[float, ...]:
-        """z_t once for each epoch, as the paper counts."""
-        multipliers = (entry.noise_multiplier for entry in self.entries)
-        return tuple(z for z in multipliers if z is not None)
-
 
 class LedgerFile:
     """Appends to a ledger; each line is on disk before the call returns.

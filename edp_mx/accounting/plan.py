@@ -8,8 +8,9 @@ from typing import Any, Mapping, Sequence, Tuple
 from edp_mx.accounting.bound import Bound, count_as_published, count_released, count_what_holds
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.events import Composition, Event, neighbours_of
+from edp_mx.accounting.events import Composition, event_of, neighbours_of
 from edp_mx.accounting.ledger import Entry
+from edp_mx.accounting.published import count_published
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
@@ -81,11 +82,12 @@ class Plan:
         entries = []
         for epoch in range(self.epochs):
             multiplier = self.decay.noise_multiplier_at(noise_multiplier, epoch)
-            effective = self.release.effective_noise_multiplier(multiplier)
-            if self.is_poisson:
-                event = Event("poisson", effective, self.steps_per_epoch, self.sample_rate)
-            else:
-                event = Event("shuffle", effective)
+            event = event_of(
+                self.release,
+                multiplier,
+                steps=self.steps_per_epoch,
+                sample_rate=self.sample_rate,
+            )
             entries.append(Entry(f"epoch {epoch}", event, multiplier))
         return tuple(entries)
 
@@ -99,7 +101,9 @@ class Plan:
         return as_given(self.entries(noise_multiplier))
 
     def count_as_published(self, noise_multiplier: float, *, delta: float) -> Bound:
-        """ε as the paper counts it, an epoch once whatever the sampler."""
+        """ε as it is published, see `count_published`; for whole epochs in closed form."""
+        if self.is_poisson and self.release.clips == "example":
+            return count_published(self.release, self.entries(noise_multiplier), delta=delta)
         return count_as_published(
             noise_multiplier=noise_multiplier, decay=self.decay, epochs=self.epochs, delta=delta
         )
@@ -135,7 +139,7 @@ class Plan:
             UserError: an impossible target.
         """
         if self.is_poisson:
-            effective = calibrate_poisson(
+            wanted = calibrate_poisson(
                 target_epsilon=target_epsilon,
                 delta=delta,
                 decay=self.decay,
@@ -145,14 +149,14 @@ class Plan:
                 neighbours=neighbours_of(self.release),
             )
         else:
-            effective = calibrate_rf(
+            wanted = calibrate_rf(
                 target_epsilon=target_epsilon,
                 delta=delta,
                 decay=self.decay,
                 epochs=self.epochs,
                 conversion="exact",
             )
-        z = effective / self.release.effective_noise_multiplier(1.0)
+        z = wanted / event_of(self.release, 1.0, steps=1).effective_noise_multiplier
         while True:
             holds = self.count_what_holds(z, delta=delta)
             if holds.epsilon.value is not None and holds.epsilon.value <= target_epsilon:

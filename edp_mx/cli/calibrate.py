@@ -19,6 +19,9 @@ examples:
   Algorithm 1 to the letter, for another program:
     edp-mx calibrate --target-epsilon 2 --delta 1e-5 --epochs 10 --workers 8 \\
         --micro-batch-size 16 --variant published --json
+  DP-SGD, which clips each utterance, between neighbours that lack one:
+    edp-mx calibrate --mechanism dp_sgd --target-epsilon 3 --num-examples 4478 --epochs 60 \\
+        --workers 2 --micro-batch-size 256 --sampler poisson --adjacency zero-out
 
 In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does the same.
 """
@@ -30,7 +33,8 @@ def add_parser(subparsers: Any) -> None:
         "calibrate",
         help="the noise multiplier that a wanted epsilon asks for",
         description="Finds the smallest z0 at which the epsilon that HOLDS for the whole plan is "
-        "at most the target, and says what each variant gives with it.",
+        "at most the target, and says what each variant gives with it; with --mechanism dp_sgd "
+        "there is one.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -11,9 +11,11 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import SAMPLERS, VARIANTS, Release
 from edp_mx.errors import UserError
 
+CLIPS = {"edp_sgd": "micro_batch", "dp_sgd": "example"}
 LONGEST_RUN = 1_000_000  # epochs; a report has one multiplier for each
 # Applied late, so that a command can tell what was asked for from what was left out.
 DEFAULTS: Dict[str, Any] = {
+    "mechanism": "edp_sgd",
     "decay": "none",
     "decay_rate": 0.0,
     "workers": 1,
@@ -37,6 +39,8 @@ PLAN_OPTIONS = (
 def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     """Declares the options; `variant` is that command's default, for the help."""
     add = parser.add_argument
+    add("--mechanism", choices=tuple(CLIPS),
+        help="clips a worker's mean gradient, or each utterance's (edp_sgd)")  # fmt: skip
     add("--decay", choices=KINDS, help="how it falls by epoch (none)")
     add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
     add("--epochs", type=int, metavar="T", help="epochs in all")
@@ -44,12 +48,13 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
     add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
     add("--micro-batch-size", type=_size, metavar="M",
-        help="examples clipped as one, expected ones for poisson (2)")  # fmt: skip
+        help="examples of a worker in a step, expected ones for poisson (2)")  # fmt: skip
     add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
     add("--layer-scales", type=_scales, metavar="A1,A2,...",
         help="alpha of each layer, taken as given (1)")  # fmt: skip
     add("--adjacency", choices=("replace-one", "zero-out"), help="who is a neighbour (replace-one)")
-    add("--variant", choices=VARIANTS, help=f"Algorithm 1, or calibrated ({variant})")
+    add("--variant", choices=VARIANTS,
+        help=f"Algorithm 1, or calibrated ({variant}; dp_sgd has no other)")  # fmt: skip
     add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
     add("--sample-rate", type=float, metavar="q", help="of poisson; left out it is N M / n")
     add("--steps-per-epoch", type=int, metavar="S", help="of poisson; left out it is n / (N M)")
@@ -65,14 +70,17 @@ def plan_of(arguments: argparse.Namespace, *, variant: str) -> Tuple[Plan, float
         raise UserError("give --epochs, the epochs in all")
     if arguments.epochs > LONGEST_RUN:
         raise UserError(f"--epochs is {arguments.epochs}; at most {LONGEST_RUN} are reported")
+    mechanism = _get(arguments, "mechanism")
+    default = "calibrated" if mechanism == "dp_sgd" else variant
     release = Release(
         num_workers=_get(arguments, "workers"),
         micro_batch_size=_get(arguments, "micro_batch_size"),
         max_grad_norm=_get(arguments, "max_grad_norm"),
         layer_scales=_get(arguments, "layer_scales"),
         adjacency=_get(arguments, "adjacency").replace("-", "_"),
-        variant=arguments.variant or variant,
+        variant=arguments.variant or default,
         sampler=_get(arguments, "sampler"),
+        clips=CLIPS[mechanism],
     )
     steps_per_epoch, sample_rate = _sampling(arguments, release)
     plan = Plan(

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import numpy as np
-from mxnet import autograd
+from mxnet import autograd, gluon
 
 from edp_mx.accounting.release import Release
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
 from edp_mx.data.encoding import encode
 from edp_mx.data.poisson_sampling import AnyShard
-from edp_mx.data.utterance import Utterance
 from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
+from edp_mx.experiments.ghost_check import check_ghost, random_utterances
 from edp_mx.experiments.prepare import Prepared
+from edp_mx.privacy.clipping import LoopClipping, PerExampleClipping
+from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.privacy.dp_sgd import DPSGD
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import EDPSGD, Mechanism
 from edp_mx.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.privacy.released_scales import scales_by_release
-from edp_mx.training.loop import seed_dropout
+from edp_mx.training.gradient import seed_dropout
 
 PUBLIC_TOKENS = 12  # length of a random utterance
 
@@ -35,8 +39,8 @@ def build_mechanism(
     *,
     scales: Optional[Tuple[float, ...]] = None,
     on_pass: Callable[[str], None] = lambda _: None,
-) -> Optional[EDPSGD]:
-    """eDP-SGD as configured; None for training without privacy.
+) -> Optional[Mechanism]:
+    """eDP-SGD or DP-SGD as configured; None for training without privacy.
 
     With `layer_scales: dp_release` this spends `privacy.scale_release.event(…)`, which is to be in
     the ledger before this is called.
@@ -69,15 +73,44 @@ def build_mechanism(
         adjacency=privacy.adjacency,
         variant=privacy.variant,
         sampler=shard.sampler,
+        clips=privacy.clips,
     )
     workers.agree("the release", release)
     assert privacy.noise_multiplier is not None  # `plan.with_noise` has found it
-    return EDPSGD(
-        release=release,
-        noise_multiplier=privacy.noise_multiplier,
-        decay=privacy.decay,
+    common: Dict[str, Any] = {
+        "release": release,
+        "noise_multiplier": privacy.noise_multiplier,
+        "decay": privacy.decay,
+        "flat": flat,
+        "noise": noise,
+    }
+    if privacy.mechanism == "dp_sgd":
+        clipping = clipping_of(privacy, flat=flat, network=prepared.model, release=release)
+        if isinstance(clipping, GhostClipping):
+            check_ghost(clipping, prepared, flat=flat, release=release)
+        return DPSGD(**common, clipping=clipping)
+    return EDPSGD(**common)
+
+
+def clipping_of(
+    privacy: PrivacyConfig, *, flat: FlatGradients, network: gluon.Block, release: Release
+) -> PerExampleClipping:
+    """How DP-SGD clips each example's gradient, as configured.
+
+    Raises:
+        UserError: a network whose norms ghost clipping has no rule for.
+    """
+    if privacy.per_example == "loop":
+        return LoopClipping(
+            flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
+        )
+    return GhostClipping(
         flat=flat,
-        noise=noise,
+        network=network,
+        max_grad_norm=release.max_grad_norm,
+        layer_scales=release.layer_scales,
+        chunk_size=privacy.chunk_size,
+        passes=2 if privacy.per_example == "ghost_two_passes" else 1,
     )
 
 
@@ -163,15 +196,5 @@ def micro_batch_of(shard: AnyShard) -> int:
 
 def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
     """Random tokens with random labels: a batch in which there is nothing of the data."""
-    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
-    vocabulary = prepared.vocabulary
-    known = vocabulary.wordpiece.pieces if vocabulary.wordpiece else vocabulary.words
-    utterances = [
-        Utterance(
-            tokens=tuple(generator.choice(known, PUBLIC_TOKENS)),
-            slots=tuple(generator.choice(vocabulary.slots, PUBLIC_TOKENS)),
-            intent=generator.choice(vocabulary.intents),
-        )
-        for _ in range(size)
-    ]
-    return encode(utterances, vocabulary).batch(range(size))
+    utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
+    return encode(utterances, prepared.vocabulary).batch(range(size))

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, replace
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from edp_mx.accounting.events import Event
+from edp_mx.accounting.events import event_of, poisson_multiplier
 from edp_mx.accounting.ledger import Entry
 from edp_mx.accounting.ledger_guarantee import guarantee_of as guarantee_of
 from edp_mx.accounting.ledger_plan import SCALES
@@ -37,6 +37,7 @@ def release_of(config: ExperimentConfig, shard: AnyShard, num_workers: int) -> O
         adjacency=privacy.adjacency,
         variant=privacy.variant,
         sampler=shard.sampler,
+        clips=privacy.clips,
     )
 
 
@@ -48,7 +49,7 @@ def facts_of(
     release = release_of(config, shard, num_workers)
     return {
         "mechanism": privacy.mechanism,
-        "release": None if release is None else asdict(release),
+        "release": None if release is None else release.to_dict(),
         "noise_multiplier": privacy.noise_multiplier,
         "decay": asdict(privacy.decay),
         "epochs": training.epochs,
@@ -74,20 +75,23 @@ def entry_of(
     privacy, release = config.privacy, release_of(config, shard, num_workers)
     assert release is not None and privacy.noise_multiplier is not None
     multiplier = privacy.decay.noise_multiplier_at(privacy.noise_multiplier, epoch)
-    effective = release.effective_noise_multiplier(multiplier)
-    if isinstance(shard, PoissonShard):
-        event = Event("poisson", effective, steps, shard.sample_rate)
-    else:
-        event = Event("shuffle", effective)
+    rate = shard.sample_rate if isinstance(shard, PoissonShard) else 1.0
+    event = event_of(release, multiplier, steps=steps, sample_rate=rate)
     return Entry(f"epoch {epoch}", event, multiplier)
 
 
-def scales_entries(config: ExperimentConfig) -> Tuple[Entry, ...]:
-    """What α costs if it is released from the data."""
-    privacy = config.privacy
-    if privacy.mechanism == "none" or privacy.layer_scales != "dp_release":
+def scales_entries(
+    config: ExperimentConfig, shard: AnyShard, num_workers: int
+) -> Tuple[Entry, ...]:
+    """What α costs if it is released from the data; relative to the same as the steps."""
+    privacy, release = config.privacy, release_of(config, shard, num_workers)
+    if release is None or privacy.layer_scales != "dp_release":
         return ()
-    return (Entry(SCALES, privacy.scale_release.event(privacy.sampler)),)
+    event = privacy.scale_release.event(privacy.sampler)
+    if event.sampler == "poisson":
+        multiplier = poisson_multiplier(release, event.effective_noise_multiplier)
+        event = replace(event, effective_noise_multiplier=multiplier)
+    return (Entry(SCALES, event),)
 
 
 def planned_entries(
@@ -98,7 +102,7 @@ def planned_entries(
         return ()
     epochs = range(config.training.epochs)
     steps = (entry_of(config, shard, num_workers, t, shard.steps_per_epoch) for t in epochs)
-    return (*scales_entries(config), *steps)
+    return (*scales_entries(config, shard, num_workers), *steps)
 
 
 def with_noise(

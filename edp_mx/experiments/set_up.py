@@ -18,7 +18,7 @@ from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.spending import Spending
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.learning_rates import set_learning_rates
 
@@ -31,7 +31,7 @@ class SetUp:
         prepared: corpus, vocabulary, encoded parts, model.
         shard: this worker's records, and which of them are in which step.
         flat: the gradients.
-        mechanism: eDP-SGD, or None without privacy.
+        mechanism: eDP-SGD or DP-SGD, or None without privacy.
         trainer: updates the model.
         spending: the plan, the ledger and the budget.
     """
@@ -39,7 +39,7 @@ class SetUp:
     prepared: Prepared
     shard: AnyShard
     flat: FlatGradients
-    mechanism: Optional[EDPSGD]
+    mechanism: Optional[Mechanism]
     trainer: PrivateTrainer
     spending: Spending
 
@@ -61,6 +61,25 @@ def set_up(
     """
     alive("preparing the data")
     prepared = prepare(config, workers, device(workers))
+    return set_up_on(prepared, config, workers, run, alive)
+
+
+def set_up_on(
+    prepared: Prepared,
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    alive: Callable[[str], None],
+) -> SetUp:
+    """The same on a corpus that is prepared already.
+
+    Args:
+        prepared: its training part is dealt out, and counted as n, as it is given.
+        config, workers, run, alive: as in `set_up`.
+
+    Raises:
+        UserError: settings that are impossible or have no accountant, or a budget that is spent.
+    """
     shard = shard_of(config, workers, prepared)
     broadcast_weights(prepared.model, workers)
     flat = FlatGradients(layers_of(prepared.model))

@@ -121,7 +121,7 @@ class Spending:
         self._ledger.append(entry)
 
     def _append_scales(self) -> None:
-        for entry in scales_entries(self._config):
+        for entry in scales_entries(self._config, self._shard, self._workers.size):
             self._append(entry)
 
     def _entry(self, epoch: int, steps: int) -> Entry:

@@ -17,7 +17,8 @@ from edp_mx.experiments.prepare import fingerprint, layers_report, short_hash
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.experiments.set_up import set_up
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.privacy.mechanism import EDPSGD, ClippingStatistics
+from edp_mx.privacy.clipping import ClippingStatistics
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.training.checkpoint import save_weights, set_weights, weights_of
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
@@ -215,16 +216,17 @@ class _Training:
             row.update(self._clipping(self.parts.mechanism))
         return row
 
-    def _clipping(self, mechanism: EDPSGD) -> Dict[str, float]:
+    def _clipping(self, mechanism: Mechanism) -> Dict[str, float]:
         """The epoch's clipping statistics of all workers."""
         total = ClippingStatistics.sum(self.workers.gather(mechanism.statistics))
         mechanism.statistics = ClippingStatistics()
         if total.non_finite:
             logger.warning(
-                "%d of %d micro-batch gradients were not finite and counted as zero; a smaller "
+                "%d of %d %s gradients were not finite and counted as zero; a smaller "
                 "training.learning_rate may help",
                 total.non_finite,
                 total.steps,
+                mechanism.clips.replace("_", "-"),
             )
         return total.as_metrics()
 

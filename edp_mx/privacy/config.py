@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.release import ADJACENCIES, SAMPLERS, VARIANTS
+from edp_mx.accounting.release import ADJACENCIES, NO_PUBLISHED_DP_SGD, SAMPLERS, VARIANTS
 from edp_mx.errors import UserError
 from edp_mx.privacy.layer_scales import SOURCES
 from edp_mx.privacy.released_scales import ScaleRelease
 
-MECHANISMS = ("none", "edp_sgd")
+MECHANISMS = ("none", "edp_sgd", "dp_sgd")
+PER_EXAMPLE = ("ghost", "ghost_two_passes", "loop")
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,13 @@ class PrivacyConfig:
     """How the gradients are made private.
 
     Attributes:
-        mechanism: none (the paper's SGD) or edp_sgd (Algorithm 1).
-        variant: published (Algorithm 1 to the letter) or calibrated (same effort, exact ε).
+        mechanism: none (the paper's SGD), edp_sgd (Algorithm 1: the mean gradient of a worker's
+            micro-batch is clipped) or dp_sgd (each utterance's own gradient is).
+        variant: published (Algorithm 1 to the letter, edp_sgd only) or calibrated (same effort,
+            exact ε).
+        per_example: how dp_sgd clips each gradient: ghost (by norms and one pass),
+            ghost_two_passes (its cross-check), or loop (one utterance at a time, as the paper).
+        chunk_size: utterances whose gradients ghost takes at once: memory and speed, not privacy.
         noise_multiplier: z₀; 0 adds no noise; left out (null) it is 1, or what target_epsilon asks.
         max_grad_norm: C.
         decay: d(t), by epoch.
@@ -39,6 +45,8 @@ class PrivacyConfig:
 
     mechanism: str = "edp_sgd"
     variant: str = "calibrated"
+    per_example: str = "ghost"
+    chunk_size: int = 64
     noise_multiplier: Optional[float] = None
     max_grad_norm: float = 1.0
     decay: Decay = field(default_factory=Decay)
@@ -56,6 +64,7 @@ class PrivacyConfig:
         choices = {
             "mechanism": MECHANISMS,
             "variant": VARIANTS,
+            "per_example": PER_EXAMPLE,
             "layer_scales": tuple(SOURCES),
             "sampler": SAMPLERS,
             "adjacency": ADJACENCIES,
@@ -66,6 +75,10 @@ class PrivacyConfig:
                 raise UserError(
                     f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
                 )
+        if self.mechanism == "dp_sgd" and self.variant == "published":
+            raise UserError(NO_PUBLISHED_DP_SGD)
+        if self.chunk_size < 1:
+            raise UserError(f"chunk_size is {self.chunk_size}; it must be 1 or more")
         if self.noise_multiplier is not None and self.target_epsilon is not None:
             raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
         if self.noise_multiplier is None and self.target_epsilon is None:
@@ -83,3 +96,8 @@ class PrivacyConfig:
             raise UserError(f"delta is {self.delta}; it must lie between 0 and 1")
         if self.delta is not None and self.delta_mode == "paper":
             raise UserError("delta and delta_mode: paper exclude each other; leave one out")
+
+    @property
+    def clips(self) -> str:
+        """What is held to C: micro_batch or example; see `accounting.release.Release`."""
+        return "example" if self.mechanism == "dp_sgd" else "micro_batch"

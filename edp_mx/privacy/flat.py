@@ -113,6 +113,13 @@ class FlatGradients:
         if self.context.device_type != "cpu":
             self.array[:] = mx.nd.array(gradients, ctx=self.context)
 
+    def views(self, array: np.ndarray) -> Dict[str, np.ndarray]:
+        """Each parameter's part of a flat array, in the parameter's shape. Shapes: (P,) → any."""
+        return {
+            name: array[offset : offset + size].reshape(parameter.shape)
+            for name, (parameter, offset, size) in self._places.items()
+        }
+
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
         """Squared L2 norm of each layer's part of a flat array: (L,) float64, exact to 1e-6."""
         return np.array(

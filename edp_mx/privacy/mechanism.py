@@ -1,43 +1,87 @@
-"""Algorithm 1 of the paper (eDP-SGD), on one worker."""
+"""What makes a gradient private: the common part, and Algorithm 1 of the paper (eDP-SGD)."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import Dict, Iterator, Sequence, Tuple
+from abc import ABC, abstractmethod
+from typing import ClassVar, Iterator, Tuple
 
 import numpy as np
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import ClippingStatistics as ClippingStatistics
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.noise import NoiseStream
 
 
-@dataclass
-class ClippingStatistics:
-    """How the clipping went, e.g. in an epoch. Not private: for the run's own log only."""
+class Mechanism(ABC):
+    """What makes this worker's part of a step private, before the trainer aggregates it.
 
-    steps: int = 0
-    clipped: int = 0
-    non_finite: int = 0
-    norm_sum: float = 0.0
+    Args:
+        release: what a step gives away; the noise is computed from it and from nothing else, and
+            the accountant is given the same object.
+        noise_multiplier: z₀.
+        decay: d(t), t the epoch from 0.
+        flat: the network's gradients.
+        noise: this worker's own stream.
 
-    def as_metrics(self) -> Dict[str, float]:
-        """Averages over the steps so far."""
-        steps = max(self.steps, 1)
-        return {
-            "clipped_fraction": self.clipped / steps,
-            "scaled_norm": self.norm_sum / steps,
-            "non_finite_gradients": self.non_finite,
-        }
+    Attributes:
+        statistics: how the clipping went since they were last set.
+        clips: what is held to C, as `accounting.release.Release` has it.
 
-    @classmethod
-    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
-        """Those of all workers together."""
-        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))
+    Raises:
+        UserError: the release is that of the other mechanism.
+    """
+
+    clips: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        release: Release,
+        noise_multiplier: float,
+        decay: Decay,
+        flat: FlatGradients,
+        noise: NoiseStream,
+    ) -> None:
+        if release.clips != self.clips:
+            raise UserError(
+                f"{type(self).__name__} clips each {self.clips}, but the release that it was given "
+                f"each {release.clips}: its noise would be that of another mechanism"
+            )
+        self.release = release
+        self.noise_multiplier = noise_multiplier
+        self.decay = decay
+        self.statistics = ClippingStatistics()
+        self._flat = flat
+        self._noise = noise
+
+    @abstractmethod
+    def privatise(self, gradients: np.ndarray, *, epoch: int) -> None:
+        """Puts what may leave the worker into the flat array.
+
+        Args:
+            gradients: (P,) float32, the flat array.
+            epoch: t, from 0.
+        """
+
+    def noise_multiplier_at(self, epoch: int) -> float:
+        """z_t = z₀ d(t)."""
+        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
+
+    def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
+        """Slices of the flat array with their noise; neighbours with the same noise are one."""
+        stddevs = self.release.worker_noise_stddev(noise_multiplier)  # (L,)
+        start = 0
+        for k, stddev in enumerate(stddevs):
+            if k + 1 == len(stddevs) or stddevs[k + 1] != stddev:
+                end = self._flat.segments[k].stop
+                yield slice(start, end), float(stddev)
+                start = end
 
 
-class EDPSGD:
+class EDPSGD(Mechanism):
     """Privatises the gradient of this worker's micro-batch; the trainer aggregates afterwards.
 
     For the micro-batch M of one worker, with Δ = ∇(1/|M| Σ L) given:
@@ -70,21 +114,7 @@ class EDPSGD:
     (step 5 with std α_k κ C z_t / √N in place of C z_t / N).
     """
 
-    def __init__(
-        self,
-        *,
-        release: Release,
-        noise_multiplier: float,
-        decay: Decay,
-        flat: FlatGradients,
-        noise: NoiseStream,
-    ) -> None:
-        self.release = release
-        self.noise_multiplier = noise_multiplier
-        self.decay = decay
-        self.statistics = ClippingStatistics()
-        self._flat = flat
-        self._noise = noise
+    clips = "micro_batch"
 
     def privatise(self, gradients: np.ndarray, *, epoch: int) -> None:
         """Clips and noises one micro-batch's mean gradient, in place.
@@ -107,21 +137,7 @@ class EDPSGD:
         for segment, stddev in self._noise_segments(noise_multiplier):
             self._noise.scale_and_add(gradients[segment], factor=factor, stddev=stddev)
 
-    def noise_multiplier_at(self, epoch: int) -> float:
-        """z_t = z₀ d(t)."""
-        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
-
     def scaled_norm(self, gradients: np.ndarray) -> float:
         """‖(Δ_k / α_k)_k‖₂ over all layers, in float64."""
         squares = self._flat.squared_norms(gradients)  # (L,)
         return float(np.sqrt((squares / np.square(self.release.layer_scales)).sum()))
-
-    def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
-        """Slices of the flat array with their noise; neighbours with the same noise are one."""
-        stddevs = self.release.worker_noise_stddev(noise_multiplier)  # (L,)
-        start = 0
-        for k, stddev in enumerate(stddevs):
-            if k + 1 == len(stddevs) or stddevs[k + 1] != stddev:
-                end = self._flat.segments[k].stop
-                yield slice(start, end), float(stddev)
-                start = end

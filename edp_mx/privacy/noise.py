@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -25,6 +25,10 @@ class NoiseStream:
     Args:
         key: 32 secret bytes, another for each worker and each start.
 
+    Attributes:
+        fingerprint: of the key; it may be shown.
+        mask_key: another secret, made from the key one way, for the masks of dropout.
+
     Units: the radius is made from 53 random bits, so that |y| ≤ 8.57; that the numbers are
     floating-point and not real is outside ε, as everywhere.
     """
@@ -32,6 +36,7 @@ class NoiseStream:
     def __init__(self, *, key: bytes) -> None:
         if len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
+        self.mask_key = hashlib.sha256(b"edp_mx dropout masks" + key).digest()
         self.fingerprint = hashlib.sha256(b"edp_mx noise key" + key).hexdigest()
         self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         self._zeros = bytes(12 * PAIRS)
@@ -47,22 +52,32 @@ class NoiseStream:
         """A repeatable stream, for tests only: who knows the seed can take the noise off again."""
         return cls(key=hashlib.sha256(f"edp_mx insecure noise {seed} {rank}".encode()).digest())
 
-    def scale_and_add(self, array: np.ndarray, *, factor: float, stddev: float) -> None:
-        """array ← factor · array + stddev · y, in place, with y ~ N(0, I) drawn anew.
+    def scale_and_add(
+        self,
+        array: np.ndarray,
+        *,
+        factor: float,
+        stddev: float,
+        source: Optional[np.ndarray] = None,
+    ) -> None:
+        """array ← factor · source + stddev · y, in place, with y ~ N(0, I) drawn anew.
 
         Args:
             array: contiguous float32 (n,).
-            factor: what the array is multiplied by first.
+            factor: what the source is multiplied by first.
             stddev: 0 draws nothing.
+            source: (n,) float32, left as it is; the array itself where there is none.
         """
+        if source is None:
+            source = array
         if stddev == 0:
-            array *= np.float32(factor)
+            np.multiply(source, np.float32(factor), out=array)
             return
         for start in range(0, array.size, 2 * PAIRS):
             part = array[start : start + 2 * PAIRS]  # (≤ 2 · PAIRS,)
             half = (part.size + 1) // 2
             sines, cosines = self._normal_pairs(half, stddev)
-            part *= np.float32(factor)
+            np.multiply(source[start : start + 2 * PAIRS], np.float32(factor), out=part)
             part[:half] += sines
             part[half:] += cosines[: part.size - half]
 

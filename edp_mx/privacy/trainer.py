@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 from edp_mx.distributed import DistributedTrainer, allreduce_
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism
 
 
 class PrivateTrainer(DistributedTrainer):
@@ -21,6 +21,9 @@ class PrivateTrainer(DistributedTrainer):
         optimizer: a name that MXNet knows, "adam" or "sgd".
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
         mechanism: None trains without privacy (the paper's SGD column).
+
+    Attributes:
+        mechanism: as given.
 
     Example (in the training loop)::
 
@@ -36,13 +39,13 @@ class PrivateTrainer(DistributedTrainer):
         flat: FlatGradients,
         optimizer: str,
         optimizer_params: Dict[str, Any],
-        mechanism: Optional[EDPSGD],
+        mechanism: Optional[Mechanism],
     ) -> None:
         parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
         super().__init__(parameters, optimizer, optimizer_params)
         self.context = flat.context
         self._flat = flat
-        self._mechanism = mechanism
+        self.mechanism = mechanism
         self._epoch = 0
 
     def step_private(self, *, epoch: int) -> None:
@@ -77,9 +80,9 @@ class PrivateTrainer(DistributedTrainer):
     def _allreduce_grads(self) -> None:
         """Called by `step`: the privatisation comes first, with one worker too."""
         self._flat.refuse_stale()
-        if self._mechanism is not None:
+        if self.mechanism is not None:
             gradients = self._flat.gradients()  # (P,)
-            self._mechanism.privatise(gradients, epoch=self._epoch)
+            self.mechanism.privatise(gradients, epoch=self._epoch)
             self._flat.put_gradients(gradients)
         if self._process_set.size() > 1:  # Aggregate: 1/N Σ, as the parent does, but in one piece
             allreduce_(

@@ -72,7 +72,9 @@ def render_accountants(
     """
     left = {count.accountant: count.epsilon for count in published}
     right = {count.accountant: count.epsilon for count in holds}
-    rows = [[PAPER, str(paper.epsilon), "", NO_BOUND]]
+    rows = []
+    if paper.accountant not in ACCOUNTANTS:  # else it has a line below
+        rows.append([PAPER, str(paper.epsilon), "", NO_BOUND])
     for name, (_, is_bound, _) in ACCOUNTANTS.items():
         if name in left or name in right:
             holds_too = is_bound and name in right

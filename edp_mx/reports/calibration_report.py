@@ -46,7 +46,7 @@ class CalibrationReport:
     Attributes:
         plan: with the variant that was asked for.
         target_epsilon, delta: what is to hold.
-        variants: both; the noise on the aggregate is the same, z₀ is not.
+        variants: both, whose noise on the aggregate is the same, and z₀ is not; of DP-SGD its one.
         warnings: what a reader should look at twice.
     """
 
@@ -68,7 +68,7 @@ class CalibrationReport:
         z, holds = plan.calibrate(target_epsilon=target_epsilon, delta=delta)
         effective = plan.release.effective_noise_multiplier(z)
         found = {}
-        for variant in VARIANTS:
+        for variant in VARIANTS if plan.release.clips == "micro_batch" else ("calibrated",):
             own = z
             if variant != plan.release.variant:
                 own = _multiplier_for(effective, replace(plan.release, variant=variant))
@@ -110,16 +110,22 @@ class CalibrationReport:
         ]
         own = self.variants[release.variant]
         factor = release.kappa * max(release.layer_scales) * math.sqrt(release.num_workers)
+        both, compared = "", []
+        if len(self.variants) > 1:
+            both = " of both"
+            compared = [
+                f"published needs kappa max(alpha) sqrt(N) = {factor:.4g} times calibrated's z0 "
+                "for the same noise"
+            ]
         return [
             f"epsilon {self.target_epsilon:g} at delta {self.delta:.3g}, {plan.epochs} epochs, "
             f"{release.num_workers} workers, sampler {release.sampler}, {release.adjacency}:",
             "",
             *render_table(HEADER, rows).splitlines(),
             "",
-            f"effective noise multiplier of both: {own.effective_noise_multiplier:.6g}, by "
+            f"effective noise multiplier{both}: {own.effective_noise_multiplier:.6g}, by "
             f"{own.holds.accountant}",
-            f"published needs kappa max(alpha) sqrt(N) = {factor:.4g} times calibrated's z0 for "
-            "the same noise",
+            *compared,
             *(f"note: {warning}" for warning in self.warnings),
         ]
 

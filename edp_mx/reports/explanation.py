@@ -23,7 +23,8 @@ POINTLESS = 0.99  # share of members found at 1 % false alarms from which a boun
 NO_MECHANISM_PAGE = """\
 This run has no guarantee: it was trained without a privacy mechanism, and epsilon is infinite.
 Whoever sees the model may be able to tell, with certainty, whether an utterance was trained on.
-What would make it better: privacy.mechanism edp_sgd; `edp-mx calibrate` finds the noise."""
+What would make it better: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` finds the
+noise."""
 
 
 def explain(account: LedgerAccount, *, name: str) -> str:
@@ -163,6 +164,8 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
 def _other(spent: Guarantee) -> List[str]:
     """ε as the paper prints it, and why it is another."""
     release = _release(spent)
+    if release.clips == "example":
+        return _wrap(_other_of_dp_sgd(spent, release))
     text = (
         f"The paper would print epsilon = {spent.as_published.epsilon}: it takes the noise "
         "multiplier z as it is, lets one utterance move a step by C, counts an epoch once, and "
@@ -188,6 +191,33 @@ def _other(spent: Guarantee) -> List[str]:
     if spent.scales_source == "first_batch":
         text += " And it takes no account of the layer scales, which come from private gradients."
     return _wrap(text)
+
+
+def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
+    """The same where each utterance is clipped."""
+    moves = "C" if release.adjacency == "zero_out" else "2 C, one going and one coming"
+    text = (
+        "Each utterance's gradient is clipped to C for itself, and the noise of all workers "
+        "together is z times what one utterance can move their sum by "
+        f"({moves}), so that z is really what is released: kappa = {release.kappa:g}. Their sum is "
+        "divided by the public batch size, never by how many utterances were drawn. "
+    )
+    if release.sampler == "shuffle":
+        text += (
+            "The paper prints no epsilon of DP-SGD; by the way in which it counts its own "
+            f"algorithm it would be {spent.as_published.epsilon}: an epoch once, by rho + 2 "
+            "sqrt(rho ln 1/delta). The conversion used for what holds is exact; that one is an "
+            "upper bound of it."
+        )
+    else:
+        text += (
+            f"The count that the paper's accounting is taken from would say "
+            f"{spent.as_published.epsilon} for steps that draw their utterances by chance; its "
+            "authors call it approximate, and it is no bound. What holds is composed step by step."
+        )
+    if spent.scales_source == "first_batch":
+        text += " Neither takes account of the layer scales, which come from private gradients."
+    return text
 
 
 def _release(spent: Guarantee) -> Release:

@@ -12,6 +12,10 @@ from edp_mx.accounting.coverage import RESOLUTION, VANISHING_NOISE
 from edp_mx.accounting.plan import Plan
 from edp_mx.reports.accountant_table import counts_as_json, counts_of, render_accountants
 
+PAPERS = {
+    "zcdp_paper": "zcdp_paper: epsilon = rho + 2 sqrt(rho ln 1/delta)",
+    "paper_rs": "paper_rs: Yu et al. (2019), approximate by their own word",
+}
 HOW_IT_HOLDS = {
     "shuffle": "holds: for whoever sees every aggregate; exact for shuffled epochs of disjoint "
     "batches",
@@ -87,7 +91,7 @@ class PlanReport:
         release, holds = self.plan.release, self.holds
         rows = [
             ("", "as published", "holds"),
-            ("rho", str(self.paper.rho), "" if holds.rho is None else str(holds.rho)),
+            ("rho", *("" if b.rho is None else str(b.rho) for b in (self.paper, holds))),
             ("epsilon", str(self.paper.epsilon), str(holds.epsilon)),
             ("kappa", "1", f"{release.kappa:g}"),
         ]
@@ -96,8 +100,7 @@ class PlanReport:
         lines += self._release_lines()
         lines += ["", *render_accountants(self.paper, self.counts_as_given, self.counts), ""]
         lines += [
-            "as published: the multiplier as given, kappa 1; "
-            "zcdp_paper: epsilon = rho + 2 sqrt(rho ln 1/delta)",
+            f"as published: the multiplier as given, kappa 1; {PAPERS[self.paper.accountant]}",
             HOW_IT_HOLDS[release.sampler],
         ]
         lines += [f"infinite because {reason}" for reason in holds.reasons]
@@ -110,8 +113,7 @@ class PlanReport:
         """Whether float32 adds no noise in the last epoch, as a run's guarantee judges it."""
         plan = self.plan
         last = plan.decay.noise_multiplier_at(self.noise_multiplier, max(plan.epochs - 1, 0))
-        relative = plan.release.worker_noise_multiplier(last) * plan.release.kappa
-        return self.noise_multiplier > 0 and relative < RESOLUTION
+        return self.noise_multiplier > 0 and plan.release.relative_noise(last) < RESOLUTION
 
     def _release_lines(self) -> List[str]:
         """What is on the aggregate."""

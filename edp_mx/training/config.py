@@ -15,12 +15,14 @@ class TrainingConfig:
 
     Attributes:
         epochs: how many; fixed beforehand, and counted in ε even if early stopping ends sooner.
-        batch_size: B, over all workers; each worker's micro-batch is B/N.
+        batch_size: B, over all workers; each worker's micro-batch is B/N. With dp_sgd it may be as
+            large as one likes: memory is bounded by privacy.chunk_size.
         optimizer: adam or sgd, applied to the noisy aggregate.
         learning_rate: step size, at its highest.
         learning_rates: of groups of parameters, where they differ.
         schedule: warm-up, and whether the step size stays or falls to 0.
-        seed: initial weights, dropout and the order of the records (never the noise).
+        seed: initial weights, dropout and the order of the records (never the noise, nor the
+            dropout of dp_sgd, whose masks have a secret key).
         checkpoint: last, or best_on_validation (chosen on private data: outside ε).
         early_stop_patience: epochs without a better validation SER before stopping; 0 never stops.
         length_buckets: batches of similar length; 0 makes random batches.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from itertools import islice
@@ -10,14 +9,14 @@ from typing import Callable, Iterable, Iterator
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd
 
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.privacy.flat import clear_gradients
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.training.gradient import gradient_for
+from edp_mx.training.gradient import seed_dropout as seed_dropout
 from edp_mx.training.schedule import Schedule
 
 Wrap = Callable[[Iterable[np.ndarray], int, int], Iterable[np.ndarray]]
@@ -76,6 +75,9 @@ def epochs(
     and the step counts like any.
     """
     learning_rate = trainer.learning_rate
+    gradient = gradient_for(
+        trainer.mechanism, model, corpus, micro_batch_size=shard.micro_batch_size
+    )
     total_steps = num_epochs * shard.steps_per_epoch
     for epoch in range(first_epoch, num_epochs):
         started = time.perf_counter()
@@ -88,31 +90,12 @@ def epochs(
             wrap(islice(shard.micro_batches(epoch), steps), epoch, steps)
         ):
             on_step(f"epoch {epoch}, step {step}")
-            seed_dropout(seed, workers.rank, epoch, step)
             factor = schedule.factor(epoch * shard.steps_per_epoch + step, total_steps)
             trainer.set_learning_rate(learning_rate * factor)
-            if len(indices):
-                with autograd.record():
-                    loss = model.loss(corpus.batch(indices)).sum() / shard.micro_batch_size
-                loss.backward()
-                total += loss.detach()
-            else:
-                clear_gradients(model.collect_params().values())
+            total += gradient(indices, place=(seed, workers.rank, epoch, step))
             trainer.step_private(epoch=epoch)
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         mean = float(workers.mean(total.asnumpy() / steps)[0])
         yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
         if steps < shard.steps_per_epoch:
             return
-
-
-def seed_dropout(*place: int) -> None:
-    """Makes the dropout masks of a step a function of its place (seed, rank, epoch, step) alone.
-
-    MXNet's generator moves on by the size of what it fills. Left to itself it would carry the
-    length of one utterance into the masks of all later steps of its worker, around the clipping,
-    and a record would no longer count once an epoch. A hash, because MXNet's streams for seeds
-    that lie close together overlap.
-    """
-    digest = hashlib.sha256(repr(place).encode()).digest()
-    mx.random.seed(int.from_bytes(digest[:4], "big") >> 1)

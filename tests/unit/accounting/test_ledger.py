@@ -31,7 +31,6 @@ def test_what_was_written_is_read(tmp_path):
     assert ledger.facts == FACTS and not ledger.is_torn
     assert ledger.entries == (SCALES, EPOCH, STEPS)
     assert ledger.events == (SCALES.event, EPOCH.event, STEPS.event)
-    assert ledger.published_multipliers == (1.0, 0.5)
 
 
 def test_a_later_start_appends(tmp_path):

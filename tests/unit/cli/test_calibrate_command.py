@@ -133,7 +133,7 @@ def test_help_has_examples_that_run(capsys, run):
         parse("calibrate", "--help")
     lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
     commands = [line.split()[1:] for line in lines if line.startswith("    edp-mx calibrate")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         assert run(*command)
 
@@ -146,3 +146,16 @@ def test_from_a_shell_it_does_not_load_mxnet():
     command = [sys.executable, "-c", program, "calibrate", "--target-epsilon", "8", *PLAN]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_dp_sgd_has_one_variant_and_is_met(run, adjacency):
+    options = ["--mechanism", "dp_sgd", "--target-epsilon", "3", "--num-examples", "4480",
+               "--epochs", "5", "--micro-batch-size", "64", "--sampler", "poisson",
+               "--adjacency", adjacency]  # fmt: skip
+    found = json.loads(run("calibrate", *options, "--json"))
+    assert list(found["variants"]) == ["calibrated"]
+    assert 2.99 < found["holds"]["epsilon"] <= 3
+    text = run("calibrate", *options)
+    assert "| calibrated " in text and "published needs" not in text
+    assert f"effective noise multiplier: {found['effective_noise_multiplier']:.6g}" in text

@@ -92,6 +92,9 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
         ("privacy: {noise_multiplier: -1}", "noise_multiplier is -1"),
         ("privacy: {mechanism: magic}", "mechanism is 'magic'; choose one of none, edp_sgd"),
+        ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),
+        ("privacy: {mechanism: dp_sgd, per_example: hook}", "per_example is 'hook'; choose one of"),
+        ("privacy: {mechanism: dp_sgd, chunk_size: 0}", "chunk_size is 0; it must be 1 or more"),
         ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
         ("model: {family: lstm}", "line 1: model: family: 'lstm' is none of clc, bert"),
         (

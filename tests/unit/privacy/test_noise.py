@@ -69,3 +69,22 @@ def test_equal_keys_are_refused_by_rank():
     refuse_equal(["a", "b", "c"])
     with pytest.raises(UserError, match="workers 1 and 2"):
         refuse_equal(["a", "b", "b"])
+
+
+@pytest.mark.parametrize("size", [1, 7, 2 * PAIRS, 2 * PAIRS + 3])
+@pytest.mark.parametrize("stddev", [0.0, 0.3])
+def test_from_a_source_it_is_as_in_place_and_leaves_the_source(generator, size, stddev):
+    values = generator.normal(size=size).astype(np.float32)
+    in_place, source, target = values.copy(), values.copy(), np.full(size, np.nan, np.float32)
+    for array, given in ((in_place, None), (target, source)):
+        NoiseStream.insecure(seed=1, rank=0).scale_and_add(
+            array, factor=0.7, stddev=stddev, source=given
+        )
+    assert (target == in_place).all() and (source == values).all()
+
+
+def test_the_key_of_the_masks_is_another_secret():
+    one, other = NoiseStream.from_operating_system(), NoiseStream.from_operating_system()
+    assert one.mask_key != other.mask_key and one.mask_key.hex() != one.fingerprint
+    again = [NoiseStream.insecure(seed=1, rank=rank).mask_key for rank in (0, 0, 1)]
+    assert again[0] == again[1] != again[2]

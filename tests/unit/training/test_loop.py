@@ -21,6 +21,7 @@ class Recorder:
 
     context = mx.cpu()
     learning_rate = 1.0
+    mechanism = None
 
     def set_learning_rate(self, rate):
         self.learning_rates.append(rate)

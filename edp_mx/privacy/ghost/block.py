@@ -1,0 +1,257 @@
+"""A hybrid block run so that each operator's input and output gradient are at hand afterwards."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from mxnet.ndarray import CachedOp
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.flat import host_view
+from edp_mx.privacy.ghost import lstm_pass
+from edp_mx.privacy.ghost.graph import Graph
+from edp_mx.privacy.ghost.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.privacy.ghost.surgery import Cut, Surgery, Tap
+
+Shape = Tuple[int, ...]
+Arrays = Dict[str, mx.nd.NDArray]
+
+
+class Seen(NamedTuple):
+    """What a tap saw of N examples; example i is entry i of axis `axis` (or of N runs of axis 0).
+
+    Shapes: inputs and gradients as the operator has them, in NumPy without a copy on a CPU.
+    """
+
+    tap: Tap
+    inputs: np.ndarray
+    gradients: np.ndarray
+    axis: int
+
+
+class SeenLSTM(NamedTuple):
+    """What a cut saw. Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H)."""
+
+    cut: Cut
+    inputs: np.ndarray
+    states: np.ndarray
+    gate_gradients: np.ndarray
+
+
+class ProbedBlock:
+    """Runs one outermost hybrid block of a network, segment after segment.
+
+    The weights stand outside the recorded graph: the backward pass makes no gradient of a weight,
+    only those of the operators' outputs.
+
+    Args:
+        block: the hybrid block.
+        trainable: names of its parameters whose gradients are wanted.
+
+    Raises:
+        UserError: an operator without a rule, or a parameter that is not read exactly once.
+
+    Guarantee: `forward` gives what the block gives (outside dropout's draws).
+    """
+
+    def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
+        self.block = block
+        self._graph = Graph(block)
+        self._surgery = Surgery(self._graph, trainable)
+        self._segments = self._surgery.segments
+        flags = [("static_alloc", True)]
+        self._operators = [CachedOp(segment.symbol, flags) for segment in self._segments]
+        self._arguments = [segment.symbol.list_inputs() for segment in self._segments]
+        self._room: Dict[str, Tuple[mx.nd.NDArray, mx.nd.NDArray]] = {}
+        self._shapes: Dict[Tuple[Shape, ...], Dict[str, Shape]] = {}
+        self._axes: Dict[str, int] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Gives up what the last run left; the next may begin."""
+        self._values: Arrays = {}
+        self._outputs: List[Sequence[mx.nd.NDArray]] = []
+        self._probes: Arrays = {}
+        self._lstms: Dict[str, Tuple[np.ndarray, np.ndarray, LSTMWeights, LSTMMemory]] = {}
+        self._gates: Dict[str, np.ndarray] = {}
+
+    def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
+        """What the block's own `forward` does.
+
+        Raises:
+            UserError: it is run a second time for the same loss, or its examples cannot be told
+                apart.
+        """
+        if self._values:
+            raise UserError(
+                f"{self.block.name} is used twice in one loss, which ghost clipping does not "
+                "follow; set privacy.per_example: loop"
+            )
+        if not self._axes:
+            self._find_axes(inputs)
+        shapes = self._shapes_for(inputs)
+        self._values = dict(zip(self._graph.input_names, inputs))
+        for level, operator in enumerate(self._operators):
+            arguments = [self._argument(name, level, shapes) for name in self._arguments[level]]
+            outputs = operator(*arguments)
+            self._outputs.append([outputs] if isinstance(outputs, mx.nd.NDArray) else outputs)
+            for cut in self._cuts_at(level):
+                self._run_lstm(cut)
+        heads = list(self._outputs[-1][: self._segments[-1].num_heads])
+        return heads[0] if self._graph.is_single else heads
+
+    def backward_through_lstms(self) -> None:
+        """Goes on where the backward pass of the loss ended: at the last LSTMs."""
+        for level in range(len(self._segments) - 1, -1, -1):
+            cuts = self._cuts_at(level)
+            if not cuts:
+                continue
+            heads, gradients = [], []
+            for cut in cuts:
+                inputs, _, weights, memory = self._lstms[cut.variable]
+                arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H)
+                leaving, gates = lstm_pass.backward(arriving, weights, memory)
+                self._gates[cut.variable] = gates
+                heads.append(self._outputs[level][cut.source])
+                gradients.append(mx.nd.array(leaving, ctx=heads[-1].context))
+            autograd.backward(heads, gradients)
+
+    def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
+        """What all taps and cuts saw, after all pending work is done."""
+        mx.nd.waitall()
+        taps = []
+        for tap in self._surgery.taps:
+            source = (
+                self._values[tap.source]
+                if isinstance(tap.source, str)
+                else self._outputs[tap.segment][tap.source]
+            )
+            gradient = to_numpy(self._probes[tap.probe].grad)
+            taps.append(Seen(tap, to_numpy(source), gradient, self._axes[tap.probe]))
+        lstms = [
+            SeenLSTM(cut, *self._lstms[cut.variable][:2], self._gates[cut.variable])
+            for cut in self._surgery.cuts
+        ]
+        return taps, lstms
+
+    def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
+        """Sees once along which axis of each tapped output the examples lie.
+
+        Raises:
+            UserError: along none, or along several.
+        """
+        self._refuse_inputs_across_cuts(inputs)
+        shapes = [array.shape for array in inputs]
+        one_more = self._infer([(shape[0] + 1, *shape[1:]) for shape in shapes])
+        for name, shape in self._infer(shapes).items():
+            sizes = zip(shape, one_more[name])
+            differing = [axis for axis, (size, other) in enumerate(sizes) if size != other]
+            if len(differing) != 1:
+                raise UserError(
+                    f"{name}: the examples do not lie along one axis of {shape}, so that ghost "
+                    "clipping cannot tell them apart; set privacy.per_example: loop"
+                )
+            self._axes[name] = differing[0]
+
+    def _shapes_for(self, inputs: Sequence[mx.nd.NDArray]) -> Dict[str, Shape]:
+        """Shapes of the probes."""
+        key = tuple(array.shape for array in inputs)
+        if key not in self._shapes:
+            self._shapes[key] = self._infer(key)
+        return self._shapes[key]
+
+    def _infer(self, input_shapes: Sequence[Shape]) -> Dict[str, Shape]:
+        """Shapes of the probes for shapes of the block's inputs."""
+        known = dict(zip(self._graph.input_names, input_shapes))
+        probes: Dict[str, Shape] = {}
+        for level, segment in enumerate(self._segments):
+            symbol = segment.symbol
+            names = symbol.list_inputs()
+            for name in names:
+                if name in self._graph.parameters:
+                    known[name] = self._graph.parameters[name].shape
+            arguments, outputs, _ = symbol.infer_shape(**{n: known[n] for n in names if n in known})
+            found = dict(zip(symbol.list_arguments(), arguments))
+            taps = [tap for tap in self._surgery.taps if tap.segment == level]
+            probes.update({tap.probe: found[tap.probe] for tap in taps})
+            for cut in self._cuts_at(level):
+                size = int(cut.node.attributes["state_size"])
+                known[cut.variable] = (*outputs[cut.source][:2], size)
+        return probes
+
+    def _refuse_inputs_across_cuts(self, inputs: Sequence[mx.nd.NDArray]) -> None:
+        """Refuses an input with a gradient that is read behind an LSTM: part of it would be lost.
+
+        Raises:
+            UserError: says so.
+        """
+        behind = {name for names in self._arguments[1:] for name in names}
+        for name, array in zip(self._graph.input_names, inputs):
+            if name in behind and _carries_gradient(array):
+                raise UserError(
+                    f"{self.block.name} reads {name} behind an LSTM, and what comes from trainable "
+                    "parameters may not be; set privacy.per_example: loop"
+                )
+
+    def _argument(self, name: str, level: int, shapes: Dict[str, Shape]) -> mx.nd.NDArray:
+        """What a segment reads under a name."""
+        if name in self._graph.parameters:
+            return self._graph.parameters[name].data().detach()
+        if name in shapes:
+            context = self._values[self._graph.input_names[0]].context
+            self._probes[name] = self._probe(name, shapes[name], context)
+            return self._probes[name]
+        value = self._values[name]
+        # One backward pass clears the books on a constant, and a second one then stumbles over it.
+        is_constant = level > 0 and name in self._graph.input_names
+        return value.detach() if is_constant else value
+
+    def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
+        """A zero with room for its gradient; both lie in memory that is kept for the next run."""
+        size = int(np.prod(shape))
+        with autograd.pause():
+            if name not in self._room or self._room[name][0].size < size:
+                self._room[name] = (mx.nd.zeros(size, ctx=context), mx.nd.zeros(size, ctx=context))
+            zero, gradient = (array[:size].reshape(shape) for array in self._room[name])
+        autograd.mark_variables([zero], [gradient])
+        return zero
+
+    def _cuts_at(self, level: int) -> List[Cut]:
+        return [cut for cut in self._surgery.cuts if cut.segment == level]
+
+    def _run_lstm(self, cut: Cut) -> None:
+        """Makes the states that later segments read, as a leaf of their graph."""
+        source = self._outputs[cut.segment][cut.source]
+        inputs = to_numpy(source)  # (T, N, I)
+        # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
+        weights = LSTMWeights(
+            *(self._graph.parameters[name].data().asnumpy() for name in cut.parameters)
+        )
+        states, memory = lstm_pass.forward(inputs, weights)
+        self._lstms[cut.variable] = (inputs, states, weights, memory)
+        with autograd.pause():
+            leaf = mx.nd.array(states, ctx=source.context, dtype="float32")
+        leaf.attach_grad()
+        self._values[cut.variable] = leaf
+
+
+def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    """The values: the memory itself on a CPU, a copy from elsewhere; integers too."""
+    array.wait_to_read()
+    if array.context.device_type != "cpu" or array.dtype != np.float32:
+        return array.asnumpy()
+    return host_view(array)
+
+
+def _carries_gradient(array: mx.nd.NDArray) -> bool:
+    """Whether an array is a leaf with a gradient, or was computed under `autograd.record()`."""
+    if array.grad is not None:
+        return True
+    try:
+        recorded = autograd.get_symbol(array)
+    except mx.MXNetError:
+        return False
+    return len(recorded.get_internals().list_outputs()) > 1

@@ -1,0 +1,164 @@
+"""Ghost clipping: the clipped sum of per-example gradients without the per-example gradients."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import Dict, Iterator, List, Mapping, Sequence
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import Losses, PerExampleClipping
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost.block import ProbedBlock
+from edp_mx.privacy.ghost.rules import rules_of
+
+
+class GhostClipping(PerExampleClipping):
+    """Norms from what each operator reads and from the gradient of what it gives.
+
+    A parameter's gradient is, example by example, a product of the two; its norm follows without
+    the product. One pass: the clipped sum is made from the same two ("book-keeping"). Two passes:
+    the clipped sum is the gradient of Σ_i c_i L_i, by a backward pass of its own, which is dearer
+    and is here to check the first.
+
+    Args:
+        flat: the network's gradients.
+        network: whose hybrid blocks hold all trainable parameters, each in one operator.
+        max_grad_norm, layer_scales, chunk_size: see `PerExampleClipping`.
+        passes: 1 or 2.
+
+    Raises:
+        UserError: an operator without a rule, or a parameter that is not read exactly once. What
+            can only be seen in a loss is refused at the first `clip`.
+
+    Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
+    """
+
+    def __init__(
+        self,
+        *,
+        flat: FlatGradients,
+        network: gluon.Block,
+        max_grad_norm: float,
+        layer_scales: Sequence[float],
+        chunk_size: int,
+        passes: int = 1,
+    ) -> None:
+        super().__init__(
+            flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=chunk_size
+        )
+        self._passes = passes
+        self._layer_of = {
+            p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
+        }
+        self._blocks = _probed_blocks(network, self._layer_of)
+        self._called: List[ProbedBlock] = []
+
+    def _add(self, losses: Losses) -> mx.nd.NDArray:
+        """See `PerExampleClipping._add`."""
+        for block in self._blocks:
+            block.forget()
+        self._called.clear()
+        with self._probing(), autograd.record():
+            loss = losses()  # (n,)
+        if loss.ndim != 1 or len(loss) > self.chunk_size:
+            raise UserError(
+                f"a chunk has losses of shape {loss.shape}; ghost clipping takes one an example, "
+                f"of {self.chunk_size} examples at most"
+            )
+        self._refuse_unused()
+        loss.backward()
+        for block in reversed(self._called):
+            block.backward_through_lstms()
+        rules = [r for b in self._called for r in rules_of(b, len(loss), self._layer_of)]
+        squares = np.zeros((len(loss), len(self._flat.layers)))  # (n, L) float64
+        for layer, part in (norms for rule in rules for norms in rule.squared_norms()):
+            squares[:, layer] += part
+        factors = self._factors(squares)  # (n,)
+        if self._passes == 2 and factors.all():
+            self._add_by_second_pass(losses, factors)
+        else:
+            totals = self._flat.views(self._sum())
+            for rule in rules:
+                rule.add_sums(totals, factors)
+        return loss.sum().detach()
+
+    def _add_by_second_pass(self, losses: Losses, factors: np.ndarray) -> None:
+        """Adds the gradient of Σ_i c_i L_i, which autograd makes. Shapes: factors (n,)."""
+        self._flat.mark(is_fresh=False)
+        with autograd.record():
+            loss = losses()  # (n,)
+        loss.backward(mx.nd.array(factors, ctx=loss.context, dtype="float32"))
+        self._flat.refuse_stale()
+        total = self._sum()
+        total += self._flat.gradients()
+
+    @contextmanager
+    def _probing(self) -> Iterator[None]:
+        """While it lasts the network's hybrid blocks run with their probes."""
+        for probed in self._blocks:
+            probed.block.forward = partial(self._run, probed)
+        try:
+            yield
+        finally:
+            for probed in self._blocks:
+                del probed.block.forward  # what the class has comes out again
+
+    def _run(self, probed: ProbedBlock, *inputs: mx.nd.NDArray):
+        """In place of a block's `forward`."""
+        self._called.append(probed)
+        return probed.forward(*inputs)
+
+    def _refuse_unused(self) -> None:
+        """Refuses a loss that leaves a block out: its gradient would be missing.
+
+        Raises:
+            UserError: the block is named.
+        """
+        for probed in self._blocks:
+            if probed not in self._called:
+                raise UserError(
+                    f"the loss does not use {probed.block.name}; freeze its parameters (grad_req "
+                    "'null') or leave it out of the network"
+                )
+
+
+def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[ProbedBlock]:
+    """The network's outermost hybrid blocks that have trainable parameters.
+
+    Raises:
+        UserError: a trainable parameter that is in none of them, or in two.
+    """
+    owner: Dict[str, str] = {}
+    found: List[ProbedBlock] = []
+    for block in _outermost(network):
+        names = [name for name in block.collect_params() if name in layer_of]
+        for name in names:
+            if name in owner:
+                raise UserError(
+                    f"{name} is shared by {owner[name]} and {block.name}, which ghost clipping "
+                    "does not follow; set privacy.per_example: loop"
+                )
+            owner[name] = block.name
+        if names:
+            found.append(ProbedBlock(block, names))
+    for name in layer_of:
+        if name not in owner:
+            raise UserError(
+                f"{name} is in no hybrid block, so that ghost clipping cannot follow it; set "
+                "privacy.per_example: loop"
+            )
+    return found
+
+
+def _outermost(block: gluon.Block) -> Iterator[gluon.HybridBlock]:
+    """Hybrid blocks that are in no other hybrid block, in order."""
+    if isinstance(block, gluon.HybridBlock):
+        yield block
+        return
+    for child in block._children.values():  # noqa: SLF001 (Gluon has no public view)
+        yield from _outermost(child() if not isinstance(child, gluon.Block) else child)

@@ -1,0 +1,76 @@
+"""The rule for small parameters: every example's own gradient is held, (N, ...)."""
+
+from __future__ import annotations
+
+import math
+from typing import Tuple
+
+import numpy as np
+
+SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
+# Sums of squares outside this range may have lost terms of theirs to float32's own range.
+SAFE_SQUARES = (1e-24, float(np.finfo(np.float32).max))
+SMALLEST_FACTOR = float(np.finfo(np.float32).tiny)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def squared_norms(gradients: np.ndarray) -> np.ndarray:
+    """Squared L2 norm of each example's gradient.
+
+    Shapes: (N, ...) → (N,) float64.
+    Edge cases: not finite where the example's gradient is not; float32's range is no limit.
+
+    Example:
+        >>> squared_norms(np.array([[3, 4], [2.0**99, 0]], np.float32)) / [1, 4.0**99]
+        array([25.,  1.])
+    """
+    rows = gradients.reshape(len(gradients), math.prod(gradients.shape[1:]))  # (N, P)
+    whole = rows.shape[1] - rows.shape[1] % SUM_BLOCK
+    blocks = rows[:, :whole].reshape(len(rows), whole // SUM_BLOCK, SUM_BLOCK)  # (N, blocks, 128)
+    norms = np.einsum("nbk,nbk->nb", blocks, blocks).sum(axis=1, dtype=np.float64)  # (N,)
+    norms += np.einsum("nk,nk->n", rows[:, whole:], rows[:, whole:])
+    unsafe = ~((norms > SAFE_SQUARES[0]) & (norms < SAFE_SQUARES[1]))  # (N,)
+    if unsafe.any():
+        norms[unsafe] = np.square(rows[unsafe], dtype=np.float64).sum(axis=1)
+    return norms
+
+
+def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
+    """Each example's gradient of what is added at every position: a bias, a shift, a table's row.
+
+    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
+    SUM_BLOCK positions.
+    """
+    if gradients.ndim == 2:
+        return gradients.astype(np.float64)
+    num_examples, num_positions, size = gradients.shape
+    sums = np.zeros((num_examples, size))
+    for start in range(0, num_positions, SUM_BLOCK):
+        block = gradients[:, start : start + SUM_BLOCK]  # (N, at most SUM_BLOCK, p)
+        sums += np.matmul(np.ones(block.shape[1], gradients.dtype), block)
+    return sums
+
+
+def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> None:
+    """total += Σ_i c_i g_i, in place.
+
+    Shapes: total (...) · gradients (N, ...) · factors (N,).
+    Edge cases: see `contributing`.
+    """
+    factors, gradients = contributing(factors, gradients)
+    total += (factors @ gradients.reshape(len(gradients), total.size)).reshape(total.shape)
+
+
+def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, ...]:
+    """The factors in float32 and the arrays, without the examples whose factor is 0.
+
+    These are truly left out: 0 times a value that is not finite would spoil the sum for all.
+
+    Shapes: (N,), (N, ...) each → (n,), (n, ...) each; the arrays themselves where n = N.
+    Edge cases: a factor below float32's normal range counts as 0. Rounded, it could be twice what
+    it should, and its example would count for more than C.
+    """
+    kept = factors >= SMALLEST_FACTOR  # (N,)
+    if not kept.all():
+        factors, arrays = factors[kept], tuple(array[kept] for array in arrays)
+    return (factors.astype(np.float32), *arrays)

@@ -1,0 +1,146 @@
+"""A network's graph of operators, as MXNet writes it down."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Sequence, Tuple
+
+import mxnet as mx
+from mxnet import gluon
+from mxnet.ndarray import CachedOp
+
+from edp_mx.errors import UserError
+
+Entry = Tuple[int, int]  # (node, which of its outputs)
+_RANDOM = ("Dropout",)  # what gives other values when it is run again
+_POSITIONS = ("_contrib_arange_like",)  # what reads the shape of its input alone
+_ZEROS = ("zeros_like",)
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator, or a variable (`op` is "null")."""
+
+    op: str
+    name: str
+    attributes: Mapping[str, str]
+    inputs: Tuple[Entry, ...]
+
+    @property
+    def is_variable(self) -> bool:
+        return self.op == "null"
+
+
+class Graph:
+    """The operators of a hybrid block in an order in which they can run.
+
+    Args:
+        block: a hybrid block that makes symbols of symbols, with as many inputs as its
+            `hybrid_forward` asks for.
+    Attributes:
+        nodes: all operators and variables; a node's inputs stand before it.
+        heads: the block's outputs.
+        input_names: of the variables that stand for the block's inputs.
+        is_single: whether the block returns one array, not a sequence of them.
+        parameters: by name.
+        has_examples: for each node, whether its value may differ from example to example.
+        has_parameters: for each node, whether its value may change with a parameter.
+        is_random: for each node, whether running it again gives another value.
+    """
+
+    def __init__(self, block: gluon.HybridBlock) -> None:
+        self.block_name = block.name
+        self.input_names = tuple(f"{block.name}.{name}" for name in _inputs_of(block))
+        variables = [mx.sym.var(name) for name in self.input_names]
+        outputs = type(block).forward(block, *variables)
+        self.is_single = isinstance(outputs, mx.sym.Symbol)
+        group = mx.sym.Group([outputs] if self.is_single else list(outputs))
+        written = json.loads(group.tojson())
+        self.nodes: List[Node] = [
+            Node(n["op"], n["name"], n.get("attrs", {}), tuple((i, k) for i, k, _ in n["inputs"]))
+            for n in written["nodes"]
+        ]
+        self.heads: Tuple[Entry, ...] = tuple((i, k) for i, k, _ in written["heads"])
+        self.parameters: Dict[str, gluon.Parameter] = dict(block.collect_params().items())
+        self._internals = group.get_internals()
+        names = self.input_names
+        self.has_examples = self._spread(lambda node: node.name in names, stops=_POSITIONS)
+        self.has_parameters = self._spread(
+            lambda node: node.name in self.parameters, stops=(*_POSITIONS, *_ZEROS)
+        )
+        self.is_random = self._spread(lambda node: node.op in _RANDOM)
+        for node in self.nodes:
+            if node.is_variable and node.name not in (*names, *self.parameters):
+                raise UserError(
+                    f"{block.name}: {node.name} is neither an input nor a parameter of the block, "
+                    "so that ghost clipping cannot follow it; set privacy.per_example: loop"
+                )
+
+    def _spread(self, starts: Callable[[Node], bool], stops: Sequence[str] = ()) -> List[bool]:
+        """For each node whether it or something that it reads `starts`; `stops` pass nothing on."""
+        found: List[bool] = []
+        for node in self.nodes:
+            reached = any(found[i] for i, _ in node.inputs) and node.op not in stops
+            found.append(reached or starts(node))
+        return found
+
+    def is_portable(self, index: int) -> bool:
+        """Whether a node may be computed a second time elsewhere: same value, no gradient."""
+        differs = self.has_examples[index] and self.has_parameters[index]
+        return not differs and not self.is_random[index]
+
+    def parameters_of(self, index: int) -> Tuple[str, ...]:
+        """The parameters that a node's value is made of, in order, none twice in a row."""
+        node = self.nodes[index]
+        if not self.has_parameters[index]:
+            return ()
+        if node.is_variable:
+            return (node.name,)
+        found = (name for i, _ in node.inputs for name in self.parameters_of(i))
+        return tuple(dict.fromkeys(found))
+
+    def is_made_of_parameters(self, index: int) -> bool:
+        """Whether a node's value is a parameter, or several put together."""
+        return self.has_parameters[index] and not self.has_examples[index]
+
+    def value(self, index: int, variables: Mapping[str, mx.nd.NDArray]) -> mx.nd.NDArray:
+        """What a node that reads no input gives for values of its parameters."""
+        node = self.nodes[index]
+        if node.is_variable:
+            return variables[node.name]
+        symbol = self._internals[f"{node.name}_output"]
+        return CachedOp(symbol)(*[variables[name] for name in symbol.list_inputs()])
+
+
+def to_symbol(nodes: Sequence[Node], heads: Sequence[Entry]) -> mx.sym.Symbol:
+    """The symbol that MXNet runs."""
+    written = {
+        "nodes": [
+            {
+                "op": node.op,
+                "name": node.name,
+                "attrs": dict(node.attributes),
+                "inputs": [[i, k, 0] for i, k in node.inputs],
+            }
+            for node in nodes
+        ],
+        "arg_nodes": [i for i, node in enumerate(nodes) if node.is_variable],
+        "heads": [[i, k, 0] for i, k in heads],
+        "attrs": {"mxnet_version": ["int", 10901]},
+    }
+    return mx.sym.load_json(json.dumps(written))
+
+
+def _inputs_of(block: gluon.HybridBlock) -> List[str]:
+    """Names of the arrays that a block must be given, its own parameters left out."""
+    asked = inspect.signature(block.hybrid_forward).parameters
+    own = block._reg_params  # noqa: SLF001 (Gluon has no public view)
+    return [
+        name
+        for name, parameter in asked.items()
+        if name not in ("F", *own)
+        and parameter.default is inspect.Parameter.empty
+        and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]

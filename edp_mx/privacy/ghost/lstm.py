@@ -1,0 +1,122 @@
+"""Per-example norms and weighted sums of an LSTM's gradients.
+
+With the gradients g_t of the gates before their activations (`lstm_pass.backward`), an LSTM is two
+Dense layers with one output: the i2h weight's gradient is Σ_t g_t x_tᵀ, where x_t are the inputs,
+the h2h weight's Σ_t g_t h_{t-1}ᵀ, where h_t are the states, and either bias's Σ_t g_t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from edp_mx.privacy.ghost import dense, explicit
+
+
+@dataclass(frozen=True, eq=False)
+class LSTMSquaredNorms:
+    """Squared norm of each example's gradient, one field a parameter.
+
+    Shapes: (N,) float64 each; `bias` is that of the i2h bias and that of the h2h bias, whose
+    gradients are equal.
+    """
+
+    i2h: np.ndarray
+    h2h: np.ndarray
+    bias: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Of all four parameters together, (N,)."""
+        return self.i2h + self.h2h + 2 * self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class LSTMTotals:
+    """Where the sums of the four parameters' gradients go; None for a parameter that is frozen.
+
+    Shapes: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,), float32, views or not.
+    """
+
+    i2h: Optional[np.ndarray]
+    h2h: Optional[np.ndarray]
+    i2h_bias: Optional[np.ndarray]
+    h2h_bias: Optional[np.ndarray]
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def squared_norms(
+    inputs: np.ndarray, states: np.ndarray, gate_gradients: np.ndarray
+) -> LSTMSquaredNorms:
+    """Squared norms of the per-example gradients, as exact as `dense.squared_norms`.
+
+    Args:
+        inputs: what the LSTM read.
+        states: what `lstm_pass.forward` returned.
+        gate_gradients: what `lstm_pass.backward` returned.
+
+    Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H).
+    Edge cases: an example that is not finite has a norm that is not; the others are not touched.
+    Source: Li et al. 2022, "Large language models can be strong differentially private learners",
+    section 4; see `dense.squared_norms`, which also chooses between the Gram and the direct form.
+
+    Example:
+        >>> two_steps = np.ones((2, 1, 1), np.float32)
+        >>> squared_norms(two_steps, two_steps, np.ones((2, 1, 4), np.float32))
+        LSTMSquaredNorms(i2h=array([16.]), h2h=array([4.]), bias=array([16.]))
+    """
+    num_steps, num_examples, _ = gate_gradients.shape
+    gates = _by_example(gate_gradients)  # (N, T, 4H)
+    gram = None
+    if num_examples * num_steps**2 <= dense.GROUP_FLOATS:
+        gram = dense.gram(gates)  # (N, T, T), of all parameters
+    # A norm is that of the transposed gradient too: the gates stand where a Dense layer's inputs
+    # do, since their Gram matrix is the one to share.
+    ones = np.ones((num_examples, num_steps, 1), np.float32)  # what a bias reads
+    i2h = dense.weight_squared_norms(gates, _by_example(inputs), input_gram=gram)
+    bias = dense.weight_squared_norms(gates, ones, input_gram=gram)
+    if num_steps == 1:
+        return LSTMSquaredNorms(i2h, np.zeros(num_examples), bias)
+    gram = None if gram is None else gram[:, 1:, 1:]
+    earlier = _by_example(states[:-1])  # (N, T-1, H)
+    h2h = dense.weight_squared_norms(gates[:, 1:], earlier, input_gram=gram)
+    return LSTMSquaredNorms(i2h, h2h, bias)
+
+
+def clipped_sums(
+    inputs: np.ndarray,
+    states: np.ndarray,
+    gate_gradients: np.ndarray,
+    factors: np.ndarray,
+    *,
+    totals: LSTMTotals,
+) -> None:
+    """Adds Σ_i factors_i · (gradient of example i) to the totals, one matrix product a weight.
+
+    Args:
+        inputs: as for `squared_norms`, like the next two.
+        states: what `lstm_pass.forward` returned.
+        gate_gradients: what `lstm_pass.backward` returned.
+        factors: what each example counts.
+        totals: added to in place.
+
+    Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H) · factors (N,).
+    Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
+    """
+    gates = _by_example(gate_gradients)  # (N, T, 4H)
+    if totals.i2h is not None:
+        dense.add_weight_sum(totals.i2h, _by_example(inputs), gates, factors)
+    if totals.h2h is not None and len(states) > 1:
+        dense.add_weight_sum(totals.h2h, _by_example(states[:-1]), gates[:, 1:], factors)
+    biases = [total for total in (totals.i2h_bias, totals.h2h_bias) if total is not None]
+    if biases:
+        gradients = dense.bias_gradients(gates)  # (N, 4H)
+        for total in biases:
+            explicit.add_sum(total, gradients, factors)
+
+
+def _by_example(values: np.ndarray) -> np.ndarray:
+    """A view with the examples first. Shapes: (T, N, d) → (N, T, d)."""
+    return values.swapaxes(0, 1)

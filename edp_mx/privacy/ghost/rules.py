@@ -1,0 +1,248 @@
+"""Which formula belongs to which operator, and to which parameters its results go."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
+
+import numpy as np
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, layer_norm, lstm
+from edp_mx.privacy.ghost.block import ProbedBlock, Seen, SeenLSTM
+from edp_mx.privacy.ghost.surgery import POSITIONS, Operand
+
+Totals = Mapping[str, np.ndarray]  # parameter → where its sum is added up
+Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
+
+
+class Rule:
+    """One operator: squared norms and sums from what it read and the gradients of what it gave.
+
+    Args:
+        seen: by a tap.
+        num_examples: N.
+        layer_of: for each trainable parameter its layer.
+
+    Shapes: inputs (N, …), gradients (N, …): views wherever possible.
+    """
+
+    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        self._operands = seen.tap.operands
+        self._attributes = seen.tap.node.attributes
+        self._layer_of = layer_of
+        self._inputs, self._gradients = (
+            seen.inputs,
+            _by_example(seen.gradients, seen.axis, num_examples),
+        )
+        if seen.tap.rule != POSITIONS:  # there the same inputs serve all examples
+            self._inputs = _by_example(seen.inputs, seen.axis, num_examples)
+
+    def squared_norms(self) -> Norms:
+        """Those of each layer's parameters in this operator."""
+        raise NotImplementedError
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        """Adds Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
+        raise NotImplementedError
+
+    def _wants(self, operand: Operand) -> bool:
+        """Whether any of an operand's parameters is trainable."""
+        return any(name in self._layer_of for name in operand.parameters)
+
+
+class DenseRule(Rule):
+    """`FullyConnected`, also of several parameters one above the other, as in attention."""
+
+    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        if seen.tap.node.attributes.get("flatten", "True") == "True":
+            seen = seen._replace(inputs=seen.inputs.reshape(len(seen.inputs), -1))
+        super().__init__(seen, num_examples, layer_of)
+        self._inputs = _sequences(self._inputs)  # (N, T, d)
+        self._gradients = _sequences(self._gradients)  # (N, T, p)
+
+    def squared_norms(self) -> Norms:
+        weight, *biases = self._operands
+        whole = [layer for o in self._operands for layer, rows in self._parts(o) if rows is None]
+        if len(whole) == 2 and whole[0] == whole[1]:
+            for part in dense.squared_norms(self._inputs, self._gradients):  # they share a product
+                yield whole[0], part
+            return
+        for layer, rows in self._parts(weight):
+            yield layer, dense.weight_squared_norms(self._inputs, self._outputs(rows))
+        for layer, rows in (part for bias in biases for part in self._parts(bias)):
+            yield layer, dense.bias_squared_norms(self._outputs(rows))
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        weight, *bias = self._operands
+        num_outputs = self._gradients.shape[2]
+        for total in self._totals(weight, totals, (num_outputs, self._inputs.shape[2])):
+            dense.add_weight_sum(total, self._inputs, self._gradients, factors)
+        for total in (t for b in bias for t in self._totals(b, totals, (num_outputs,))):
+            dense.add_bias_sum(total, self._gradients, factors)
+
+    def _outputs(self, rows: Optional[np.ndarray]) -> np.ndarray:
+        """The gradients of some outputs, or of all. Shapes: → (N, T, rows)."""
+        return self._gradients if rows is None else self._gradients[..., rows]
+
+    def _parts(self, operand: Operand) -> Iterator[Tuple[int, Optional[np.ndarray]]]:
+        """The layers that have a part in an operand, each with its rows; None for all."""
+        names = [name for name in operand.parameters if name in self._layer_of]
+        for layer in sorted({self._layer_of[name] for name in names}):
+            own = [name for name in names if self._layer_of[name] == layer]
+            if operand.rows is None or len(own) == len(operand.parameters):
+                yield layer, None
+            else:
+                yield layer, np.concatenate([operand.rows[name] for name in own])
+
+    def _totals(
+        self, operand: Operand, totals: Totals, shape: Tuple[int, ...]
+    ) -> Iterator[np.ndarray]:
+        """Where an operand's sum is to be added; it is dealt out to its parameters afterwards."""
+        names = [name for name in operand.parameters if name in totals]
+        if not names:
+            return
+        if operand.rows is None:
+            yield totals[names[0]]
+            return
+        whole = np.zeros(shape, np.float32)
+        yield whole
+        for name in names:
+            total = totals[name]
+            total += whole[operand.rows[name]].reshape(total.shape)
+
+
+class EmbeddingRule(Rule):
+    """`Embedding`, and tables that are read by the place alone."""
+
+    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        super().__init__(seen, num_examples, layer_of)
+        self._inputs = np.broadcast_to(self._inputs, self._gradients.shape[:-1])  # (N, …)
+
+    def squared_norms(self) -> Norms:
+        yield self._layer_of[self._table], embedding.squared_norms(self._inputs, self._gradients)
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        embedding.add_sum(totals[self._table], self._inputs, self._gradients, factors)
+
+    @property
+    def _table(self) -> str:
+        return self._operands[0].parameters[0]
+
+
+class SmallRule(Rule):
+    """An operator with parameters so small that each example's gradient is held."""
+
+    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        super().__init__(seen, num_examples, layer_of)
+        wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
+        self._held = {name: made for name, made in self._make() if name in wanted}
+
+    def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
+        """Parameters and their gradients (N, …)."""
+        raise NotImplementedError
+
+    def squared_norms(self) -> Norms:
+        for name, gradients in self._held.items():
+            yield self._layer_of[name], explicit.squared_norms(gradients)
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        for name, gradients in self._held.items():
+            explicit.add_sum(totals[name], gradients, factors)
+
+
+class LayerNormRule(SmallRule):
+    """`LayerNorm` over the last axis."""
+
+    def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
+        gamma, beta = (operand.parameters[0] for operand in self._operands)
+        if int(self._attributes.get("axis", "-1")) not in (-1, self._inputs.ndim - 1):
+            raise UserError(
+                f"{gamma}: ghost clipping knows layer norms over the last axis only; set "
+                "privacy.per_example: loop"
+            )
+        inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
+        epsilon = float(self._attributes.get("eps", "1e-5"))
+        yield gamma, layer_norm.gamma_gradients(inputs, gradients, eps=epsilon)
+        yield beta, layer_norm.beta_gradients(gradients)
+
+
+class ConvolutionRule(SmallRule):
+    """`Convolution` along one axis."""
+
+    def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
+        weight, *bias = (operand.parameters[0] for operand in self._operands)
+        sizes = {k: literal_eval(self._attributes.get(k, "()")) for k in _WINDOW}
+        layout, groups = (self._attributes.get(k, "None") for k in ("layout", "num_group"))
+        if (
+            len(sizes["kernel"]) != 1
+            or layout not in ("NCW", "None")
+            or groups not in ("1", "None")
+        ):
+            raise UserError(
+                f"{weight}: ghost clipping knows convolutions along one axis in one group only; "
+                "set privacy.per_example: loop"
+            )
+        width, stride, pad, dilate = (sizes[k][0] if sizes[k] else d for k, d in _WINDOW.items())
+        window = convolution.Window(width, stride, pad, dilate)
+        inputs, gradients = (_rows(values, 4) for values in (self._inputs, self._gradients))
+        yield weight, convolution.weight_gradients(inputs, gradients, window)
+        for name in bias:
+            yield name, convolution.bias_gradients(gradients)
+
+
+class LSTMRule:
+    """An LSTM that was taken out of its graph; see `Rule`."""
+
+    def __init__(self, seen: SeenLSTM, layer_of: Mapping[str, int]) -> None:
+        self._seen, self._layer_of = seen, layer_of
+
+    def squared_norms(self) -> Norms:
+        norms = lstm.squared_norms(*self._seen[1:])
+        parts = (norms.i2h, norms.h2h, norms.bias, norms.bias)
+        for name, part in zip(self._seen.cut.parameters, parts):
+            if name in self._layer_of:
+                yield self._layer_of[name], part
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        mine = (totals.get(name) for name in self._seen.cut.parameters)
+        lstm.clipped_sums(*self._seen[1:], factors, totals=lstm.LSTMTotals(*mine))
+
+
+AnyRule = Union[Rule, LSTMRule]
+_WINDOW = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}  # with what MXNet takes if left out
+_RULES: Dict[str, Type[Rule]] = {
+    "FullyConnected": DenseRule,
+    "Embedding": EmbeddingRule,
+    POSITIONS: EmbeddingRule,
+    "LayerNorm": LayerNormRule,
+    "Convolution": ConvolutionRule,
+}
+
+
+def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int]) -> List[AnyRule]:
+    """A rule for each operator with trainable parameters, after the backward pass."""
+    taps, lstms = block.seen()
+    rules: List[AnyRule] = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
+    return rules + [LSTMRule(seen, layer_of) for seen in lstms]
+
+
+def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
+    """(N, …) of an array whose examples lie along an axis.
+
+    Where an operator sees several rows an example (the tokens' characters) it is taken that one
+    example's rows follow the other's; `check.refuse_wrong` sees to it that it is so.
+    """
+    if values.shape[axis] == num_examples:
+        return np.moveaxis(values, axis, 0)
+    return values.reshape(num_examples, -1, *values.shape[1:])
+
+
+def _sequences(values: np.ndarray) -> np.ndarray:
+    """(N, T, d), of (N, d) or of more axes in the middle."""
+    return values if values.ndim == 3 else values.reshape(len(values), -1, values.shape[-1])
+
+
+def _rows(values: np.ndarray, num_axes: int) -> np.ndarray:
+    """With an axis of one row after the examples', where there is none."""
+    return values if values.ndim == num_axes else values[:, None]

@@ -1,0 +1,349 @@
+"""A graph taken apart so that each operator's input and output gradient can be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
+
+TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
+POSITIONS = "positions"  # a table read by the place alone, added to what each example has there
+_MAY_CARRY_POSITIONS = ("expand_dims",)
+_ADDITIONS = ("broadcast_add", "elemwise_add")
+_ZERO_STATES = ("_zeros", "zeros")
+_EXACT_IN_FLOAT32 = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """What an operator reads as its weight or bias.
+
+    Attributes:
+        parameters: their names.
+        rows: where the rows of each parameter lie in it; None where it is one parameter itself.
+    """
+
+    parameters: Tuple[str, ...]
+    rows: Optional[Dict[str, np.ndarray]] = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """An operator with parameters, and where its input and its output's gradient are found.
+
+    Attributes:
+        node: the operator.
+        rule: its name, or `POSITIONS`.
+        operands: weight, then bias.
+        segment: in which it runs.
+        probe: the zero variable that is added to its output.
+        source: its input: the name of an input of the block, or the place among the segment's
+            outputs.
+    """
+
+    node: Node
+    rule: str
+    operands: Tuple[Operand, ...]
+    segment: int
+    probe: str
+    source: Union[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """An LSTM, which is taken out: NumPy runs it, since MXNet's shows no gates.
+
+    Attributes:
+        node: the operator.
+        parameters: names of i2h weight, h2h weight, i2h bias, h2h bias.
+        segment: the one that its input comes from; its states go into the next.
+        source: place of its input among that segment's outputs.
+        variable: what stands for its states in later segments.
+    """
+
+    node: Node
+    parameters: Tuple[str, ...]
+    segment: int
+    source: int
+    variable: str
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """What runs between two cuts: a symbol and how many of its first outputs are the block's."""
+
+    symbol: mx.sym.Symbol
+    num_heads: int
+
+
+@dataclass
+class _Draft:
+    """A segment while it is being written."""
+
+    nodes: List[Node] = field(default_factory=list)
+    raw: Dict[int, int] = field(default_factory=dict)  # node of the graph → of the segment
+    probed: Dict[int, int] = field(default_factory=dict)  # the same behind its probe
+    outputs: List[Entry] = field(default_factory=list)
+
+    def add(self, node: Node) -> int:
+        """Returns its place."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def at(self, entry: Entry) -> Entry:
+        """Where a value of the graph is found in the segment."""
+        node, output = entry
+        if output == 0 and node in self.probed:
+            return self.probed[node], 0
+        return self.raw[node], output
+
+    def output(self, entry: Entry) -> Entry:
+        """Where a value of the graph can be an output; a variable cannot."""
+        place = self.at(entry)
+        if self.nodes[place[0]].is_variable:
+            name = f"{self.nodes[place[0]].name}.copy"
+            place = self.add(Node("_copy", name, {}, (place,))), 0
+        return place
+
+    def expose(self, entry: Entry) -> int:
+        """Makes a value an output, if it is none yet; returns its place among them."""
+        place = self.output(entry)
+        if place not in self.outputs:
+            self.outputs.append(place)
+        return self.outputs.index(place)
+
+
+class Surgery:
+    """Cuts a graph at its LSTMs and puts a probe behind every other operator with parameters.
+
+    A probe is a zero that is added to the operator's output: its gradient is the output's. What an
+    operator reads becomes an output of its segment.
+
+    Args:
+        graph: of a hybrid block.
+        trainable: names of the parameters whose gradients are wanted.
+
+    Attributes:
+        segments: in the order in which they run.
+        taps, cuts: see there.
+
+    Raises:
+        UserError: an operator with trainable parameters for which there is no rule; it is named.
+
+    Guarantee: every trainable parameter of the block is read by exactly one tap or cut.
+    """
+
+    def __init__(self, graph: Graph, trainable: Iterable[str]) -> None:
+        self._graph = graph
+        self._trainable = set(trainable)
+        self._levels = self._find_levels()
+        self._lstms = [i for i, node in enumerate(graph.nodes) if node.op == "RNN"]
+        tapped = self._find_taps()  # node → (rule, its input, operands)
+        self._refuse_uncovered(tapped)
+        self.taps: Tuple[Tap, ...] = ()
+        self.cuts: Tuple[Cut, ...] = ()
+        self.segments: Tuple[Segment, ...] = ()
+        last = max(self._level_of(entry) for entry in graph.heads)
+        for level in range(last + 1):
+            self._cut_out(level, graph.heads if level == last else (), tapped)
+
+    def _find_levels(self) -> List[int]:
+        """For each node how many LSTMs lie below it, one behind the other."""
+        levels: List[int] = []
+        for node in self._graph.nodes:
+            levels.append(max((self._level_of(e, levels) for e in node.inputs), default=0))
+        return levels
+
+    def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
+        """In which segment a value can be read."""
+        levels = self._levels if levels is None else levels
+        return levels[entry[0]] + (self._graph.nodes[entry[0]].op == "RNN")
+
+    def _find_taps(self) -> Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]:
+        """Node behind which there is to be a probe → rule, input, operands."""
+        graph = self._graph
+        tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]] = {}
+        positions: Dict[int, int] = {}  # what carries a table's rows on → the table's operator
+        for index, node in enumerate(graph.nodes):
+            carried = [i for i, _ in node.inputs if i in positions]
+            if node.is_variable or graph.is_made_of_parameters(index):
+                if node.op == "Embedding":
+                    positions[index] = index
+                elif carried and node.op in _MAY_CARRY_POSITIONS:
+                    positions[index] = positions[carried[0]]
+                continue
+            if carried and node.op in _ADDITIONS:
+                table = positions[carried[0]]
+                operands = self._operands(graph.nodes[table])
+                tapped[index] = (POSITIONS, graph.nodes[table].inputs[0], operands)
+            elif node.op in TAPPED:
+                tapped[index] = (node.op, node.inputs[0], self._operands(node))
+        return {i: tap for i, tap in tapped.items() if self._wants(tap[2])}
+
+    def _wants(self, operands: Sequence[Operand]) -> bool:
+        return any(name in self._trainable for o in operands for name in o.parameters)
+
+    def _operands(self, node: Node) -> Tuple[Operand, ...]:
+        """Weight and bias of an operator."""
+        return tuple(self._operand(i) for i, _ in node.inputs[1:])
+
+    def _operand(self, index: int) -> Operand:
+        """A node that is made of parameters.
+
+        Raises:
+            UserError: it is not a matter of rows.
+        """
+        graph = self._graph
+        names = graph.parameters_of(index)
+        if graph.nodes[index].is_variable or not names:
+            return Operand(names)
+        numbers, start, first = {}, 0, {}
+        for name in names:
+            shape = graph.parameters[name].shape
+            size = int(np.prod(shape))
+            numbers[name] = mx.nd.arange(start, start + size).reshape(shape)
+            first[name], start = start, start + size
+        value = graph.value(index, numbers).asnumpy().astype(np.int64)  # (P, …)
+        value = value.reshape(len(value), -1)
+        rows = {}
+        for name in names:
+            size = int(np.prod(graph.parameters[name].shape))
+            whole = np.arange(first[name], first[name] + size).reshape(-1, value.shape[1])
+            order = np.argsort(value[:, 0], kind="stable")
+            found = order[np.searchsorted(value[order, 0], whole[:, 0])]
+            if start >= _EXACT_IN_FLOAT32 or not np.array_equal(value[found], whole):
+                raise self._refusal(graph.nodes[index], names)
+            rows[name] = found
+        return Operand(names, rows)
+
+    def _refuse_uncovered(self, tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]) -> None:
+        """Refuses a trainable parameter that no rule reads, or that two do."""
+        graph = self._graph
+        readers: Dict[str, int] = dict.fromkeys(self._trainable, 0)
+        for _, _, operands in tapped.values():
+            for name in (name for operand in operands for name in operand.parameters):
+                readers[name] = readers.get(name, 0) + 1
+        for index in self._lstms:
+            for name in graph.parameters_of(graph.nodes[index].inputs[1][0]):
+                readers[name] = readers.get(name, 0) + 1
+        for index, node in enumerate(graph.nodes):
+            if node.is_variable or graph.is_made_of_parameters(index) or index in tapped:
+                continue
+            names = {n for i, _ in node.inputs for n in self._read_directly(i)}
+            wild = sorted(n for n in names & self._trainable if node.op != "RNN")
+            if wild:
+                raise self._refusal(node, wild)
+        for name in sorted(self._trainable):
+            if readers[name] != 1:
+                raise UserError(
+                    f"{name}: {'nothing' if readers[name] == 0 else 'more than one operator'} "
+                    f"reads it in {graph.block_name}, and ghost clipping wants exactly one; set "
+                    "privacy.per_example: loop, or freeze it"
+                )
+
+    def _read_directly(self, index: int) -> Tuple[str, ...]:
+        """The parameters of a node that is made of parameters; none of any other."""
+        graph = self._graph
+        return graph.parameters_of(index) if graph.is_made_of_parameters(index) else ()
+
+    def _refusal(self, node: Node, names: Sequence[str]) -> UserError:
+        return UserError(
+            f"{node.name} is a {node.op}, for which ghost clipping has no rule (it reads "
+            f"{', '.join(names)}); set privacy.per_example: loop"
+        )
+
+    def _cut_out(
+        self,
+        level: int,
+        heads: Sequence[Entry],
+        tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]],
+    ) -> None:
+        """Writes one segment."""
+        nodes, levels = self._graph.nodes, self._levels
+        lstms = [i for i in self._lstms if levels[i] == level]
+        needed = self._needed([*heads, *(nodes[i].inputs[0] for i in lstms)], level)
+        draft, taps = _Draft(), []
+        for i in sorted(needed):
+            node = nodes[i]
+            if node.op == "RNN":
+                draft.raw[i] = draft.add(Node("null", self._states_of(i), {}, ()))
+                continue
+            inputs = tuple(draft.at(entry) for entry in node.inputs)
+            draft.raw[i] = draft.add(Node(node.op, node.name, node.attributes, inputs))
+            if i in tapped:
+                probe = f"{node.name}.probe"
+                terms = ((draft.raw[i], 0), (draft.add(Node("null", probe, {}, ())), 0))
+                draft.probed[i] = draft.add(Node("elemwise_add", f"{node.name}.probed", {}, terms))
+                taps.append((i, probe))
+        draft.outputs += [draft.output(entry) for entry in heads]
+        self.cuts += tuple(self._cut(i, draft) for i in lstms)
+        self.taps += tuple(self._tap(i, probe, tapped[i], draft) for i, probe in taps)
+        self.segments += (Segment(to_symbol(draft.nodes, draft.outputs), len(heads)),)
+
+    def _needed(self, wanted: Sequence[Entry], level: int) -> Set[int]:
+        """All nodes of a segment; an LSTM of an earlier one stands for its states."""
+        graph, needed, waiting = self._graph, set(), [i for i, _ in wanted]
+        while waiting:
+            index = waiting.pop()
+            if index in needed:
+                continue
+            needed.add(index)
+            node = graph.nodes[index]
+            if node.op == "RNN" and self._levels[index] < level:
+                continue
+            if self._levels[index] < level and not graph.is_portable(index):
+                raise UserError(
+                    f"{node.name} is read on both sides of an LSTM, which ghost clipping does not "
+                    "follow; set privacy.per_example: loop"
+                )
+            waiting += [i for i, _ in node.inputs]
+        return needed
+
+    def _states_of(self, index: int) -> str:
+        return f"{self._graph.nodes[index].name}.states"
+
+    def _tap(
+        self,
+        index: int,
+        probe: str,
+        found: Tuple[str, Entry, Tuple[Operand, ...]],
+        draft: _Draft,
+    ) -> Tap:
+        """A tap with the place of its input."""
+        rule, entry, operands = found
+        source: Union[str, int] = self._graph.nodes[entry[0]].name
+        if source not in self._graph.input_names:
+            source = draft.expose(entry)
+        return Tap(self._graph.nodes[index], rule, operands, len(self.segments), probe, source)
+
+    def _cut(self, index: int, draft: _Draft) -> Cut:
+        """An LSTM, if it is of the kind that is written out.
+
+        Raises:
+            UserError: it is another.
+        """
+        graph, node = self._graph, self._graph.nodes[index]
+        names = graph.parameters_of(node.inputs[1][0])
+        states = [graph.nodes[i].op for i, _ in node.inputs[2:]]
+        used = {k for n in graph.nodes for i, k in n.inputs if i == index}
+        used |= {k for i, k in graph.heads if i == index}
+        attributes = node.attributes
+        if (
+            attributes.get("mode") != "lstm"
+            or attributes.get("num_layers") != "1"
+            or attributes.get("bidirectional", "False") != "False"
+            or attributes.get("use_sequence_length", "False") != "False"
+            or attributes.get("projection_size", "None") != "None"
+            or attributes.get("lstm_state_clip_min", "None") != "None"
+            or len(names) != 4
+            or any(op not in _ZERO_STATES for op in states)
+            or used - {0}
+        ):
+            raise self._refusal(node, names)
+        source = draft.expose(node.inputs[0])
+        return Cut(node, names, len(self.segments), source, self._states_of(index))

@@ -1,0 +1,88 @@
+"""DP-SGD by the command line: trained, accounted for, explained, and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.ledger import read_ledger
+from edp_mx.accounting.pld import upper_epsilon_poisson_pld
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs" / "quickstart_edp_exponential.yaml"
+TINY = ["data.size=200", "data.embeddings.dimension=8", "model.hidden_size=8",
+        "model.character_filters=4", "training.epochs=2", "training.batch_size=16",
+        "privacy.decay.kind=none", "privacy.decay.rate=0",
+        "privacy.mechanism=dp_sgd", "privacy.per_example=loop"]  # fmt: skip
+
+
+def edp_mx(*arguments, code=0):
+    """The real command line."""
+    result = subprocess.run(
+        [sys.executable, "-m", "edp_mx", *map(str, arguments)], text=True, capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == code, result.stderr
+    return result.stdout if code == 0 else result.stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run with Poisson sampling between neighbours that lack one."""
+    path = tmp_path_factory.mktemp("dp_sgd") / "run"
+    edp_mx("train", CONFIG, "--run", path, "--set", *TINY, "privacy.sampler=poisson",
+           "privacy.adjacency=zero_out", "privacy.noise_multiplier=1.5")  # fmt: skip
+    return path
+
+
+def test_what_it_says_of_itself(run):
+    privacy = json.loads((run / "privacy.json").read_text())
+    assert (privacy["mechanism"], privacy["clips"], privacy["kappa"]) == ("dp_sgd", "example", 1)
+    assert privacy["effective_noise_multiplier"] == [1.5, 1.5]
+    assert privacy["as_published"]["accountant"] == "paper_rs"
+    ledger = read_ledger(run / "privacy_ledger.jsonl")
+    steps = sum(event.count for event in ledger.events)
+    n = privacy["num_examples"]
+    assert steps == 2 * round(n / 16) == privacy["steps"]
+    composition = Composition("zero_out", [Event("poisson", 1.5, steps, 16 / n)])
+    expected = upper_epsilon_poisson_pld(composition, delta=privacy["delta"])
+    assert privacy["holds"]["epsilon"] == pytest.approx(expected, rel=1e-9)
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        assert 0 < row["clipped_fraction"] <= 1 and row["non_finite_gradients"] == 0
+
+
+def test_account_and_explain_read_it_back(run):
+    account = json.loads(edp_mx("account", run, "--json"))
+    privacy = json.loads((run / "privacy.json").read_text())
+    assert account["holds"] == privacy["holds"] and account["ledger"]["differences"] == []
+    page = " ".join(edp_mx("explain", run).split())
+    assert "Each utterance's gradient is clipped to C for itself" in page
+    assert "kappa = 1" in page and "clipped mean" not in page
+
+
+def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_path):
+    """Everything relative to what ONE record adds: half of the change, for α as for the steps."""
+    run = tmp_path / "run"
+    edp_mx("train", CONFIG, "--run", run, "--set", *TINY, "privacy.sampler=poisson",
+           "privacy.adjacency=replace_one", "privacy.noise_multiplier=1.5",
+           "training.epochs=1", "privacy.layer_scales=dp_release",
+           "privacy.scale_release.micro_batches=5")  # fmt: skip
+    scales, steps = read_ledger(run / "privacy_ledger.jsonl").events
+    assert (scales.effective_noise_multiplier, scales.sample_rate) == (20.0, 1.0)
+    assert steps.effective_noise_multiplier == 3.0
+    privacy = json.loads((run / "privacy.json").read_text())
+    assert privacy["kappa"] == 2 and privacy["effective_noise_multiplier"] == [1.5]
+    assert privacy["holds"]["epsilon"] == pytest.approx(
+        upper_epsilon_poisson_pld(Composition("replace_one", [scales, steps]),
+                                  delta=privacy["delta"]), rel=1e-9)  # fmt: skip
+
+
+def test_the_noise_of_algorithm_1_is_refused_in_one_sentence(tmp_path):
+    errors = edp_mx("train", CONFIG, "--run", tmp_path / "run", "--set", *TINY,
+                    "privacy.variant=published", code=2)  # fmt: skip
+    assert "the noise of Algorithm 1" in errors and "variant: calibrated" in errors

@@ -1,0 +1,111 @@
+"""A small network whose per-example gradients are known in float64, and DP-SGD around it."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.accounting.release import Release
+from edp_mx.privacy.clipping import LoopClipping
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import layers_of
+
+WIDTH, HIDDEN = 5, 3
+SCALES = (1.0, 0.25)
+
+
+class SmallNetwork(gluon.HybridBlock):
+    """½ ‖W₂ tanh(W₁ x + b₁) + b₂ − y‖², one value an example."""
+
+    def __init__(self):
+        super().__init__(prefix="net_")
+        with self.name_scope():
+            self.first = nn.Dense(HIDDEN, in_units=WIDTH, activation="tanh")
+            self.second = nn.Dense(1, in_units=HIDDEN)
+
+    def loss(self, batch):
+        x, y = batch
+        return 0.5 * (self.second(self.first(x)) - y).square().sum(axis=1)  # (n,)
+
+
+class Examples:
+    """Stands for an encoded corpus: rows of inputs and targets."""
+
+    def __init__(self, inputs, targets):
+        self.inputs, self.targets = inputs, targets
+
+    def batch(self, indices):
+        assert len(indices)
+        return mx.nd.array(self.inputs[indices]), mx.nd.array(self.targets[indices])
+
+
+def weights_for(generator):
+    """(W₁, b₁), (W₂, b₂)."""
+    return [
+        (generator.normal(size=(HIDDEN, WIDTH)) / 2, generator.normal(size=HIDDEN) / 5),
+        (generator.normal(size=(1, HIDDEN)), generator.normal(size=1)),
+    ]
+
+
+def network_with(weights):
+    """The network and its flat gradients."""
+    network = SmallNetwork()
+    network.initialize()
+    for block, (weight, bias) in zip((network.first, network.second), weights):
+        block.weight.set_data(mx.nd.array(weight))
+        block.bias.set_data(mx.nd.array(bias))
+    return network, FlatGradients(layers_of(network))
+
+
+def gradient_by_hand(weights, x, y):
+    """∇ of one example's loss in float64, tensor by tensor."""
+    (w1, b1), (w2, b2) = weights
+    hidden = np.tanh(w1 @ x + b1)
+    error = w2 @ hidden + b2 - y  # (1,)
+    back = (error @ w2) * (1 - hidden**2)
+    return [[np.outer(back, x), back], [np.outer(error, hidden), error]]
+
+
+def clipped_sum_by_hand(gradients, *, scales, max_grad_norm):
+    """Σ min(1, C / ‖(g_k/α_k)_k‖) g, tensor by tensor, and the norms; non-finite ones left out."""
+    total, norms = None, []
+    for gradient in gradients:
+        squares = [
+            sum(np.square(tensor / scale).sum() for tensor in tensors)
+            for tensors, scale in zip(gradient, scales)
+        ]
+        norms.append(np.sqrt(sum(squares)))
+        if not np.isfinite(norms[-1]):
+            continue
+        factor = min(1.0, max_grad_norm / norms[-1]) if norms[-1] > 0 else 1.0
+        scaled = [[factor * tensor for tensor in tensors] for tensors in gradient]
+        total = scaled if total is None else _added(total, scaled)
+    return total, np.array(norms)
+
+
+def _added(one, other):
+    return [[a + b for a, b in zip(*pair)] for pair in zip(one, other)]
+
+
+def tensors_of(flat, array):
+    """A flat array cut into the network's tensors, layer by layer."""
+    views = flat.views(array)
+    return [[views[p.name] for p in layer.parameters] for layer in flat.layers]
+
+
+def loop_clipping(flat, *, scales=SCALES, max_grad_norm=1.0):
+    return LoopClipping(flat=flat, max_grad_norm=max_grad_norm, layer_scales=scales)
+
+
+def release_with(**changes):
+    given = {"num_workers": 1, "micro_batch_size": 4, "max_grad_norm": 1.0,
+             "layer_scales": SCALES, "adjacency": "zero_out", "variant": "calibrated",
+             "clips": "example"}  # fmt: skip
+    return Release(**{**given, **changes})
+
+
+def one_by_one(network, examples, indices):
+    """What `clip` wants: the loss of one example after the other."""
+    return [lambda i=i: network.loss(examples.batch(np.array([i]))) for i in indices]

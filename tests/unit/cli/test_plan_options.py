@@ -1,0 +1,60 @@
+"""`--mechanism dp_sgd` of a plan: its release, its defaults, what it says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.pld import upper_epsilon_poisson_pld
+from edp_mx.cli import account
+from edp_mx.cli.plan_options import add_plan_options, plan_of
+from edp_mx.errors import UserError
+
+PLAN = ["--epochs", "3", "--num-examples", "1000", "--workers", "2", "--micro-batch-size", "16"]
+DRAWN = ["--sampler", "poisson", "--adjacency", "zero-out"]
+
+
+def plan_with(*options, variant="published"):
+    parser = argparse.ArgumentParser()
+    add_plan_options(parser, variant=variant)
+    plan, _ = plan_of(parser.parse_args([*PLAN, *options]), variant=variant)
+    return plan
+
+
+def test_dp_sgd_is_calibrated_whatever_the_command_s_default():
+    for variant in ("published", "calibrated"):
+        release = plan_with("--mechanism", "dp_sgd", variant=variant).release
+        assert (release.clips, release.variant, release.kappa) == ("example", "calibrated", 2)
+        assert plan_with(variant=variant).release.clips == "micro_batch"
+    with pytest.raises(UserError, match="the noise of Algorithm 1"):
+        plan_with("--mechanism", "dp_sgd", "--variant", "published")
+
+
+def test_the_account_of_a_plan(capsys):
+    top = argparse.ArgumentParser()
+    account.add_parser(top.add_subparsers())
+    options = ["account", "--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *PLAN, *DRAWN]
+    arguments = top.parse_args([*options, "--json"])
+    assert arguments.run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    steps = Composition("zero_out", [Event("poisson", 1.2, 3 * 31, 0.032)])
+    expected = upper_epsilon_poisson_pld(steps, delta=1 / 2000)
+    assert found["holds"]["epsilon"] == pytest.approx(expected, rel=1e-9)
+    assert found["holds"]["kappa"] == 1
+    assert found["holds"]["aggregate_sensitivity"] == pytest.approx(1 / 32)
+    assert found["holds"]["aggregate_noise_stddev"] == pytest.approx([1.2 / 32])
+    assert found["as_published"]["accountant"] == "paper_rs"
+    arguments = top.parse_args(options)
+    assert arguments.run(arguments) == 0
+    assert "kappa                                        1             1" in capsys.readouterr().out
+
+
+def test_a_run_brings_its_own_mechanism(tmp_path):
+    top = argparse.ArgumentParser()
+    account.add_parser(top.add_subparsers())
+    arguments = top.parse_args(["account", str(tmp_path), "--mechanism", "dp_sgd"])
+    with pytest.raises(UserError, match="leave out --mechanism"):
+        arguments.run(arguments)

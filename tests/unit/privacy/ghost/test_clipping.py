@@ -1,0 +1,278 @@
+"""Ghost clipping of whole models, against the loop and against autograd."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mxnet import autograd, gluon
+from mxnet.gluon import nn
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import LoopClipping
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost.check import refuse_wrong
+from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.privacy.layers import layers_of
+from tests.support.models import FAMILIES, loss_and_gradients, part, random_batch, tiny
+
+LENGTHS = [5, 1, 3, 7]
+NO_CLIPPING = 1e9
+
+
+def ghost_for(model, *, max_grad_norm=1.0, scales=None, passes=1, chunk_size=64):
+    """The clipping and the flat gradients behind it."""
+    flat = FlatGradients(layers_of(model))
+    scales = [1.0] * len(flat.layers) if scales is None else scales
+    common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
+    ghost = GhostClipping(network=model, chunk_size=chunk_size, passes=passes, **common)
+    return ghost, LoopClipping(**common), flat
+
+
+def by_loop(loop, model, batch):
+    """The clipped sum, one example at a time."""
+    rows = range(len(batch.lengths))
+    loop.clip([lambda row=row: model.loss(part(batch, row)) for row in rows])
+    return loop.take().copy()
+
+
+def assert_same_sum(found, expected):
+    """To 1e-5 of the largest entry."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+    family=st.sampled_from(FAMILIES),
+    passes=st.sampled_from([1, 2]),
+)
+def test_the_clipped_sum_is_the_loops(lengths, seed, family, passes):
+    model = tiny(family)
+    batch = random_batch(np.random.default_rng(seed), lengths, family)
+    ghost, loop, _ = ghost_for(model, max_grad_norm=2.0, passes=passes)
+    expected = by_loop(loop, model, batch)
+    ghost.clip([lambda: model.loss(batch)])
+    assert_same_sum(ghost.take(), expected)
+    assert ghost.statistics.norm_sum == pytest.approx(loop.statistics.norm_sum, rel=1e-5)
+    assert ghost.statistics.clipped == loop.statistics.clipped
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_scaled_layers_are_clipped_jointly(family, generator):
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    scales = generator.uniform(0.1, 1, len(layers_of(model)))
+    ghost, loop, _ = ghost_for(model, max_grad_norm=3.0, scales=scales)
+    expected = by_loop(loop, model, batch)
+    ghost.clip([lambda: model.loss(batch)])
+    assert_same_sum(ghost.take(), expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_clipping_it_is_the_plain_gradient(family, generator):
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    _, expected = loss_and_gradients(model, batch)
+    ghost, _, flat = ghost_for(model, max_grad_norm=NO_CLIPPING)
+    ghost.clip([lambda: model.loss(batch)])
+    for name, found in flat.views(ghost.take()).items():
+        room = 1e-5 * max(np.abs(expected[name]).max(), 1.0)
+        np.testing.assert_allclose(found, expected[name], rtol=0, atol=room, err_msg=name)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_chunks_of_any_size_give_the_same(family, generator):
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, _, _ = ghost_for(model)
+    ghost.clip([lambda: model.loss(batch)])
+    whole = ghost.take().copy()
+    ghost.clip([lambda rows=rows: model.loss(part(batch, rows)) for rows in ([0, 1, 2], [3])])
+    assert_same_sum(ghost.take(), whole)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_passes_see_the_same_dropout_masks(family, generator):
+    model = tiny(family, dropout=0.3)
+    batch = random_batch(generator, LENGTHS, family)
+
+    def losses():
+        mx.random.seed(11)
+        return model.loss(batch)
+
+    sums = []
+    for passes in (1, 2):
+        ghost, _, _ = ghost_for(model, passes=passes)
+        ghost.clip([losses])
+        sums.append(ghost.take().copy())
+    mx.random.seed(12)  # other masks, to show that masks matter
+    ghost, _, _ = ghost_for(model)
+    ghost.clip([lambda: model.loss(batch)])
+    assert_same_sum(sums[0], sums[1])
+    assert np.abs(ghost.take() - sums[0]).max() > 1e-2 * np.abs(sums[0]).max()
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_example_that_is_not_finite_adds_nothing(family, passes, generator):
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, loop, _ = ghost_for(model, passes=passes)
+    expected = by_loop(loop, model, part(batch, [0, 2, 3]))
+    poison = mx.nd.array([1, np.inf, 1, 1])
+    ghost.clip([lambda: model.loss(batch) * poison])
+    assert_same_sum(ghost.take(), expected)
+    assert ghost.statistics.non_finite == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "frozen"),
+    [
+        ("clc", "words_weight"),
+        ("clc", "forward0"),
+        ("clc", "h2h_bias"),
+        ("bert", "query_weight"),
+        ("bert", "position"),
+        ("bert", "gamma"),
+        ("bert", "embed"),
+    ],
+)
+def test_frozen_parameters_are_left_out(family, frozen, generator):
+    model = tiny(family)
+    for name, parameter in model.collect_params().items():
+        if frozen in name:
+            parameter.grad_req = "null"
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, loop, flat = ghost_for(model)
+    expected = by_loop(loop, model, batch)
+    ghost.clip([lambda: model.loss(batch)])
+    found = ghost.take()
+    assert not any(frozen in name for name in flat.views(found))
+    assert_same_sum(found, expected)
+
+
+def test_the_network_is_left_as_it_was(generator):
+    model = tiny("clc")
+    batch = random_batch(generator, LENGTHS, "clc")
+    before = model.loss(batch).asnumpy()
+    ghost, _, _ = ghost_for(model)
+    with pytest.raises(ZeroDivisionError):
+        ghost.clip([lambda: 1 / 0])
+    ghost.clip([lambda: model.loss(batch)])
+    np.testing.assert_array_equal(model.loss(batch).asnumpy(), before)
+    assert "forward" not in vars(model.encoder)
+
+
+class Flawed(gluon.HybridBlock):
+    """A dense layer and one thing more that ghost clipping cannot follow."""
+
+    def __init__(self, flaw):
+        super().__init__(prefix="flawed_")
+        self._flaw = flaw
+        with self.name_scope():
+            self.dense = nn.Dense(3, in_units=3, flatten=False, prefix="dense_")
+            self.scale = self.params.get("scale", shape=(1, 3))
+
+    def hybrid_forward(self, F, x, scale):
+        """Shapes: (N, 3) → (N,)."""
+        y = self.dense(x)
+        if self._flaw == "no rule":
+            y = F.broadcast_mul(y, scale)
+        elif self._flaw == "tied":
+            y = self.dense(y) + F.FullyConnected(x, F.reshape(scale, (1, 3)), no_bias=True,
+                                                 num_hidden=1)  # fmt: skip
+        return F.sum(y, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "message"),
+    [
+        ("no rule", "is a broadcast_mul, for which ghost clipping has no rule"),
+        ("tied", "more than one operator reads it"),
+        ("unused", "flawed_scale: nothing reads it"),
+    ],
+)
+def test_what_has_no_rule_is_refused_by_name(flaw, message):
+    network = Flawed(flaw)
+    network.initialize(mx.init.One())
+    with pytest.raises(UserError, match=message):
+        ghost_for(network)
+
+
+def test_a_parameter_outside_hybrid_blocks_is_refused():
+    network = gluon.Block(prefix="odd_")
+    with network.name_scope():
+        network.weight = network.params.get("weight", shape=(3,))
+    network.initialize()
+    with pytest.raises(UserError, match="odd_weight is in no hybrid block"):
+        ghost_for(network)
+
+
+def test_a_block_that_is_used_twice_is_refused():
+    network = nn.Dense(2, in_units=2, prefix="twice_")
+    network.initialize(mx.init.One())
+    ghost, _, _ = ghost_for(network)
+    x = mx.nd.ones((2, 2))
+    with pytest.raises(UserError, match="twice is used twice"):
+        ghost.clip([lambda: network(network(x)).sum(axis=1)])
+
+
+class Interleaved(gluon.HybridBlock):
+    """A dense layer over rows of which those of one example do not follow one another."""
+
+    def __init__(self):
+        super().__init__(prefix="interleaved_")
+        with self.name_scope():
+            self.dense = nn.Dense(2, in_units=2, prefix="dense_")
+
+    def hybrid_forward(self, F, x):
+        """Shapes: (N, 3, 2) → (N,)."""
+        rows = F.reshape(F.swapaxes(x, 0, 1), shape=(-3, 0))  # (3·N, 2)
+        y = F.reshape(F.square(self.dense(rows)), shape=(3, -1, 2))  # (3, N, 2)
+        return F.sum(y, axis=(0, 2))
+
+
+def test_rows_that_are_interleaved_are_noticed(generator):
+    network = Interleaved()
+    network.initialize(mx.init.Normal(1))
+    ghost, _, flat = ghost_for(network)
+    x = mx.nd.array(generator.normal(size=(4, 3, 2)))
+    with pytest.raises(UserError, match="disagree on this network"):
+        refuse_wrong(
+            ghost,
+            flat=flat,
+            max_grad_norm=1.0,
+            layer_scales=[1.0] * len(flat.layers),
+            together=lambda: network(x),
+            alone=[lambda row=row: network(x[row : row + 1]) for row in range(4)],
+        )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sound_network_passes_the_check_and_is_left_without_traces(family, generator):
+    model = tiny(family, dropout=0.4)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, _, flat = ghost_for(model)
+
+    def losses(rows):
+        def call():
+            with autograd.predict_mode():
+                return model.loss(part(batch, rows))
+
+        return call
+
+    refuse_wrong(
+        ghost,
+        flat=flat,
+        max_grad_norm=1.0,
+        layer_scales=[1.0] * len(flat.layers),
+        together=losses(range(4)),
+        alone=[losses([row]) for row in range(4)],
+    )
+    assert ghost.statistics.steps == 0
+    with pytest.raises(UserError):
+        flat.refuse_stale()

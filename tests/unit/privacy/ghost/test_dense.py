@@ -1,0 +1,194 @@
+"""The Dense rule against loops over single examples and positions in float64, and against MXNet."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from ghost_layers import assert_norms, assert_sum, drawn, drawn_factors, laid_out, recorded
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.privacy.ghost import dense
+
+# N, T, d, p: Gram form for long vectors, direct form for long sequences
+SHAPES = [(4, 5, 40, 30), (3, 40, 5, 4), (1, 1, 7, 3), (5, 1, 3, 1), (2, 24, 312, 120)]
+sizes = st.tuples(*(st.integers(1, limit) for limit in (4, 12, 20, 20)))
+
+
+def loop(inputs, gradients):
+    """Every example's own gradients of weight and bias, position by position in float64."""
+    weights, biases = [], []
+    for a, g in zip(inputs.astype(np.float64), gradients.astype(np.float64)):
+        weights.append(sum(np.outer(g_t, a_t) for a_t, g_t in zip(a, g)))
+        biases.append(sum(g))
+    return weights, biases
+
+
+def term_norms(inputs, gradients):
+    """Σ_t ‖g_t‖ ‖a_t‖ and Σ_t ‖g_t‖ of each example."""
+    a, g = (np.linalg.norm(x.astype(np.float64), axis=2) for x in (inputs, gradients))
+    return (a * g).sum(axis=1), g.sum(axis=1)
+
+
+def draw(shape, seed=0, swapped=(False, False)):
+    num_examples, num_positions, d, p = shape
+    inputs = drawn(seed, num_examples, num_positions, d)
+    gradients = drawn(seed + 1, num_examples, num_positions, p)
+    return laid_out(inputs, swapped[0]), laid_out(gradients, swapped[1])
+
+
+@given(sizes, st.integers(0, 10**6), st.tuples(st.booleans(), st.booleans()), st.booleans())
+def test_norms_and_sums_are_those_of_the_loop(shape, seed, swapped, with_gram):
+    inputs, gradients = draw(shape, seed, swapped)
+    weights, biases = loop(inputs, gradients)
+    known = dense.gram(inputs) if with_gram else None
+    scales = [0.1 * terms for terms in term_norms(inputs, gradients)]
+    both = dense.squared_norms(inputs, gradients, input_gram=known)
+    assert_norms(both[0], weights, scales[0])
+    assert_norms(both[1], biases, scales[1])
+    alone = dense.weight_squared_norms(inputs, gradients, input_gram=known)
+    assert_norms(alone, weights, scales[0])
+    assert_norms(dense.bias_squared_norms(gradients), biases, scales[1])
+    factors = drawn_factors(seed, shape[0])
+    weight_sum, bias_sum = np.ones(shape[:1:-1], np.float32), np.ones(shape[3], np.float32)
+    dense.add_weight_sum(weight_sum, inputs, gradients, factors)
+    dense.add_bias_sum(bias_sum, gradients, factors)
+    assert_sum(weight_sum, 1.0, weights, factors, scale=shape[1])
+    assert_sum(bias_sum, 1.0, biases, factors, scale=shape[1])
+
+
+def test_both_forms_are_among_the_shapes():
+    forms = {dense._takes_grams(*draw(shape), None) for shape in SHAPES}
+    assert forms == {True, False}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_forms_agree(shape, monkeypatch):
+    inputs, gradients = draw(shape)
+    norms = []
+    for takes_grams in (True, False):
+        monkeypatch.setattr(dense, "_takes_grams", lambda *_, answer=takes_grams: answer)
+        norms.append(dense.squared_norms(inputs, gradients))
+    np.testing.assert_allclose(norms[0], norms[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_groups_of_examples_change_nothing(shape, monkeypatch):
+    inputs, gradients = draw(shape)
+    whole = dense.squared_norms(inputs, gradients)
+    monkeypatch.setattr(dense, "GROUP_FLOATS", 1)
+    np.testing.assert_allclose(dense.squared_norms(inputs, gradients), whole, rtol=1e-6)
+    np.testing.assert_allclose(dense.weight_squared_norms(inputs, gradients), whole[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_against_mxnet(shape):
+    """One example at a time for the norms; all of them at once, with factors 1, for the sums."""
+    inputs, gradients = draw(shape)
+    d, p = shape[2:]
+
+    def gradient_of(a, g):
+        def layer(x, w, b):
+            return mx.nd.FullyConnected(x, w, b, num_hidden=p, flatten=False)
+
+        return recorded(layer, a, (np.zeros((p, d)), np.zeros(p)), g)
+
+    alone = [gradient_of(a[None], g[None]) for a, g in zip(inputs, gradients)]
+    weight, bias = dense.squared_norms(inputs, gradients)
+    assert_norms(weight, [np.float64(w) for w, _ in alone])
+    assert_norms(bias, [np.float64(b) for _, b in alone], scales=term_norms(inputs, gradients)[1])
+    sums = np.zeros((p, d), np.float32), np.zeros(p, np.float32)
+    dense.add_weight_sum(sums[0], inputs, gradients, np.ones(shape[0]))
+    dense.add_bias_sum(sums[1], gradients, np.ones(shape[0]))
+    for found, plain in zip(sums, gradient_of(inputs, gradients)):
+        np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
+
+
+def test_a_plain_matrix_is_a_sequence_of_one():
+    inputs, gradients = drawn(0, 6, 9), drawn(1, 6, 4)
+    weights, biases = loop(inputs[:, None], gradients[:, None])
+    both = dense.squared_norms(inputs, gradients)
+    assert_norms(both[0], weights)
+    assert_norms(both[1], biases)
+    totals = np.zeros((4, 9), np.float32), np.zeros(4, np.float32)
+    dense.add_weight_sum(totals[0], inputs, gradients, np.ones(6))
+    dense.add_bias_sum(totals[1], gradients, np.ones(6))
+    assert_sum(totals[0], 0.0, weights, np.ones(6))
+    assert_sum(totals[1], 0.0, biases, np.ones(6))
+
+
+def test_some_rows_of_a_weight():
+    """Query, key and value: by a slice, or interleaved head by head; views or not."""
+    inputs, gradients = draw((3, 6, 20, 24), swapped=(True, True))
+    weights, _ = loop(inputs, gradients)
+    interleaved = np.arange(24).reshape(4, 3, 2)[:, 1].ravel()  # 4 heads, 3 kinds, 2 rows
+    for rows in (slice(8, 16), interleaved):
+        part = gradients[..., rows]
+        known = dense.gram(inputs)
+        found = dense.weight_squared_norms(inputs, part, input_gram=known)
+        assert_norms(found, [w[rows] for w in weights])
+        total = np.zeros((24, 20), np.float32)
+        own = total[rows]
+        dense.add_weight_sum(own, inputs, part, np.ones(3))
+        assert_sum(own, 0.0, [w[rows] for w in weights], np.ones(3), scale=6)
+        assert np.shares_memory(own, total) == isinstance(rows, slice)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_zero_padding_counts_for_nothing(shape):
+    inputs, gradients = draw(shape)
+    longer = np.concatenate([gradients, np.zeros_like(gradients)], axis=1)
+    garbage = np.concatenate([inputs, 9 * np.ones_like(inputs)], axis=1)
+    np.testing.assert_allclose(
+        dense.squared_norms(garbage, longer), dense.squared_norms(inputs, gradients), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("left", [1e-2, 1e-4, 1e-6, 0.0])
+def test_positions_that_cancel(shape, left):
+    """g at one position, −(1 − left) g at the next, on the same input."""
+    inputs, gradients = draw(shape)
+    inputs = np.concatenate([inputs, inputs], axis=1)
+    gradients = np.concatenate([gradients, np.float32(left - 1) * gradients], axis=1)
+    weights, biases = loop(inputs, gradients)
+    weight, bias = dense.squared_norms(inputs, gradients)
+    terms = term_norms(inputs, gradients)
+    assert_norms(weight, weights, 0.1 * terms[0])  # to 1e-7 of the terms
+    assert_norms(bias, biases, 0.1 * terms[1])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("of_inputs, of_gradients", [(1e12, 1e12), (1e-9, 1e-28), (1.0, 1e-22)])
+def test_the_range_of_float32_is_no_limit(shape, of_inputs, of_gradients):
+    inputs, gradients = draw(shape)
+    inputs, gradients = inputs * np.float32(of_inputs), gradients * np.float32(of_gradients)
+    weights, biases = loop(inputs, gradients)
+    weight, bias = dense.squared_norms(inputs, gradients)
+    assert_norms(weight, weights)
+    assert_norms(bias, biases)
+    assert_norms(dense.weight_squared_norms(inputs, gradients), weights)
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s[0] > 1])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_example_that_is_not_finite_is_alone_with_it(shape, bad):
+    inputs, gradients = draw(shape, swapped=(True, True))
+    weights, _ = loop(inputs[1:], gradients[1:])
+    inputs[0, 0, 0] = gradients[0, 0, 0] = bad
+    weight, bias = dense.squared_norms(inputs, gradients)
+    assert not np.isfinite(weight[0]) and not np.isfinite(bias[0])
+    assert_norms(weight[1:], weights)
+    total = np.zeros(shape[:1:-1], np.float32)
+    factors = np.r_[0.0, drawn_factors(0, shape[0] - 1)]
+    dense.add_weight_sum(total, inputs, gradients, factors)
+    assert_sum(total, 0.0, weights, factors[1:], scale=shape[1])
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_wider_array_is_not_copied(swapped):
+    still, scaled = draw((3, 4, 8, 2), swapped=(swapped, not swapped))
+    factors = drawn_factors(0, 3)
+    rows, product = dense._rows(still, scaled, factors)
+    assert np.shares_memory(rows, still)
+    expected = np.einsum("ntd,ntp,n->dp", still, scaled, factors)
+    np.testing.assert_allclose(rows.T @ product, expected, rtol=1e-5, atol=1e-5)

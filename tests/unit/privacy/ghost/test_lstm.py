@@ -1,0 +1,307 @@
+"""The LSTM in NumPy against MXNet's, against single examples in float64, and at its edges."""
+
+import tracemalloc
+import warnings
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mxnet import autograd
+from mxnet.gluon import rnn
+
+from edp_mx.privacy.ghost.lstm import LSTMTotals, clipped_sums, squared_norms
+from edp_mx.privacy.ghost.lstm_pass import LSTMWeights, backward, forward
+
+NAMES = ("i2h", "h2h", "i2h_bias", "h2h_bias")
+SHAPES = [(1, 1, 1, 1), (1, 4, 3, 2), (6, 1, 2, 5), (24, 5, 33, 16)]  # T, N, I, H
+shapes = st.tuples(st.integers(1, 9), st.integers(1, 5), st.integers(1, 7), st.integers(1, 6))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def normal(generator, *shape, scale=1.0):
+    return (scale * generator.standard_normal(shape)).astype(np.float32)
+
+
+def drawn_weights(generator, size, width, scale=0.5):
+    shapes_of = ((4 * width, size), (4 * width, width), (4 * width,), (4 * width,))
+    return LSTMWeights(*(normal(generator, *shape, scale=scale) for shape in shapes_of))
+
+
+def zeros_like(weights):
+    return LSTMTotals(*(np.zeros_like(getattr(weights, name)) for name in NAMES))
+
+
+def fields(weights):
+    return [getattr(weights, name) for name in NAMES]
+
+
+def lengths_to_mask(lengths, num_steps):
+    return (np.arange(num_steps)[:, None] < np.asarray(lengths)).astype(np.float32)  # (T, N)
+
+
+def single_example(inputs, weights, state_gradients):
+    """States (T, H), input gradients (T, I) and weight gradients of one example, in float64.
+
+    Gate by gate and step by step, as in the textbook; nothing is shared with the code under test.
+    """
+    w, u, b, c = (np.asarray(array, np.float64) for array in fields(weights))
+    x, dy = np.asarray(inputs, np.float64), np.asarray(state_gradients, np.float64)
+    width, steps = u.shape[1], []
+    h, cell = np.zeros(width), np.zeros(width)
+    for t in range(len(x)):
+        i, f, g, o = np.split(w @ x[t] + b + u @ h + c, 4)
+        i, f, o = (1 / (1 + np.exp(-z)) for z in (i, f, o))
+        g = np.tanh(g)
+        before, h_before = cell, h
+        cell = f * before + i * g
+        h = o * np.tanh(cell)
+        steps.append((i, f, g, o, before, h_before, cell, h))
+    dx, grads = np.zeros_like(x), [np.zeros_like(array) for array in (w, u, b, c)]
+    dh_next, dcell_next = np.zeros(width), np.zeros(width)
+    for t in reversed(range(len(x))):
+        i, f, g, o, before, h_before, cell, _ = steps[t]
+        dh = dy[t] + dh_next
+        dcell = dcell_next + dh * o / np.cosh(cell) ** 2
+        dz = np.concatenate(
+            [
+                dcell * g * i * (1 - i),
+                dcell * before * f * (1 - f),
+                dcell * i * (1 - g**2),
+                dh * np.tanh(cell) * o * (1 - o),
+            ]
+        )
+        for total, part in zip(grads, (np.outer(dz, x[t]), np.outer(dz, h_before), dz, dz)):
+            total += part
+        dx[t], dh_next, dcell_next = w.T @ dz, u.T @ dz, dcell * f
+    return np.array([step[-1] for step in steps]), dx, grads
+
+
+def outer_products(gradients, inputs):
+    """‖Σ_t g_t a_tᵀ‖² of each example, by the gradients, in float64."""
+    g, a = gradients.astype(np.float64), inputs.astype(np.float64)
+    examples = range(g.shape[1])
+    return np.array([np.square(sum(map(np.outer, g[:, n], a[:, n]))).sum() for n in examples])
+
+
+def exact(squared, gradients, inputs):
+    """Norms to 5e-6 of themselves, or to 2e-7 of Σ_t ‖g_t‖ ‖a_t‖ where the steps cancel."""
+    lengths = (np.linalg.norm(array.astype(np.float64), axis=2) for array in (gradients, inputs))
+    bound = np.prod(list(lengths), axis=0).sum(0)  # (N,)
+    expected = np.sqrt(outer_products(gradients, inputs))
+    assert (squared >= 0).all()
+    assert (np.abs(np.sqrt(squared) - expected) <= 5e-6 * expected + 2e-7 * bound).all()
+
+
+def close(ours, theirs, tolerance, scale=1e-30):
+    """Equal up to `tolerance` times the largest value, or times `scale` if that is more."""
+    assert np.shape(ours) == np.shape(theirs)
+    scale = max(np.abs(theirs).max(initial=0.0), scale)
+    np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_states_and_gradients_are_those_of_mxnet(generator, shape):
+    num_steps, num_examples, size, width = shape
+    lstm = rnn.LSTM(width, input_size=size)
+    lstm.initialize(mx.init.Uniform(0.7))
+    for parameter in lstm.collect_params().values():  # biases too, which start at zero
+        parameter.set_data(mx.nd.array(normal(generator, *parameter.shape, scale=0.5)))
+    x, dy = (mx.nd.array(normal(generator, num_steps, num_examples, n)) for n in (size, width))
+    x.attach_grad()
+    with autograd.record():
+        expected = lstm(x)
+    expected.backward(dy)
+
+    parameters = [getattr(lstm, f"l0_{n}") for n in ("i2h_weight", "h2h_weight", *NAMES[2:])]
+    weights = LSTMWeights(*(p.data().asnumpy() for p in parameters))
+    states, memory = forward(x.asnumpy(), weights)
+    input_gradients, gate_gradients = backward(dy.asnumpy(), weights, memory)
+    totals = zeros_like(weights)
+    clipped_sums(x.asnumpy(), states, gate_gradients, np.ones(num_examples), totals=totals)
+    close(states, expected.asnumpy(), 1e-6, scale=1)
+    close(input_gradients, x.grad.asnumpy(), 5e-6, scale=np.abs(dy.asnumpy()).max())
+    for total, parameter in zip(fields(totals), parameters):
+        close(total, parameter.grad().asnumpy(), 5e-6)
+
+
+@given(shape=shapes, seed=seeds, data=st.data())
+def test_norms_and_clipped_sums_are_those_of_single_examples(shape, seed, data):
+    num_steps, num_examples, size, width = shape
+    generator = np.random.default_rng(seed)
+    lengths = data.draw(st.lists(st.integers(1, num_steps), min_size=num_examples))[:num_examples]
+    weights = drawn_weights(generator, size, width)
+    x = normal(generator, num_steps, num_examples, size)
+    mask = lengths_to_mask(lengths, num_steps)
+    dy = normal(generator, num_steps, num_examples, width) * mask[:, :, None]
+    factors = generator.uniform(0, 1, num_examples)
+
+    states, memory = forward(x, weights)
+    input_gradients, gate_gradients = backward(dy, weights, memory)
+    norms = squared_norms(x, states, gate_gradients)
+    totals = zeros_like(weights)
+    clipped_sums(x, states, gate_gradients, factors, totals=totals)
+
+    sums = [0.0] * 4
+    for n in range(num_examples):
+        single_states, dx, grads = single_example(x[:, n], weights, dy[:, n])
+        close(states[:, n], single_states, 1e-6, scale=1)
+        close(input_gradients[:, n], dx, 1e-5, scale=np.abs(dy[:, n]).max())
+        assert not gate_gradients[lengths[n] :, n].any()  # nothing comes back from padding
+        assert not input_gradients[lengths[n] :, n].any()
+        squares = [np.square(grad).sum() for grad in grads]
+        ours = [norms.i2h[n], norms.h2h[n], norms.bias[n], norms.bias[n]]
+        np.testing.assert_allclose(ours, squares, rtol=1e-4, atol=1e-5 * sum(squares))
+        np.testing.assert_allclose(norms.total[n], sum(squares), rtol=5e-5)
+        # What is padded counts nothing: the example cut to its length has the same norm.
+        cut = slice(0, lengths[n]), slice(n, n + 1)
+        alone = squared_norms(x[cut], states[cut], gate_gradients[cut])
+        np.testing.assert_allclose(norms.total[n], alone.total[0], rtol=1e-5)
+        sums = [total + factors[n] * grad for total, grad in zip(sums, grads)]
+    scale = np.sqrt(sum(np.square(total).sum() for total in sums))
+    for ours, theirs in zip(fields(totals), sums):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5 * scale)
+
+
+@given(shape=shapes, seed=seeds, likeness=st.sampled_from([0, 1e-3, 1.0]))
+def test_norms_are_exact_whatever_the_steps_are(shape, seed, likeness):
+    num_steps, num_examples, size, width = shape
+    generator = np.random.default_rng(seed)
+    x, h = (normal(generator, num_steps, num_examples, n) for n in (size, width))
+    g = normal(generator, num_steps, num_examples, 4 * width)
+    if likeness:  # steps that almost repeat, or almost undo, the first one
+        signs = generator.choice(np.float32([-1, 1]), (num_steps, num_examples, 1))
+        near = np.float32(1e-2 * likeness)
+        x, h, g = x[:1] + near * x, h[:1] + near * h, signs * (g[:1] + near * g)
+    norms = squared_norms(x, h, g)
+    exact(norms.i2h, g, x)
+    exact(norms.h2h, g[1:], h[:-1])
+    exact(norms.bias, g, np.ones((num_steps, num_examples, 1)))
+
+
+def test_a_step_that_undoes_the_other_leaves_the_norm_exact(generator):
+    x, h, g = (np.repeat(normal(generator, 1, 20, n), 2, axis=0) for n in (512, 64, 256))
+    g[1] *= np.float32(-0.999)
+    norms = squared_norms(x, h, g)
+    np.testing.assert_allclose(norms.i2h, outer_products(g, x), rtol=1e-5)
+    np.testing.assert_allclose(norms.bias, outer_products(g, np.ones((2, 20, 1))), rtol=1e-5)
+
+
+def test_wide_layers_at_the_size_of_the_model(generator):
+    x, h = normal(generator, 24, 6, 768), normal(generator, 24, 6, 384)
+    g = normal(generator, 24, 6, 1536) * lengths_to_mask([24, 1, 2, 7, 12, 23], 24)[:, :, None]
+    norms = squared_norms(x, h, g)
+    np.testing.assert_allclose(norms.i2h, outer_products(g, x), rtol=2e-6)
+    np.testing.assert_allclose(norms.h2h, outer_products(g[1:], h[:-1]), rtol=2e-6)
+    assert norms.h2h[1] == 0  # one token: no earlier state
+
+
+def peak_memory(function, *arguments):
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_holds_neither_all_gradients_nor_long_squares(generator):
+    wide = [normal(generator, 4, 64, n) for n in (256, 256, 1024)]
+    assert peak_memory(squared_norms, *wide) < 4e6  # all gradients: 67 MB
+    long = [normal(generator, 400, 50, n) for n in (2, 2, 8)]
+    assert peak_memory(squared_norms, *long) < 4e6  # all T × T squares: 32 MB each
+    both = [normal(generator, 400, 50, n) for n in (256, 256, 1024)]
+    assert peak_memory(squared_norms, *both) < 20e6  # all T × T squares 32 MB, gradients 52 MB
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_saturated_gates_are_exact_and_silent(generator, sign):
+    weights = drawn_weights(generator, 3, 4)
+    x = np.full((5, 2, 3), sign * 1e4, np.float32)
+    dy = normal(generator, 5, 2, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        states, memory = forward(x, weights)
+        input_gradients, gate_gradients = backward(dy, weights, memory)
+        norms = squared_norms(x, states, gate_gradients)
+    with np.errstate(over="ignore"):
+        expected = [single_example(x[:, n], weights, dy[:, n]) for n in range(2)]
+    for n, (single_states, dx, _) in enumerate(expected):
+        np.testing.assert_allclose(states[:, n], single_states, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(input_gradients[:, n], dx, rtol=1e-4, atol=1e-6)
+    assert np.isfinite(norms.total).all()
+
+
+def test_an_example_that_is_not_finite_stays_alone_and_can_be_left_out(generator):
+    weights = drawn_weights(generator, 3, 2)
+    x, dy = normal(generator, 4, 3, 3), normal(generator, 4, 3, 2)
+    spoilt = x.copy()
+    spoilt[2, 1] = np.nan
+
+    def run(inputs, factors):
+        totals = zeros_like(weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            states, memory = forward(inputs, weights)
+            _, gate_gradients = backward(dy, weights, memory)
+            norms = squared_norms(inputs, states, gate_gradients).total
+            clipped_sums(inputs, states, gate_gradients, np.array(factors), totals=totals)
+        return norms, totals
+
+    norms, totals = run(x, [0.5, 0.0, 1.0])
+    spoilt_norms, spoilt_totals = run(spoilt, [0.5, 0.0, 1.0])
+    assert np.isnan(spoilt_norms[1])
+    np.testing.assert_array_equal(spoilt_norms[[0, 2]], norms[[0, 2]])
+    for total, spoilt_total in zip(fields(totals), fields(spoilt_totals)):
+        assert total.any()
+        np.testing.assert_array_equal(spoilt_total, total)
+    _, nothing = run(spoilt, [0.0, 0.0, 0.0])
+    assert not any(total.any() for total in fields(nothing))
+
+
+def test_sums_are_added_to_what_is_there_and_nowhere_else(generator):
+    weights = drawn_weights(generator, 3, 2)
+    x, states, g = (normal(generator, 4, 5, n) for n in (3, 2, 8))
+    flat = np.ones(8 * 3 + 8 * 2 + 8 + 8 + 2, np.float32)
+    cuts = np.split(flat, np.cumsum([1, 24, 16, 8, 8]))
+    views = (view.reshape(w.shape) for view, w in zip(cuts[1:-1], fields(weights)))
+    totals, fresh = LSTMTotals(*views), zeros_like(weights)
+    clipped_sums(x, states, g, np.full(5, 0.3), totals=totals)
+    clipped_sums(x, states, g, np.full(5, 0.3), totals=fresh)
+    for total, part in zip(fields(totals), fields(fresh)):
+        np.testing.assert_allclose(total, 1 + part, rtol=1e-6)
+    assert flat[0] == flat[-1] == 1
+
+
+def test_backward_leaves_its_memory_and_may_skip_the_inputs(generator):
+    weights = drawn_weights(generator, 3, 2)
+    x, dy = normal(generator, 4, 5, 3), normal(generator, 4, 5, 2)
+    kept = x.copy(), dy.copy()
+    _, memory = forward(x, weights)
+    _, first = backward(dy, weights, memory)
+    skipped, second = backward(dy, weights, memory, with_inputs=False)
+    assert skipped is None
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(x, kept[0])
+    np.testing.assert_array_equal(dy, kept[1])
+
+
+@pytest.mark.parametrize("frozen", NAMES)
+def test_a_frozen_parameter_gets_no_sum(generator, frozen):
+    weights = drawn_weights(generator, 3, 2)
+    x, states, g = (normal(generator, 4, 5, n) for n in (3, 2, 8))
+    arrays, expected = vars(zeros_like(weights)), zeros_like(weights)
+    clipped_sums(x, states, g, np.full(5, 0.3), totals=expected)
+    clipped_sums(x, states, g, np.full(5, 0.3), totals=LSTMTotals(**{**arrays, frozen: None}))
+    for name in NAMES:
+        part = 0 if name == frozen else getattr(expected, name)
+        np.testing.assert_array_equal(arrays[name], np.broadcast_to(part, arrays[name].shape))
+
+
+@pytest.mark.parametrize("num_steps", [40, 400])
+def test_long_sequences_at_many_examples(generator, num_steps):
+    x, h, g = (normal(generator, num_steps, 9, n) for n in (3, 30, 120))
+    norms = squared_norms(x, h, g)
+    np.testing.assert_allclose(norms.i2h, outer_products(g, x), rtol=1e-5)
+    np.testing.assert_allclose(norms.h2h, outer_products(g[1:], h[:-1]), rtol=1e-5)

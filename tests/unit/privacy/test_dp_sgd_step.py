@@ -1,0 +1,180 @@
+"""DP-SGD on one worker: its mean, its noise, and the ways around it that are closed."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd
+from support.examples import (
+    SCALES,
+    WIDTH,
+    Examples,
+    clipped_sum_by_hand,
+    gradient_by_hand,
+    loop_clipping,
+    network_with,
+    one_by_one,
+    release_with,
+    tensors_of,
+    weights_for,
+)
+
+from edp_mx import distributed
+from edp_mx.accounting.decay import Decay
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import ClippingStatistics
+from edp_mx.privacy.dp_sgd import DPSGD
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.noise import NoiseStream
+from edp_mx.privacy.trainer import PrivateTrainer
+
+SEED = {"seed": 11, "rank": 0}
+
+
+class Step:
+    """A network with examples, DP-SGD and, if wanted, the real trainer around it."""
+
+    def __init__(self, generator, *, z=0.0, decay=None, noise=None, **release):
+        self.weights = weights_for(generator)
+        self.examples = Examples(
+            generator.normal(size=(9, WIDTH)) * 3, generator.normal(size=(9, 1))
+        )
+        self.network, self.flat = network_with(self.weights)
+        self.clipping = loop_clipping(self.flat)
+        self.release = release_with(**release)
+        self.mechanism = DPSGD(
+            release=self.release, noise_multiplier=z, decay=decay or Decay(), flat=self.flat,
+            noise=noise or NoiseStream.insecure(**SEED), clipping=self.clipping,
+        )  # fmt: skip
+
+    def clip(self, indices):
+        self.clipping.clip(one_by_one(self.network, self.examples, indices))
+
+    def privatised(self, *, epoch=0):
+        gradients = self.flat.gradients()
+        self.mechanism.privatise(gradients, epoch=epoch)
+        return gradients.copy()
+
+    def by_hand(self, indices):
+        """The clipped sum and the norms, in float64."""
+        rows = zip(self.examples.inputs[indices], self.examples.targets[indices])
+        gradients = [gradient_by_hand(self.weights, x, y) for x, y in rows]
+        return clipped_sum_by_hand(gradients, scales=SCALES, max_grad_norm=1.0)
+
+    def trainer(self):
+        distributed.start()
+        return PrivateTrainer(flat=self.flat, mechanism=self.mechanism, optimizer="sgd",
+                              optimizer_params={"learning_rate": 1.0})  # fmt: skip
+
+
+def normal_numbers(flat):
+    """The stream's numbers of one step, a tensor each, from a stream of its own."""
+    stream, numbers = NoiseStream.insecure(**SEED), np.zeros(flat.size, np.float32)
+    for segment in flat.segments:  # a segment a stddev: SCALES has no equal neighbours
+        numbers[segment] = stream.normal(segment.stop - segment.start)
+    return tensors_of(flat, numbers)
+
+
+@pytest.mark.parametrize("size", [4, 2.5, 9])
+@pytest.mark.parametrize("z", [0.0, 1.3])
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_a_step_is_the_clipped_mean_and_its_noise(generator, size, z, adjacency):
+    """With one worker: std κ C z α_k / |M|, whatever was drawn."""
+    sampler = "poisson" if size == 2.5 else "shuffle"
+    step = Step(generator, z=z, micro_batch_size=size, adjacency=adjacency, sampler=sampler,
+                decay=Decay("exponential", 0.1))  # fmt: skip
+    drawn = np.array([0, 3, 4, 5, 8])
+    step.clip(drawn)
+    released = tensors_of(step.flat, step.privatised(epoch=2))
+    expected, norms = step.by_hand(drawn)
+    kappa, z_t = 1 if adjacency == "zero_out" else 2, z * np.exp(-0.2)
+    for found, sums, numbers, scale in zip(released, expected, normal_numbers(step.flat), SCALES):
+        stddev = kappa * z_t * scale / size
+        for tensor, total, y in zip(found, sums, numbers):
+            np.testing.assert_allclose(tensor, total / size + stddev * y, rtol=1e-5, atol=1e-6)
+    statistics = step.mechanism.statistics
+    assert statistics.steps == 5 and statistics.clipped == (norms > 1).sum()
+
+
+def test_statistics_add_up_over_steps_until_they_are_set_anew(generator):
+    step = Step(generator)
+    for drawn in ([0, 1], [2], []):
+        step.clip(np.array(drawn, int))
+        step.privatised()
+    assert step.mechanism.statistics.steps == 3
+    assert step.mechanism.statistics.norm_sum == pytest.approx(
+        step.by_hand(np.arange(3))[1].sum(), rel=1e-5
+    )
+    step.mechanism.statistics = ClippingStatistics()
+    step.clip([4])
+    step.privatised()
+    assert step.mechanism.statistics.steps == 1
+
+
+def test_an_empty_micro_batch_sends_its_noise(generator):
+    network = mx.gluon.nn.Dense(100, in_units=1000, use_bias=False, prefix="wide_")
+    network.initialize()
+    flat = FlatGradients(layers_of(network))
+    clipping = loop_clipping(flat, scales=(1.0,))
+    release = release_with(layer_scales=(1.0,), micro_batch_size=2.5, sampler="poisson")
+    mechanism = DPSGD(release=release, noise_multiplier=1.5, decay=Decay(), flat=flat,
+                      noise=NoiseStream.from_operating_system(), clipping=clipping)  # fmt: skip
+    clipping.clip([])
+    flat.refuse_stale()
+    gradients = flat.gradients()
+    mechanism.privatise(gradients, epoch=0)
+    deviation = gradients.astype(np.float64).std() / (1.5 / 2.5)
+    assert abs(deviation - 1) < 0.02  # rejects 2/3 and 3/2 by far; 100,000 numbers
+    assert mechanism.statistics.steps == 0
+
+
+def test_the_trainer_updates_by_what_was_clipped_and_not_by_what_lies_there(generator):
+    """backward() between clip() and the step: its raw gradient is not what is released."""
+    step = Step(generator, micro_batch_size=4)
+    trainer, drawn = step.trainer(), np.arange(4)
+    step.clip(drawn)
+    with autograd.record():
+        loss = 1e4 * step.network.loss(step.examples.batch(drawn)).sum()
+    loss.backward()
+    trainer.step_private(epoch=0)
+    expected, _ = step.by_hand(drawn)
+    for layer, before, sums in zip(step.flat.layers, step.weights, expected):
+        for parameter, value, total in zip(layer.parameters, before, sums):
+            np.testing.assert_allclose(
+                parameter.data().asnumpy(), value - total / 4, rtol=1e-4, atol=1e-5
+            )
+
+
+def test_a_raw_gradient_without_clipping_is_refused_and_changes_nothing(generator):
+    step = Step(generator)
+    trainer = step.trainer()
+    with autograd.record():
+        loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
+    loss.backward()
+    with pytest.raises(UserError, match="call clip"):
+        trainer.step_private(epoch=0)
+    assert (step.network.first.weight.data().asnumpy()
+            == step.weights[0][0].astype(np.float32)).all()  # fmt: skip
+
+
+def test_one_sum_trains_once(generator):
+    step = Step(generator)
+    trainer = step.trainer()
+    step.clip(np.arange(4))
+    trainer.step_private(epoch=0)
+    with pytest.raises(UserError, match="released only once"):
+        trainer.step_private(epoch=0)
+    step.flat.mark(is_fresh=True)
+    with pytest.raises(UserError, match="released only once"):
+        trainer.step_private(epoch=0)
+
+
+def test_each_mechanism_takes_only_its_own_release(generator):
+    step = Step(generator)
+    common = {"noise_multiplier": 1.0, "decay": Decay(), "flat": step.flat,
+              "noise": NoiseStream.from_operating_system()}  # fmt: skip
+    with pytest.raises(UserError, match="EDPSGD clips each micro_batch, but"):
+        EDPSGD(release=release_with(), **common)
+    with pytest.raises(UserError, match="DPSGD clips each example, but"):
+        DPSGD(release=release_with(clips="micro_batch"), clipping=step.clipping, **common)

@@ -1,0 +1,200 @@
+"""The sum of clipped per-example gradients against a float64 loop by hand."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mxnet import autograd
+from support.examples import (
+    HIDDEN,
+    SCALES,
+    WIDTH,
+    Examples,
+    clipped_sum_by_hand,
+    gradient_by_hand,
+    loop_clipping,
+    network_with,
+    one_by_one,
+    tensors_of,
+    weights_for,
+)
+
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import LoopClipping, PerExampleClipping
+
+
+@pytest.fixture
+def problem(generator):
+    """A network, its flat gradients, examples, and their gradients by hand."""
+    weights = weights_for(generator)
+    inputs, targets = generator.normal(size=(9, WIDTH)), generator.normal(size=(9, 1))
+    inputs[6:] *= 0.01  # and small gradients
+    targets[6:] = [[float(w)] for w in (gradient_free(weights, x) for x in inputs[6:])]
+    gradients = [gradient_by_hand(weights, x, y) for x, y in zip(inputs, targets)]
+    network, flat = network_with(weights)
+    return network, flat, Examples(inputs, targets), gradients
+
+
+def gradient_free(weights, x):
+    """Nearly the target that the network already predicts."""
+    (w1, b1), (w2, b2) = weights
+    return 1.01 * (w2 @ np.tanh(w1 @ x + b1) + b2)[0] + 0.01
+
+
+def assert_equal(flat, array, expected, rtol=1e-5):
+    for tensors, slow in zip(tensors_of(flat, array), expected):
+        for tensor, value in zip(tensors, slow):
+            np.testing.assert_allclose(tensor, value, rtol=rtol, atol=1e-6)
+
+
+@pytest.mark.parametrize("c", [0.05, 1.0, 1e6])
+def test_the_sum_is_that_of_a_float64_loop(problem, c):
+    network, flat, examples, gradients = problem
+    clipping = loop_clipping(flat, max_grad_norm=c)
+    total = clipping.clip(one_by_one(network, examples, range(9)))
+    expected, norms = clipped_sum_by_hand(gradients, scales=SCALES, max_grad_norm=c)
+    assert_equal(flat, clipping.take(), expected)
+    assert total.shape == (1,)
+    loss = network.loss(examples.batch(np.arange(9))).sum()
+    assert float(total.asscalar()) == pytest.approx(float(loss.asscalar()), rel=1e-5)
+    found = clipping.statistics
+    assert (found.steps, found.clipped, found.non_finite) == (9, (norms > c).sum(), 0)
+    assert found.norm_sum == pytest.approx(norms.sum(), rel=1e-5)
+    if c == 1e6:  # without clipping it is the plain gradient
+        with autograd.record():
+            loss = network.loss(examples.batch(np.arange(9))).sum()
+        loss.backward()
+        assert_equal(flat, flat.gradients().copy(), expected)
+
+
+def test_no_example_adds_more_than_the_clipping_norm(problem):
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat, max_grad_norm=0.01)
+    for i in range(9):
+        clipping.clip(one_by_one(network, examples, [i]))
+        squares = flat.squared_norms(clipping.take()) / np.square(SCALES)
+        assert np.sqrt(squares.sum()) <= 0.01 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf, 3e38])
+def test_an_example_that_is_not_finite_is_dropped_and_counted(problem, poison):
+    network, flat, examples, gradients = problem
+    examples.targets[4] = poison
+    clipping = loop_clipping(flat)
+    clipping.clip(one_by_one(network, examples, range(9)))
+    others = [g for i, g in enumerate(gradients) if i != 4]
+    expected, norms = clipped_sum_by_hand(others, scales=SCALES, max_grad_norm=1.0)
+    assert_equal(flat, clipping.take(), expected)
+    assert (clipping.statistics.steps, clipping.statistics.non_finite) == (9, 1)
+    assert clipping.statistics.norm_sum == pytest.approx(norms.sum(), rel=1e-5)
+
+
+def test_an_empty_micro_batch_is_zero_and_fresh_after_any_other(problem):
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat)
+    clipping.clip(one_by_one(network, examples, range(9)))
+    flat.mark(is_fresh=False)
+    assert float(clipping.clip([]).asscalar()) == 0
+    flat.refuse_stale()
+    assert not clipping.take().any() and clipping.statistics.steps == 0
+
+
+def test_a_micro_batch_replaces_the_one_before(problem):
+    network, flat, examples, gradients = problem
+    clipping = loop_clipping(flat)
+    clipping.clip(one_by_one(network, examples, range(5)))
+    clipping.clip(one_by_one(network, examples, [7]))
+    expected, _ = clipped_sum_by_hand([gradients[7]], scales=SCALES, max_grad_norm=1.0)
+    assert_equal(flat, clipping.take(), expected, rtol=1e-4)
+
+
+def test_one_sum_is_taken_once_and_a_raw_gradient_never(problem):
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat)
+    with autograd.record():
+        loss = network.loss(examples.batch(np.arange(9))).sum()
+    loss.backward()
+    with pytest.raises(UserError, match="released only once"):
+        clipping.take()
+    clipping.clip(one_by_one(network, examples, range(9)))
+    clipping.take()
+    with pytest.raises(UserError, match="released only once"):
+        clipping.take()
+
+
+def test_a_chunk_that_fails_leaves_nothing_to_release(problem):
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat)
+    clipping.clip(one_by_one(network, examples, range(3)))
+
+    def broken():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        clipping.clip([*one_by_one(network, examples, [0]), broken])
+    with pytest.raises(UserError, match="released only once"):
+        clipping.take()
+
+
+def test_what_the_loop_cannot_do_is_refused(problem):
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat)
+    assert clipping.chunk_size == 1
+    with pytest.raises(UserError, match=r"losses of shape \(2,\); loop takes one example"):
+        clipping.clip([lambda: network.loss(examples.batch(np.arange(2)))])
+    with pytest.raises(UserError, match="3 layer scales for 2 layers"):
+        LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0, 1.0, 1.0))
+
+
+def test_what_one_example_does_not_use_does_not_keep_the_gradient_of_the_last(problem):
+    """Else the example before would be in the sum twice, once under a stranger's factor."""
+    network, flat, examples, _ = problem
+
+    def half():
+        hidden = network.first(mx.nd.array(examples.inputs[1:2]))
+        return hidden.sum(axis=1)
+
+    clipping = loop_clipping(flat)
+    with pytest.raises(UserError, match="has no new gradient"):
+        clipping.clip([*one_by_one(network, examples, [0]), half])
+
+
+@given(st.integers(1, 4), st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
+def test_factors_are_those_of_the_scaled_norms(count, seed, c):
+    generator = np.random.default_rng(seed)
+    squares = generator.exponential(size=(count, 2)) * 10.0 ** generator.integers(-6, 6)
+    _, flat = network_with(weights_for(generator))
+    clipping = PerExampleClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES, chunk_size=count)
+    factors = clipping._factors(squares)
+    norms = [np.sqrt(row[0] / SCALES[0] ** 2 + row[1] / SCALES[1] ** 2) for row in squares]
+    for factor, norm in zip(factors, norms):
+        assert factor == pytest.approx(min(1.0, c / norm), rel=1e-12)
+        assert factor * norm <= c * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "squares, factors",
+    [
+        ([[0.0, 0.0]], [1.0]),
+        ([[-1e-9, 4.0]], [0.125]),  # rounding of a Gram matrix; 2 / α = 8
+        ([[-np.inf, 1.0], [np.nan, 0.0], [np.inf, 0.0], [1.0, 0.0]], [0.0, 0.0, 0.0, 1.0]),
+    ],
+)
+def test_factors_at_the_edges(generator, squares, factors):
+    _, flat = network_with(weights_for(generator))
+    clipping = PerExampleClipping(flat=flat, max_grad_norm=1.0, layer_scales=SCALES, chunk_size=9)
+    assert clipping._factors(np.array(squares)).tolist() == factors
+    assert clipping.statistics.non_finite == factors.count(0.0)
+
+
+def test_the_sum_has_no_gradient_between_its_parameters(problem):
+    """Padding stays zero, so that no noise of an earlier step can hide there."""
+    network, flat, examples, _ = problem
+    flat.array[:] = 7.0
+    clipping = loop_clipping(flat)
+    clipping.clip(one_by_one(network, examples, range(9)))
+    total = clipping.take()
+    used = sum(tensor.size for tensors in tensors_of(flat, total) for tensor in tensors)
+    assert used == HIDDEN * WIDTH + HIDDEN + HIDDEN + 1 < flat.size
+    assert np.count_nonzero(total) <= used
