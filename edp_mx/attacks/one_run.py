@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Sequence, Union
+from typing import Any, Dict, Sequence, Union
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
+
+from edp_mx.attacks.verdict import Verdict
 
 LARGEST_EPSILON = 700.0  # e^ε is still a double
 FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed before the run
@@ -24,6 +26,14 @@ def one_run_p_value(
         guesses: r ≤ m, the coins that were guessed; the others were abstained from.
         correct: v ≤ r, of them right.
         epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
+
+    Guarantee:
+        Needs two things of the run and no more: the coins are fair and independent, and training,
+        as a map from all coins to what the guesser sees, is (ε, δ) private for the turn of any one
+        of them. How it is private does not enter: whatever the sampler, whatever is released
+        beside the steps (α), whatever z₀ or a planned end was calculated from without the data.
+        The guesser may know anything but the coins and what the claim takes as secret, such as the
+        draws of Poisson sampling.
 
     Source: Steinke, Nasr and Jagielski (2023), "Privacy Auditing with One (1) Training Run",
     Theorem 5.2 and appendix D: P[W ≥ v] + 2 m δ max_i P[v − i ≤ W < v] / i,
@@ -123,3 +133,43 @@ def guess(
         )
         found.append(Guesses(2 * half, correct, bound))
     return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
+
+
+@dataclass(frozen=True)
+class OneRunAudit:
+    """The outcome of A2.
+
+    Attributes:
+        verdict: the bound beside the claims.
+        guesses: what it rests on.
+        canaries: m.
+        members: of them trained on.
+    """
+
+    verdict: Verdict
+    guesses: Guesses
+    canaries: int
+    members: int
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the audited claim is false."""
+        return self.verdict.is_refuted
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON, for `audit.json`."""
+        return {
+            "audit": "one-run",
+            **self.verdict.to_dict(),
+            "canaries": self.canaries,
+            "members": self.members,
+            "guesses": self.guesses.guesses,
+            "correct": self.guesses.correct,
+        }
+
+    def describe(self) -> str:
+        """The verdict and what it rests on."""
+        return (
+            f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
+            f"guesses were right; {self.members} of {self.canaries} canaries were trained on"
+        )

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
+from edp_mx.accounting.accountants import Count, check_claim, count_with
 from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
 from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.accounting.bound import Bound
+    from edp_mx.accounting.events import Composition
 
 EXAMPLES = """\
 examples:
@@ -20,6 +25,10 @@ examples:
   Poisson sampling, for another program (infinite or beyond a double: null, beside log10 or reason):
     edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --variant calibrated \\
         --sampler poisson --sample-rate 0.01 --steps-per-epoch 100 --micro-batch-size 1.5 --json
+  by an accountant of one's own choice, which is refused where it does not hold:
+    edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --variant calibrated \\
+        --sampler poisson --sample-rate 0.01 --steps-per-epoch 100 --adjacency zero-out \\
+        --accountant poisson_rdp
 
 from the ledger of a run, finished or not, at its own delta, at another, and as a picture:
   edp-mx account runs/mine-20260101-120000
@@ -43,6 +52,7 @@ def add_parser(subparsers: Any) -> None:
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--noise-multiplier", type=float, metavar="Z", help="z0, at epoch 0")
     add_plan_options(parser, variant="published")
+    add("--accountant", metavar="NAME", help="whose epsilon to state; refused where it is no bound")
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
     parser.set_defaults(run=run)
@@ -69,14 +79,17 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         raise UserError(f"RUN brings its own plan: leave out {options}, or leave out RUN")
     path = ledger_path(arguments.run_directory)
     account = account_for(path, delta=arguments.delta)
-    if arguments.json:
-        print(json.dumps(ledger_as_json(account), indent=2, allow_nan=False))
-    else:
-        print("\n".join(ledger_as_lines(account, path)))
+    report, lines = ledger_as_json(account), ledger_as_lines(account, path)
+    spent, named = account.spent, arguments.accountant
+    if named is not None:
+        assert spent.release is not None  # `account_for` refuses a ledger without one
+        check_claim(accountant=named, release=spent.release)
+    count = _count(named, spent.holds_if, account.composition, delta=spent.delta)
+    _print(arguments, report, lines, count, spent.holds_if)
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of_entries, plot_curve
 
-        neighbours, spent = account.composition.neighbours, account.spent
+        neighbours = account.composition.neighbours
         points = curve_of_entries(account.ledger.entries, neighbours=neighbours, delta=spent.delta)
         plot_curve(points, delta=spent.delta, holds=spent.holds_if, path=arguments.plot)
     return 0
@@ -89,14 +102,55 @@ def _run_plan(arguments: argparse.Namespace) -> int:
     if arguments.noise_multiplier is None:
         raise UserError("give a RUN, or --noise-multiplier and --epochs of a plan")
     plan, delta = plan_of(arguments, variant="published")
+    named = arguments.accountant
+    if named is not None:
+        check_claim(accountant=named, release=plan.release)
     report = PlanReport.of(plan, arguments.noise_multiplier, delta=delta)
-    if arguments.json:
-        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
-    else:
-        print("\n".join(report.lines()))
+    composition = plan.composition(arguments.noise_multiplier)
+    count = _count(named, report.holds, composition, delta=delta)
+    _print(arguments, report.to_dict(), report.lines(), count, report.holds)
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of_plan, plot_curve
 
         points = curve_of_plan(plan, arguments.noise_multiplier, delta=delta)
         plot_curve(points, delta=delta, holds=report.holds, path=arguments.plot)
     return 0
+
+
+def _count(
+    accountant: Optional[str], bound: Bound, composition: Composition, *, delta: float
+) -> Optional[Count]:
+    """What the named accountant says, if one was named.
+
+    Args:
+        bound: by the default accountant; where it is infinite for a reason, all are.
+        composition: what `bound` was counted for.
+    """
+    from edp_mx.reports.accountant_table import counts_of
+
+    if accountant is None:
+        return None
+    known = {count.accountant: count for count in counts_of(bound, composition, delta=delta)}
+    return known.get(accountant) or count_with(accountant, composition, delta=delta)
+
+
+def _print(
+    arguments: argparse.Namespace,
+    report: Mapping[str, Any],
+    lines: Sequence[str],
+    count: Optional[Count],
+    bound: Bound,
+) -> None:
+    """The report, as JSON or for a reader; at its end what the named accountant says."""
+    from edp_mx.reports.accountant_table import counts_as_json
+
+    stated: Dict[str, Any] = {}
+    said: List[str] = []
+    if count is not None:
+        stated = {"stated": {**counts_as_json([count])[0], "conditions": list(bound.conditions)}}
+        conditions = "".join(f", if {condition}" for condition in bound.conditions)
+        said = ["", f"epsilon by {count.accountant}: {count.epsilon}{conditions}"]
+    if arguments.json:
+        print(json.dumps({**report, **stated}, indent=2, allow_nan=False))
+    else:
+        print("\n".join([*lines, *said]))

@@ -97,8 +97,6 @@ class PoissonShard:
             )
         if num_records < num_workers:
             raise UserError(f"{num_records} records are too few for {num_workers} workers")
-        if not 0 <= rank < num_workers:
-            raise UserError(f"rank {rank} is none of {num_workers} workers")
         if length_buckets:
             raise UserError(
                 f"training.length_buckets: {length_buckets} buckets and privacy.sampler: poisson "

@@ -99,8 +99,6 @@ class Shard:
                 record may move every other record to another batch.
         """
         steps_per_epoch(num_records, batch_size, num_workers)  # refuses what cannot be dealt
-        if not 0 <= rank < num_workers:
-            raise UserError(f"rank {rank} is none of {num_workers} workers")
         classes = _length_classes(num_records, length_buckets, lengths, adjacency)
         size = micro_batch_size(batch_size, num_workers)
         shares = shares_of(classes, num_workers=num_workers, rank=rank, seed=seed)
@@ -144,7 +142,12 @@ def shares_of(
     """One worker's fixed share of each class of records, dealt out by (seed, number of records).
 
     The shares of all workers are disjoint, cover all records and differ in size by at most one.
+
+    Raises:
+        UserError: there is no such rank.
     """
+    if not 0 <= rank < num_workers:
+        raise UserError(f"rank {rank} is none of {num_workers} workers")
     generator = _generator(seed, _DEAL)
     shares: List[np.ndarray] = []
     dealt = 0

@@ -17,7 +17,7 @@ from support.made_ledgers import (
     shuffled_line,
 )
 
-from edp_mx.accounting.accountants import count_with_all
+from edp_mx.accounting.accountants import count_with, count_with_all
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.cli import account
 from edp_mx.errors import UserError
@@ -201,7 +201,7 @@ def test_help_has_examples_that_run(capsys, run):
     assert caught.value.code == 0
     lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
     commands = [line.split()[2:] for line in lines if line.startswith("    edp-mx account")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         assert run(*command)
 
@@ -246,6 +246,59 @@ def test_all_accountants_of_poisson_steps(run):
         assert "NOT a bound" in line
     (line,) = [line for line in lines if line.startswith("| poisson_pld")]
     assert "yes" in line
+
+
+@pytest.mark.parametrize("name", ["poisson_rdp", "poisson_pld"])
+def test_a_named_accountant_states_its_epsilon(run, name):
+    options = [*POISSON, *DRAWN, "--adjacency", "zero-out", "--accountant", name]
+    found = strictly(run(*options, "--json"))
+    steps = Composition("zero_out", [Event("poisson", 2.0, 300, 0.01)])
+    expected = count_with(name, steps, delta=1e-5).epsilon
+    assert found["stated"]["accountant"] == name and found["stated"]["is_bound"] is True
+    assert found["stated"]["epsilon"] == pytest.approx(expected.value, rel=1e-9)
+    assert run(*options).splitlines()[-1] == f"epsilon by {name}: {expected}"
+    plain = strictly(run(*options[:-2], "--json"))
+    assert {**plain, "stated": found["stated"]} == found
+
+
+def test_a_named_accountant_of_what_costs_nothing_or_everything(run):
+    nothing = [*POISSON, *DRAWN, "--epochs", "0", "--accountant", "poisson_pld"]
+    assert run(*nothing).splitlines()[-1] == "epsilon by poisson_pld: 0"
+    everything = [*LEAST, "--noise-multiplier", "0", "--accountant", "rf_zcdp"]
+    assert strictly(run(*everything, "--json"))["stated"]["epsilon"] is None
+    assert run(*everything).splitlines()[-1] == "epsilon by rf_zcdp: infinite"
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ([*LEAST, "--accountant", "poisson_pld"], "sampler is shuffle; choose rf_exact"),
+        ([*POISSON, *DRAWN, "--accountant", "rf_exact"], "sampler is poisson; choose poisson_pld"),
+        ([*POISSON, *DRAWN, "--accountant", "poisson_rdp"], "adjacency is replace_one"),
+        ([*POISSON, *DRAWN, "--accountant", "gdp_clt"], "not a bound"),
+        ([*LEAST, "--accountant", "moments"], "choose one of rf_exact"),
+    ],
+)
+def test_a_named_accountant_that_does_not_fit_is_refused(options, words):
+    arguments = parse(*options)
+    with pytest.raises(UserError, match=words):
+        arguments.run(arguments)
+
+
+def test_a_named_accountant_of_a_run(run, finished, tmp_path):
+    found = strictly(run(str(finished), "--accountant", "rf_zcdp", "--json"))
+    rho = 4 / (2 * 8**2)
+    expected = rho + 2 * math.sqrt(rho * math.log(1 / found["delta"]))
+    assert found["stated"]["epsilon"] == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(UserError, match="sampler is shuffle"):
+        run(str(finished), "--accountant", "poisson_pld")
+    facts = facts_with(vocabulary_is_public=False)
+    private = run_with(tmp_path / "run", facts, [shuffled_line(epoch) for epoch in range(4)])
+    line = run(str(private), "--accountant", "rf_exact").splitlines()[-1]
+    assert "if the vocabulary, characters and labels were public" in line
+    fixed = run_with(tmp_path / "fixed", facts_with(seed_is_fixed=True), [shuffled_line(0)])
+    found = strictly(run(str(fixed), "--accountant", "rf_exact", "--json"))
+    assert found["stated"]["epsilon"] is None
 
 
 def test_rate_and_steps_follow_from_the_number_of_examples(run):
