@@ -188,10 +188,27 @@ def run_stage(stage: Stage, venv: Path, log: Path) -> None:
         )
 
 
+def refuse_foreign(venv: Path, *, is_known: bool) -> None:
+    """Refuses a folder that was not made here: the first stage would empty it."""
+    if venv.is_symlink():
+        raise SetupError(
+            f"{venv} is a link, and what it leads to would be emptied: remove the link, or set "
+            "EDP_MX_VENV to a folder for the virtual environment."
+        )
+    is_empty = not venv.exists() or (venv.is_dir() and not any(venv.iterdir()))
+    if not (is_known or is_empty or (venv / ".stages").is_dir()):
+        raise SetupError(
+            f"{venv} holds something that was not made here and would be emptied: move it away, or "
+            "set EDP_MX_VENV to a new folder."
+        )
+
+
 def install(venv: Path, gpu: bool) -> bool:
     """Brings `venv` up to date and returns whether anything had to be done."""
     venv.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{venv}.lock", "w") as lock:  # beside it: the first stage empties the folder
+    place = Path(f"{venv}.lock")  # beside it: the first stage empties the folder
+    refuse_foreign(venv, is_known=place.exists())
+    with place.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return install_locked(venv, gpu)
 

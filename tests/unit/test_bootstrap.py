@@ -60,6 +60,21 @@ def test_a_lost_interpreter_starts_from_the_beginning(bootstrap, tmp_path, monke
     assert ran(log) == ["first", "second", "third"] * 2
 
 
+def test_what_was_not_made_here_is_not_emptied(bootstrap, tmp_path, monkeypatch):
+    log, mine = tmp_path / "log", tmp_path / "mine"
+    monkeypatch.setattr(bootstrap, "stages", fake_stages(bootstrap, log))
+    mine.mkdir()
+    (mine / "letters.txt").write_text("dear")
+    with pytest.raises(bootstrap.SetupError, match="not made here"):
+        bootstrap.install(mine, gpu=False)
+    (tmp_path / "link").symlink_to(mine)
+    with pytest.raises(bootstrap.SetupError, match="is a link"):
+        bootstrap.install(tmp_path / "link", gpu=False)
+    assert not log.exists() and (mine / "letters.txt").read_text() == "dear"
+    (tmp_path / "empty").mkdir()
+    assert bootstrap.install(tmp_path / "empty", gpu=False)
+
+
 def test_another_choice_is_installed_anew(bootstrap, tmp_path, monkeypatch):
     log, venv = tmp_path / "log", tmp_path / "venv"
     monkeypatch.setattr(bootstrap, "stages", fake_stages(bootstrap, log))
