@@ -86,7 +86,5 @@ class DPSGD(Mechanism):
         """
         total, mean = self.clipping.take(), 1 / self.release.micro_batch_size  # (P,)
         self.statistics = ClippingStatistics.sum([self.statistics, self.clipping.statistics])
-        for segment, stddev in self._noise_segments(self.noise_multiplier_at(epoch)):
-            self._noise.scale_and_add(
-                gradients[segment], factor=mean, stddev=stddev, source=total[segment]
-            )
+        parts = self._noise_segments(self.noise_multiplier_at(epoch))
+        self._noise.scale_and_add_parts(gradients, parts=parts, factor=mean, source=total)

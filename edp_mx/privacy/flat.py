@@ -12,9 +12,11 @@ from mxnet.base import _LIB, check_call
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.layers import Layer
+from edp_mx.privacy.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
+PIECE = 1 << 18  # floats whose squares a thread sums at once
 
 
 class FlatGradients:
@@ -122,15 +124,17 @@ class FlatGradients:
 
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
         """Squared L2 norm of each layer's part of a flat array: (L,) float64, exact to 1e-6."""
-        return np.array(
-            [
-                sum(
-                    sum_of_squares(gradients[offset : offset + size])
-                    for _, offset, size in (self._places[p.name] for p in layer.parameters)
-                )
-                for layer in self.layers
-            ]
-        )
+        pieces = [
+            (k, gradients[start : min(start + PIECE, offset + size)])
+            for k, layer in enumerate(self.layers)
+            for _, offset, size in (self._places[p.name] for p in layer.parameters)
+            for start in range(offset, offset + size, PIECE)
+        ]
+        threads = allowed_threads() if self.size > PIECE else 1
+        squares = in_threads(sum_of_squares, [piece for _, piece in pieces], threads=threads)
+        norms = np.zeros(len(self.layers))  # (L,)
+        np.add.at(norms, [k for k, _ in pieces], squares)
+        return norms
 
 
 def clear_gradients(parameters: Iterable[gluon.Parameter]) -> None:
@@ -161,8 +165,8 @@ def sum_of_squares(values: np.ndarray) -> float:
     blocks = values[:whole].reshape(-1, SUM_BLOCK)  # (n, SUM_BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.einsum("ij,ij->i", blocks, blocks)  # (n,)
-        rest = np.dot(values[whole:].astype(np.float64), values[whole:].astype(np.float64))
-    return float(sums.sum(dtype=np.float64) + rest)
+        rest = np.square(values[whole:], dtype=np.float64)  # (< SUM_BLOCK,)
+    return float(sums.sum(dtype=np.float64) + rest.sum())
 
 
 def address(array: mx.nd.NDArray) -> int:

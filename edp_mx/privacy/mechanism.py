@@ -134,8 +134,9 @@ class EDPSGD(Mechanism):
         self.statistics.norm_sum += norm
 
         noise_multiplier = self.noise_multiplier_at(epoch)
-        for segment, stddev in self._noise_segments(noise_multiplier):
-            self._noise.scale_and_add(gradients[segment], factor=factor, stddev=stddev)
+        self._noise.scale_and_add_parts(
+            gradients, parts=self._noise_segments(noise_multiplier), factor=factor
+        )
 
     def scaled_norm(self, gradients: np.ndarray) -> float:
         """‖(Δ_k / α_k)_k‖₂ over all layers, in float64."""

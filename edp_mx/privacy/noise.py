@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Optional, Sequence
+from collections import deque
+from itertools import count
+from threading import Lock
+from typing import Deque, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.errors import UserError
+from edp_mx.privacy.box_muller import PAIRS as PAIRS
+from edp_mx.privacy.box_muller import BoxMuller
+from edp_mx.privacy.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32
-PAIRS = 1 << 15  # normal numbers made at once, in pairs: small enough for the second-level cache
 
 
 class NoiseStream:
@@ -22,6 +26,11 @@ class NoiseStream:
     to everyone. Here the key comes from the operating system, is never written down, and is never
     used again: a resumed run takes a new one (the same noise on two gradients reveals them both).
 
+    The numbers come in blocks of 2 · PAIRS. A block's number, counted from the stream's first use,
+    is the upper half of the cipher's counter, so that no two blocks share key stream and a block's
+    numbers depend neither on the thread that makes them nor on how many there are. A call takes new
+    blocks and wastes what it leaves of the last one.
+
     Args:
         key: 32 secret bytes, another for each worker and each start.
 
@@ -29,8 +38,10 @@ class NoiseStream:
         fingerprint: of the key; it may be shown.
         mask_key: another secret, made from the key one way, for the masks of dropout.
 
-    Units: the radius is made from 53 random bits, so that |y| ≤ 8.57; that the numbers are
-    floating-point and not real is outside ε, as everywhere.
+    Guarantee: how close the numbers come to normal ones is told at `box_muller.BoxMuller`.
+
+    Edge cases: a process that was forked may not go on with its parent's stream, nor can a stream
+    be copied: the same noise would be drawn twice.
     """
 
     def __init__(self, *, key: bytes) -> None:
@@ -38,9 +49,11 @@ class NoiseStream:
             raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
         self.mask_key = hashlib.sha256(b"edp_mx dropout masks" + key).digest()
         self.fingerprint = hashlib.sha256(b"edp_mx noise key" + key).hexdigest()
-        self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self._zeros = bytes(12 * PAIRS)
-        self._bytes = bytearray(12 * PAIRS + 15)  # `update_into` wants room for one more block
+        self._key = key
+        self._numbers = count()  # of the blocks; a shallow copy goes on with the same ones
+        self._idle: Deque[BoxMuller] = deque()  # one for each thread, made when it is needed
+        self._process = os.getpid()
+        self._lock = Lock()
 
     @classmethod
     def from_operating_system(cls) -> NoiseStream:
@@ -66,20 +79,41 @@ class NoiseStream:
             array: contiguous float32 (n,).
             factor: what the source is multiplied by first.
             stddev: 0 draws nothing.
-            source: (n,) float32, left as it is; the array itself where there is none.
+            source: contiguous float32 (n,), left as it is; the array itself where there is none.
+
+        Raises:
+            ValueError: an array of another type or shape, or one with gaps.
         """
-        if source is None:
-            source = array
-        if stddev == 0:
-            np.multiply(source, np.float32(factor), out=array)
-            return
-        for start in range(0, array.size, 2 * PAIRS):
-            part = array[start : start + 2 * PAIRS]  # (≤ 2 · PAIRS,)
-            half = (part.size + 1) // 2
-            sines, cosines = self._normal_pairs(half, stddev)
-            np.multiply(source[start : start + 2 * PAIRS], np.float32(factor), out=part)
-            part[:half] += sines
-            part[half:] += cosines[: part.size - half]
+        whole = slice(0, array.size)
+        self.scale_and_add_parts(array, parts=[(whole, stddev)], factor=factor, source=source)
+
+    def scale_and_add_parts(
+        self,
+        array: np.ndarray,
+        *,
+        parts: Iterable[Tuple[slice, float]],
+        factor: float,
+        source: Optional[np.ndarray] = None,
+    ) -> None:
+        """`scale_and_add` for several parts of one array, as if one after the other.
+
+        Args:
+            array, factor, source: see `scale_and_add`; what lies in no part stays as it is.
+            parts: slices that do not overlap, each with its stddev.
+        """
+        source = array if source is None else source
+        _check(array, source)
+        with self._lock:
+            if os.getpid() != self._process:
+                raise RuntimeError(
+                    "this noise stream belongs to the process that was forked: both would draw "
+                    "the same noise; make a new stream"
+                )
+            blocks = list(self._split(array, source, parts, factor))
+            threads = max(1, min(allowed_threads(), len(blocks)))
+            while len(self._idle) < threads:
+                self._idle.append(BoxMuller(self._key))
+            in_threads(self._release, blocks, threads=threads)
 
     def normal(self, size: int) -> np.ndarray:
         """`size` standard normal numbers, float32."""
@@ -87,16 +121,54 @@ class NoiseStream:
         self.scale_and_add(values, factor=1.0, stddev=1.0)
         return values
 
-    def _normal_pairs(self, count: int, stddev: float) -> Sequence[np.ndarray]:
-        """Two independent normal arrays (count,) by Box–Muller, from 12 bytes a pair."""
-        self._stream.update_into(self._zeros[: 12 * count], self._bytes)
-        words = np.frombuffer(self._bytes, np.uint64, count)
-        turns = np.frombuffer(self._bytes, np.int32, count, offset=8 * count)
-        uniform = ((words >> np.uint64(11)) + np.uint64(1)) * 2.0**-53  # (0, 1]
-        radius = np.sqrt(-2 * np.log(uniform)).astype(np.float32)
-        radius *= np.float32(stddev)
-        angle = turns * np.float32(np.pi * 2.0**-31)  # [−π, π)
-        return np.sin(angle) * radius, np.cos(angle) * radius
+    def _split(
+        self,
+        array: np.ndarray,
+        source: np.ndarray,
+        parts: Iterable[Tuple[slice, float]],
+        factor: float,
+    ) -> Iterator[_Block]:
+        """The parts in blocks, each with a number that no block had before."""
+        for part, stddev in parts:
+            first, end, _ = part.indices(array.size)
+            for start in range(first, end, 2 * PAIRS):
+                cut = slice(start, min(start + 2 * PAIRS, end))
+                target = array[cut]
+                given = target if source is array else source[cut]
+                yield _Block(target, given, factor, stddev, next(self._numbers))
+
+    def _release(self, block: _Block) -> None:
+        """Scales one block and adds its noise; any thread may."""
+        target = block.target  # (≤ 2 · PAIRS,)
+        if block.factor != 1 or block.source is not target:
+            np.multiply(block.source, np.float32(block.factor), out=target)
+        if block.stddev == 0:
+            return
+        maker, half = self._idle.pop(), target.size // 2
+        numbers = maker.pairs(block.number, count=half + target.size % 2, stddev=block.stddev)
+        both = target[: 2 * half].reshape(2, half)  # a view
+        np.add(both, numbers[:, :half], out=both)
+        target[2 * half :] += numbers[0, half:]  # of an odd size the last one
+        self._idle.append(maker)
+
+
+class _Block(NamedTuple):
+    """A piece of work for one thread: target ← factor · source + stddev · y."""
+
+    target: np.ndarray
+    source: np.ndarray
+    factor: float
+    stddev: float
+    number: int
+
+
+def _check(array: np.ndarray, source: np.ndarray) -> None:
+    """Refuses what the blocks would not cover, or only through a copy."""
+    for given in (array, source):
+        if given.dtype != np.float32 or given.ndim != 1 or not given.flags.c_contiguous:
+            raise ValueError("noise goes onto contiguous float32 arrays (n,), and nothing else")
+    if array.shape != source.shape:
+        raise ValueError(f"a source of {source.size} numbers for an array of {array.size}")
 
 
 def refuse_equal(fingerprints: Sequence[str]) -> None:

@@ -32,6 +32,10 @@ class GivenNoise:
         array *= np.float32(factor)
         array += np.float32(stddev) * drawn
 
+    def scale_and_add_parts(self, array, *, parts, factor):
+        for part, stddev in parts:
+            self.scale_and_add(array[part], factor=factor, stddev=stddev)
+
 
 def flat_of(shapes):
     """Flat arrays for layers of one parameter each."""

@@ -1,11 +1,21 @@
 """Gaussian, independent, never the same twice."""
 
+import copy
+import os
+import pickle
+import tracemalloc
+from math import ceil
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from edp_mx.errors import UserError
+from edp_mx.privacy import noise as module
+from edp_mx.privacy.box_muller import BoxMuller
 from edp_mx.privacy.noise import PAIRS, NoiseStream, refuse_equal
+
+BLOCK = 2 * PAIRS
 
 SIZE = 1_000_000
 
@@ -19,6 +29,14 @@ def test_the_numbers_are_standard_normal():
     for bound in (3, 4):  # the tails, where clipping would first show
         expected = 2 * stats.norm.sf(bound) * SIZE
         assert abs((abs(values) > bound).sum() - expected) < 6 * expected**0.5
+
+
+def test_the_far_tails_are_neither_thin_nor_thick():
+    size = 16_000_000
+    values = abs(NoiseStream.from_operating_system().normal(size))
+    for bound in (3, 4, 5):
+        tail = stats.poisson(2 * stats.norm.sf(bound) * size)
+        assert tail.ppf(1e-7) <= (values > bound).sum() <= tail.isf(1e-7)
 
 
 def test_a_wrong_scale_would_be_noticed():
@@ -50,7 +68,7 @@ def test_an_insecure_stream_repeats_itself_but_differs_by_rank():
     assert not (again[0] == again[2]).any()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 2 * PAIRS - 1, 2 * PAIRS, 2 * PAIRS + 1, 5 * PAIRS])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1, 5 * PAIRS])
 def test_scale_and_add_is_scale_then_add(size, generator):
     array = generator.normal(size=size).astype(np.float32)
     noise = NoiseStream.insecure(seed=1, rank=0).normal(size)
@@ -88,3 +106,140 @@ def test_the_key_of_the_masks_is_another_secret():
     assert one.mask_key != other.mask_key and one.mask_key.hex() != one.fingerprint
     again = [NoiseStream.insecure(seed=1, rank=rank).mask_key for rank in (0, 0, 1)]
     assert again[0] == again[1] != again[2]
+
+
+def use_threads(monkeypatch, threads):
+    monkeypatch.setattr(module, "allowed_threads", lambda: threads)
+
+
+@pytest.mark.parametrize("size", [1, BLOCK, BLOCK + 1, 7 * BLOCK + 12_345])
+def test_the_number_of_threads_changes_no_bit(monkeypatch, generator, size):
+    values = generator.normal(size=size).astype(np.float32)
+    results = []
+    for threads in (1, 2, 3, 8):
+        use_threads(monkeypatch, threads)
+        stream, array = NoiseStream.insecure(seed=3, rank=1), values.copy()
+        for _ in range(2):  # the second call goes on, whoever did what in the first
+            stream.scale_and_add(array, factor=0.9, stddev=0.1)
+        results.append(array)
+    assert all((other == results[0]).all() for other in results)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_block_of_the_key_stream_is_used_twice(monkeypatch, threads):
+    used, pairs = [], BoxMuller.pairs
+
+    def recorded(self, block, *, count, stddev):
+        used.append(block)
+        return pairs(self, block, count=count, stddev=stddev)
+
+    monkeypatch.setattr(BoxMuller, "pairs", recorded)
+    use_threads(monkeypatch, threads)
+    stream, sizes = NoiseStream.from_operating_system(), (0, 1, BLOCK, 3 * BLOCK + 1, 5)
+    for size in sizes:
+        stream.normal(size)
+    assert sorted(used) == list(range(sum(ceil(size / BLOCK) for size in sizes)))
+
+
+def test_blocks_halves_and_threads_are_independent(monkeypatch):
+    use_threads(monkeypatch, 2)
+    blocks = NoiseStream.from_operating_system().normal(8 * BLOCK).reshape(16, PAIRS)
+    assert len({block[:100].tobytes() for block in blocks}) == 16
+    for numbers in (blocks, blocks**2):  # a common radius would show in the squares
+        correlation = np.corrcoef(numbers.astype(np.float64)) - np.eye(16)
+        assert abs(correlation).max() * PAIRS**0.5 < 6
+
+
+def test_parts_are_as_one_after_the_other_and_the_rest_stays(monkeypatch, generator):
+    use_threads(monkeypatch, 2)
+    size = 3 * BLOCK
+    parts = [
+        (slice(16, 20), 0.5),
+        (slice(20, 20), 0.5),
+        (slice(20, BLOCK + 7), 2.0),
+        (slice(BLOCK + 9, BLOCK + 10), 0.0),
+        (slice(BLOCK + 10, size), 0.1),
+    ]
+    values = generator.normal(size=size).astype(np.float32)
+    for source in (None, values[::-1].copy()):
+        together, single = values.copy(), values.copy()
+        stream = NoiseStream.insecure(seed=1, rank=0)
+        stream.scale_and_add_parts(together, parts=iter(parts), factor=0.3, source=source)
+        stream = NoiseStream.insecure(seed=1, rank=0)
+        for part, stddev in parts:
+            given = None if source is None else source[part]
+            stream.scale_and_add(single[part], factor=0.3, stddev=stddev, source=given)
+        assert (together == single).all()
+        outside = np.r_[0:16, BLOCK + 7 : BLOCK + 9]
+        assert (together[outside] == values[outside]).all()
+        assert (together[:BLOCK][20:] != values[:BLOCK][20:]).mean() > 0.99
+
+
+def test_a_factor_of_one_keeps_every_bit_of_the_sum(generator):
+    values = generator.normal(size=1001).astype(np.float32)
+    noise = NoiseStream.insecure(seed=1, rank=0).normal(1001)
+    for source in (None, values):
+        array = values.copy() if source is None else np.full(1001, np.nan, np.float32)
+        NoiseStream.insecure(seed=1, rank=0).scale_and_add(
+            array, factor=1.0, stddev=1.0, source=source
+        )
+        assert (array == values + noise).all()
+
+
+@pytest.mark.parametrize(
+    "array, source",
+    [
+        (np.zeros(8, np.float32)[::2], None),
+        (np.zeros(8, np.float32)[::-1], None),
+        (np.zeros(8, np.float64), None),
+        (np.zeros((2, 4), np.float32), None),
+        (np.zeros(4, np.float32), np.zeros(8, np.float32)[::2]),
+        (np.zeros(4, np.float32), np.zeros(4, np.float64)),
+        (np.zeros(4, np.float32), np.zeros(5, np.float32)),
+        (np.zeros(4, np.float32), np.zeros(1, np.float32)),
+    ],
+)
+def test_what_would_be_copied_or_left_out_is_refused(array, source):
+    with pytest.raises(ValueError, match=r"contiguous float32|numbers for an array"):
+        NoiseStream.from_operating_system().scale_and_add(
+            array, factor=1.0, stddev=1.0, source=source
+        )
+    assert not array.any()
+
+
+def test_a_gradient_is_never_copied(monkeypatch):
+    use_threads(monkeypatch, 2)
+    stream, array = NoiseStream.from_operating_system(), np.zeros(20 * BLOCK, np.float32)
+    stream.scale_and_add(array, factor=0.5, stddev=1.0)  # makes the threads' memory
+    tracemalloc.start()
+    stream.scale_and_add(array, factor=0.5, stddev=1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < array.nbytes / 40
+
+
+def test_a_block_that_fails_is_heard_whoever_made_it(monkeypatch):
+    use_threads(monkeypatch, 3)
+    pairs = BoxMuller.pairs
+
+    def fails_once(self, block, *, count, stddev):
+        if block == 4:
+            raise MemoryError("lost")
+        return pairs(self, block, count=count, stddev=stddev)
+
+    stream = NoiseStream.from_operating_system()
+    with monkeypatch.context() as patch, pytest.raises(MemoryError, match="lost"):
+        patch.setattr(BoxMuller, "pairs", fails_once)
+        stream.normal(6 * BLOCK)
+    assert stats.kstest(stream.normal(10_000), "norm").pvalue > 1e-6  # and it can go on
+
+
+def test_a_stream_is_neither_copied_nor_taken_into_a_fork(monkeypatch):
+    stream = NoiseStream.from_operating_system()
+    for repeat in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            repeat(stream)
+    assert not (copy.copy(stream).normal(9) == stream.normal(9)).any()  # it shares the books
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="forked"):
+        stream.normal(1)

@@ -1,0 +1,99 @@
+"""The numbers against a float64 Box–Muller from the same cipher, and the ends of the tail."""
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy import stats
+
+from edp_mx.privacy.box_muller import PAIRS, SMALL, BoxMuller
+
+KEY = bytes(range(32))
+
+
+class GivenBits:
+    """Stands for the cipher: hands out given words, then given words that refine."""
+
+    def __init__(self, words, more):
+        self.words, self.more, self.used = np.array(words, np.uint32), more, 0
+
+    def reset_nonce(self, nonce):
+        pass
+
+    def update_into(self, zeros, out):
+        assert bytes(zeros) == bytes(self.words.nbytes)
+        out[: self.words.nbytes] = self.words.tobytes()
+
+    def update(self, zeros):
+        self.used = len(zeros) // 8
+        return np.array(self.more[: self.used], np.uint64).tobytes()
+
+
+def slow(words, more):
+    """(2, n) float64 from 2n words and, in their order, the bits of the small ones; also r."""
+    low, turns = np.split(np.asarray(words, np.uint32), 2)
+    low = low ^ np.uint32(2**31)  # signed, from the lowest
+    more, uniform = iter(more), []
+    for word in low.tolist():
+        fraction = 0.5
+        if word * 2.0**-32 + 2.0**-26 < SMALL:  # as it rounds
+            fraction = (int(next(more)) + 0.5) / 2**64
+        uniform.append((word + fraction) / 2**32)
+    radius = np.sqrt(-2 * np.log(uniform))
+    angle = turns.view(np.int32) * (np.pi / 2**31)
+    return np.stack([np.sin(angle), np.cos(angle)]) * radius, radius
+
+
+def assert_close(found, words, more):
+    expected, radius = slow(words, more)
+    bound = np.where(radius < 0.01, 3e-4, 1e-5)
+    assert (abs(found - expected) < bound).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 17, 40_001, PAIRS])
+@pytest.mark.parametrize("block", [0, 5, 2**64 - 1])
+def test_a_block_is_the_slow_form_of_its_own_key_stream(count, block):
+    counter = (block << 64).to_bytes(16, "big")
+    stream = Cipher(algorithms.AES(KEY), modes.CTR(counter)).encryptor()
+    words = np.frombuffer(stream.update(bytes(8 * count)), np.uint32)
+    more = np.frombuffer(stream.update(bytes(8 * count)), np.uint64)
+    assert_close(BoxMuller(KEY).pairs(block, count=count, stddev=1.0), words, more)
+
+
+def test_the_spread_is_a_factor():
+    one = BoxMuller(KEY).pairs(3, count=1000, stddev=1.0)
+    np.testing.assert_allclose(BoxMuller(KEY).pairs(3, count=1000, stddev=0.3), 0.3 * one, 1e-6)
+
+
+def test_the_ends_of_the_words_are_finite_and_right():
+    edge = int(SMALL * 2**32)
+    low = [0, 0, 1, 2, edge - 200, edge + 200, 2**31 - 1, 2**31, 2**32 - 2**9, 2**32 - 1]
+    turns = [0, 2**30, 2**31 - 1, 2**31, 2**32 - 1, 1, 3 * 2**30, 2**29, 0, 2**31]
+    more = [0, 2**64 - 1, 2**63, 1, 7]
+    maker = BoxMuller(KEY)
+    words = [word ^ 2**31 for word in low] + turns
+    maker._cipher = GivenBits(words, more)
+    found = maker.pairs(0, count=len(low), stddev=1.0)
+    assert maker._cipher.used == len(more)
+    assert_close(found, words, more)
+    assert 11.59 < abs(found).max() < 11.6  # u = 2⁻⁹⁷
+    assert np.hypot(*found[:, -1]) == 0  # u = 1
+
+
+def test_the_edge_of_the_small_ones_has_no_gap_and_no_overlap():
+    edge = int(SMALL * 2**32)
+    low = np.arange(edge - 500, edge + 500)
+    maker = BoxMuller(KEY)
+    maker._cipher = GivenBits(np.append(low ^ 2**31, np.full(1000, 2**30)), [2**63] * 1000)
+    sines = maker.pairs(0, count=1000, stddev=1.0)[0]  # sin(π/2): the radius
+    assert (np.diff(sines) <= 0).all() and 400 < maker._cipher.used < 600
+    assert abs(np.diff(sines)).max() < 1e-5
+
+
+def test_below_the_edge_the_bits_are_uniform():
+    maker, small = BoxMuller(KEY), []
+    for block in range(8):
+        numbers = maker.pairs(block, count=PAIRS, stddev=1.0).astype(np.float64)
+        uniform = np.exp(-(numbers**2).sum(axis=0) / 2)
+        small.append(uniform[uniform < SMALL] / SMALL)
+    assert stats.kstest(np.concatenate(small), "uniform").pvalue > 1e-6
+    assert abs(np.concatenate(small).size - 8 * PAIRS * SMALL) < 5 * (8 * PAIRS * SMALL) ** 0.5
