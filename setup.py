@@ -6,14 +6,16 @@ from setuptools import find_packages, setup
 DEAD = ["numpy==1.23.5", "gluonnlp==0.10.0", "horovod==0.28.1"]
 LIVING = [
     "cattrs>=24.1,<24.2",  # 26 would push dp-accounting back to 0.4
-    "cryptography>=41",
+    "cryptography>=43",
     "fasttext-numpy2>=0.10",
+    "jinja2>=3",
     "matplotlib>=3.5,<3.11",
     "pyyaml>=6",
     "scikit-learn>=1.1,<1.8",
     "safetensors>=0.4",
     "scipy>=1.9,<1.16",
     "tensorboardX>=2.6",
+    "threadpoolctl>=3",
     "tokenizers>=0.15",
     "tqdm>=4.60",
 ]

@@ -23,6 +23,7 @@ SUBCOMMANDS = (
     "calibrate",
     "explain",
     "audit",
+    "attack",
     "score",
     "data",
     "checkpoint",

@@ -35,6 +35,8 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `results.json` | scores on the test part; written last: without it the run did not end well |
 | `rank_<i>.log` | each worker's log |
+| `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
+| `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
 
 `edp-mx evaluate {path}` scores it again, `edp-mx predict {path} "an utterance"` uses it.
 """

@@ -1,0 +1,109 @@
+"""Attacks that need no other model: one number an utterance, and a threshold on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Optional, Sequence
+
+import numpy as np
+
+from edp_mx.attacks.scores import MembershipScores
+
+PRIOR_WEIGHT = 5.0  # utterances that the mean over all intents counts for
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What one attack says of each utterance.
+
+    Attributes:
+        name: of the attack.
+        says: how it comes to it, in a sentence.
+        scores: (U,), high means "is a member".
+        threshold: above it the attack says "member"; None where it names none.
+    """
+
+    name: str
+    says: str
+    scores: np.ndarray
+    threshold: Optional[float] = None
+
+
+def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
+    """Loss, loss calibrated by intent, and the other label-aware signals, each by itself.
+
+    Source: Yeom et al. 2018 (loss); Song and Mittal 2021 (modified entropy, thresholds by class);
+    Watson et al. 2022 (calibration).
+    """
+    judged, signals = scores.is_judged, scores.signals
+    is_member = scores.is_member[judged]
+    loss = signals.loss[judged]  # (U,)
+    found = [
+        Guesses(
+            "loss",
+            "low training loss; the threshold is the members' mean loss (Yeom et al.)",
+            -loss,
+            threshold=-float(loss[is_member].mean()),
+        ),
+        Guesses(
+            "loss of the intent",
+            "low cross entropy of the true intent",
+            -signals.intent_loss[judged],
+        ),
+        Guesses(
+            "loss of the slots",
+            "low negative log-likelihood of the true tags",
+            -signals.slot_loss[judged],
+        ),
+        Guesses(
+            "modified entropy",
+            "a sure and right intent and sure and right tags (Song and Mittal)",
+            -(signals.intent_modified_entropy + signals.slot_modified_entropy)[judged],
+        ),
+        Guesses(
+            "margin",
+            "how far the true labels lie above the best others",
+            np.minimum(signals.intent_margin, 1e6)[judged]
+            + np.minimum(signals.slot_margin, 1e6)[judged],
+        ),
+    ]
+    if scores.is_reference.any():
+        usual = usual_losses(
+            signals.loss[scores.is_reference],
+            [scores.intents[i] for i in np.flatnonzero(scores.is_reference)],
+            [scores.intents[i] for i in np.flatnonzero(judged)],
+        )
+        found.insert(
+            1,
+            Guesses(
+                "loss calibrated by intent",
+                "loss below what utterances of the same intent, known not to be members, have",
+                usual - loss,
+                threshold=0.0,
+            ),
+        )
+    return found
+
+
+def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
+    """The mean loss of each wanted intent among reference utterances, drawn to the overall mean.
+
+    Args:
+        losses, intents: of the reference utterances.
+        wanted: the intents of those to be judged.
+
+    Shapes: losses (R,) → (U,).
+    Edge cases: an intent without a reference has the overall mean.
+
+    Example:
+        >>> usual_losses(np.array([1.0, 3.0]), ["a", "b"], ["c"])
+        array([2.])
+    """
+    overall = float(losses.mean())
+    names = sorted(set(intents))
+    place = {name: i for i, name in enumerate(names)}
+    index = np.array([place[name] for name in intents])
+    counts = np.bincount(index, minlength=len(names))
+    sums = np.bincount(index, losses, minlength=len(names))
+    means = (sums + PRIOR_WEIGHT * overall) / (counts + PRIOR_WEIGHT)
+    return np.array([means[place[name]] if name in place else overall for name in wanted])

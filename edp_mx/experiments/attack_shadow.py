@@ -1,0 +1,109 @@
+"""The paper's attack on a finished run, and the attacks that need no other model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict
+
+from edp_mx.attacks.classifiers import learn_classifier
+from edp_mx.attacks.scores import MembershipScores
+from edp_mx.attacks.signals import Signals
+from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import STANDINS
+from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
+from edp_mx.errors import UserError
+from edp_mx.experiments.attack_directory import Outcome, conclude
+from edp_mx.experiments.run_directory import RunDirectory
+
+# Whose shadow is trained on what, unless another is named.
+OTHER_CORPUS = {
+    "atis": "snips",
+    "snips": "atis",
+    "nlu_eval": "snips",
+    "communication": "health",
+    "health": "video",
+    "video": "communication",
+}
+
+
+def attack_by_threshold(path: Path, scores: MembershipScores) -> Outcome:
+    """All attacks that need nothing but the run."""
+    run, seed = RunDirectory.existing(path), scores.origin.seed
+    return conclude(run, "threshold", threshold_attacks(scores), scores, seed=seed, facts={})
+
+
+def attack_by_shadow(
+    path: Path, scores: MembershipScores, *, shadow_path: Path, shadow: MembershipScores
+) -> Outcome:
+    """The paper's attack: learned on a shadow's outputs, tried on the run's.
+
+    Args:
+        scores: of the run, whose membership labels serve to measure and for nothing else.
+        shadow: of the shadow run at `shadow_path`.
+
+    Raises:
+        UserError: the shadow is the run itself, or has too few members.
+    """
+    if shadow.origin.weights == scores.origin.weights:
+        raise UserError(
+            f"--shadow {shadow_path} has the weights of the attacked run: the attack would be told "
+            "who is a member; name another run"
+        )
+    seed = scores.origin.seed
+    judged = shadow.is_judged
+    classifier = learn_classifier(_rows(shadow.signals, judged), shadow.labels, seed=seed)
+    probabilities = classifier.probabilities(_rows(scores.signals, scores.is_judged))  # (U,)
+    guesses = Guesses(
+        "shadow classifier",
+        f"{classifier.name}, which did best in cross-validation on the shadow",
+        probabilities,
+        threshold=0.5,
+    )
+    facts: Dict[str, Any] = {
+        "shadow": shadow_path.resolve().name,
+        "shadow corpus": shadow.origin.corpus,
+        "shadow weights": shadow.origin.weights,
+        "workers of the run": RunDirectory(path).read("environment")["num_workers"],
+        "workers of the shadow": RunDirectory(shadow_path).read("environment")["num_workers"],
+        "shadow members": int(shadow.labels.sum()),
+        "classifier": classifier.name,
+        **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
+    }
+    run = RunDirectory.existing(path)
+    return conclude(run, "shadow", [guesses], scores, seed=seed, facts=facts)
+
+
+def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
+    """The run's own settings on another corpus: same architecture, same training, same mechanism.
+
+    Words and labels come from where the run has them, except public lists made for its corpus:
+    then from the shadow's training part (a shadow holds nothing private).
+
+    Raises:
+        UserError: the run's corpus is one's own, so that no other goes with it by default.
+    """
+    data = config.data
+    other = OTHER_CORPUS.get(data.corpus)
+    if other is None:
+        raise UserError(
+            f"--shadow: there is no shadow corpus for {data.corpus} by default; name a run or a "
+            "configuration, e.g. --shadow configs/snips_clc_sgd.yaml"
+        )
+    vocabulary, labels = data.vocabulary, data.labels
+    if other not in STANDINS and vocabulary.source == "sample" and vocabulary.path is None:
+        vocabulary = VocabularyConfig(lowercase=vocabulary.lowercase)
+    if labels.source == "file" or labels.path is not None or other not in STANDINS:
+        labels = LabelsConfig()
+    size = data.size if other in STANDINS else None
+    data = replace(
+        data, corpus=other, path=None, layout="auto", split="paper", size=size,
+        vocabulary=vocabulary, labels=labels,
+    )  # fmt: skip
+    return replace(config, name=f"shadow_{other}", data=data)
+
+
+def _rows(signals: Signals, rows: Any) -> Signals:
+    """The signals of some utterances."""
+    return Signals(*(array[rows] for array in signals))

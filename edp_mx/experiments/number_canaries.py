@@ -1,0 +1,164 @@
+"""Utterances with a random phone number in them, and where they go in a corpus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, List, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import Corpus
+from edp_mx.data.splits import Split
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
+
+DIGITS = tuple("0123456789")
+SLOT = "phone_number"
+PREFIX = 3  # random words before the number: what tells one canary from another
+
+
+@dataclass(frozen=True)
+class CanarySettings:
+    """What is inserted, and what it is compared with.
+
+    Attributes:
+        repeats: how often a canary is in the training part; for each, `count` canaries.
+        count: of canaries with as many repeats.
+        digits: of a phone number, each a token.
+        candidates: other numbers; where there are no more than that, all of them.
+        seed: of the canaries and the candidates.
+    """
+
+    repeats: Tuple[int, ...] = (1, 10, 100)
+    count: int = 3
+    digits: int = 7
+    candidates: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.count, self.digits, *self.repeats) < 1 or self.candidates < 10:
+            raise UserError(
+                "--canary-count and --canary-digits are 1 or more, --candidates 10 or more"
+            )
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One secret.
+
+    Attributes:
+        utterance: some words, then the number, one digit a token.
+        repeats: how often it was trained on.
+        others: the numbers that it is compared with.
+    """
+
+    utterance: Utterance
+    repeats: int
+    others: Tuple[str, ...]
+
+    def with_number(self, number: str) -> Utterance:
+        """The same with another number."""
+        prefix = self.utterance.tokens[: len(self.utterance.tokens) - len(number)]
+        return replace(self.utterance, tokens=(*prefix, *number))
+
+
+def draw_canaries(
+    corpus: Corpus, config: ExperimentConfig, settings: CanarySettings
+) -> List[Canary]:
+    """Random words of the training part, a random intent, a random number in a slot of its own.
+
+    Edge cases: with a public label list the slot is one of the corpus', for there is no other: the
+    one with the most "number" in its name, else the most frequent.
+    """
+    generator = np.random.default_rng(np.random.SeedSequence([settings.seed, 0xCA4A]))
+    words = sorted({t for u in corpus.train for t in u.tokens if t.isalpha()}) or ["call"]
+    intents = sorted({utterance.intent for utterance in corpus.train})
+    slot = slot_for(corpus.train, is_free=config.data.labels.source == "train")
+    total = len(settings.repeats) * settings.count
+    numbers = _numbers(total, settings, generator)
+    slots = ("O",) * PREFIX + (f"B-{slot}",) + (f"I-{slot}",) * (settings.digits - 1)
+    return [
+        Canary(
+            Utterance(
+                (*generator.choice(words, PREFIX).tolist(), *number),
+                slots,
+                str(generator.choice(intents)),
+                id=f"canary/{i}",
+            ),
+            settings.repeats[i // settings.count],
+            _others(number, settings, generator),
+        )
+        for i, number in enumerate(numbers)
+    ]
+
+
+def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
+    """Which slot holds the numbers.
+
+    Args:
+        is_free: whether a slot may be added to those of the corpus.
+    """
+    names = [tag[2:] for utterance in train for tag in utterance.slots if tag.startswith("I-")]
+    if SLOT in names or is_free or not names:
+        return SLOT
+    with_number = [name for name in names if "number" in name]
+    return max(sorted(set(with_number or names)), key=names.count)
+
+
+def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
+    """The corpus with each canary in its training part, as often as it says."""
+    added = [
+        replace(canary.utterance, id=f"{canary.utterance.id}/{n}")
+        for canary in canaries
+        for n in range(canary.repeats)
+    ]
+    places = len(corpus.utterances) + np.arange(len(added))
+    split = Split(
+        train=np.concatenate([corpus.split.train, places]),
+        validation=corpus.split.validation,
+        test=corpus.split.test,
+    )
+    return Corpus(corpus.name, corpus.is_standin, (*corpus.utterances, *added), split)
+
+
+def _numbers(total: int, settings: CanarySettings, generator: np.random.Generator) -> List[str]:
+    """Different random numbers, in which every digit occurs if there is room for it."""
+    room = total * settings.digits
+    while True:
+        numbers = {"".join(generator.choice(DIGITS, settings.digits)) for _ in range(total)}
+        if len(numbers) == total and (room < 40 or len(set("".join(numbers))) == len(DIGITS)):
+            return sorted(numbers, key=lambda _: generator.random())
+        if 10**settings.digits < 2 * total:
+            raise UserError(
+                f"--canary-digits {settings.digits} leaves too few numbers for {total} canaries"
+            )
+
+
+def _others(
+    number: str, settings: CanarySettings, generator: np.random.Generator
+) -> Tuple[str, ...]:
+    """All other numbers, or as many at random as are wanted."""
+    space = 10**settings.digits
+    if space - 1 <= settings.candidates:
+        drawn: Iterable[int] = range(space)
+    else:
+        drawn = dict.fromkeys(generator.integers(0, space, size=2 * settings.candidates).tolist())
+    others = [text for text in (f"{n:0{settings.digits}d}" for n in drawn) if text != number]
+    return tuple(others[: settings.candidates])
+
+
+def check_digits(vocabulary: Vocabulary) -> None:
+    """Refuses a model to which all numbers look the same."""
+
+    def seen(digit: str) -> Tuple[Any, ...]:
+        if vocabulary.wordpiece is not None:
+            return tuple(vocabulary.wordpiece.ids(digit))
+        return (vocabulary.word_id(digit), *vocabulary.character_ids(digit))
+
+    if len({seen(digit) for digit in DIGITS}) < len(DIGITS):
+        raise UserError(
+            "data.vocabulary: the model cannot tell all digits apart, so that no number can be "
+            "exposed; canaries need a vocabulary with digits"
+        )

@@ -1,0 +1,176 @@
+"""One HTML page an attack, self-contained: what was tried, how well it works, the pictures."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any, Dict, List
+
+from jinja2 import Environment, StrictUndefined
+
+from edp_mx.experiments.attack_directory import read_attack, read_guesses
+from edp_mx.files import write_text
+from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
+
+EXPLANATIONS = {
+    "threshold": "Attacks that need nothing but the model: one number an utterance, and a "
+    "threshold on it.",
+    "shadow": "The paper's attack (the structure of Shokri et al. 2017): a shadow model whose "
+    "members are known teaches a classifier what the outputs for members look like.",
+    "lira": "The likelihood ratio attack (Carlini et al. 2022): shadow models trained on random "
+    "halves of the same utterances tell, for each utterance, which outputs to expect with it and "
+    "without it in the training data.",
+}
+PICTURES = (
+    ("roc", "ROC, both axes logarithmic; the straight line is chance."),
+    ("scores", "The scores of members and of non-members."),
+)
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{{ title }}</title>
+<style>
+body { font-family: sans-serif; max-width: 60em; margin: 2em auto; line-height: 1.4; }
+table { border-collapse: collapse; margin: 1em 0; }
+th, td { border-bottom: 1px solid #ccc; padding: .3em .7em; text-align: right; }
+th:first-child, td:first-child, td.says { text-align: left; }
+img { max-width: 100%; }
+.note { color: #555; }
+</style>
+</head>
+<body>
+<h1>{{ title }}</h1>
+<p>{{ explanation }}</p>
+<table>
+<tr>{% for cell in header %}<th>{{ cell }}</th>{% endfor %}</tr>
+{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</table>
+{% for note in notes %}<p class="note">{{ note }}</p>
+{% endfor %}
+{% for picture in pictures %}<h2>{{ picture.caption }}</h2>
+<img alt="{{ picture.caption }}" src="data:image/png;base64,{{ picture.data }}">
+{% endfor %}
+<h2>How it was done</h2>
+<table>
+{% for key, value in facts %}<tr><td>{{ key }}</td><td class="says">{{ value }}</td></tr>
+{% endfor %}</table>
+</body>
+</html>
+"""
+HEADER = (
+    "attack",
+    "AUC %",
+    "TPR % at FPR 1 %",
+    "TPR % at FPR 0.1 %",
+    "balanced accuracy %",
+    "the best in hindsight %",
+)
+
+
+def write_report(folder: Path) -> Path:
+    """Draws the pictures of a finished attack and writes `report.html`.
+
+    Raises:
+        UserError: `attack.json` or `guesses.csv` is missing or not ours.
+
+    Returns:
+        The page.
+    """
+    attack, guessed = read_attack(folder), read_guesses(folder)
+    plot_roc(guessed, folder)
+    plot_histograms(guessed, folder)
+    write_page(
+        folder,
+        title=f"{attack['attack']} attack on {attack['run']}",
+        explanation=EXPLANATIONS.get(attack["attack"], ""),
+        header=list(HEADER),
+        rows=attack_rows(attack),
+        notes=_notes(attack),
+        pictures=dict(PICTURES),
+        facts=_facts(attack),
+    )
+    return folder / "report.html"
+
+
+def write_page(
+    folder: Path,
+    *,
+    title: str,
+    explanation: str,
+    header: List[str],
+    rows: List[List[str]],
+    notes: List[str],
+    pictures: Dict[str, str],
+    facts: Dict[str, Any],
+) -> None:
+    """Writes `report.html`, with the pictures inside it.
+
+    Args:
+        pictures: name of a `.png` in the folder -> its caption.
+    """
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
+    html = template.render(
+        title=title,
+        explanation=explanation,
+        header=header,
+        rows=rows,
+        notes=notes,
+        pictures=[
+            {
+                "caption": caption,
+                "data": base64.b64encode((folder / f"{name}.png").read_bytes()).decode(),
+            }
+            for name, caption in pictures.items()
+        ],
+        facts=list(facts.items()),
+    )
+    write_text(folder / "report.html", html)
+
+
+def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
+    """A row a result, for `HEADER`."""
+    return [
+        [
+            result["name"],
+            _estimate(result["auc"]),
+            *(_estimate(tpr) for tpr in result["tpr_at_fpr"].values()),
+            _percent(result["balanced_accuracy"]),
+            _percent(result["best_balanced_accuracy"]),
+        ]
+        for result in attack["results"]
+    ]
+
+
+def _estimate(estimate: Dict[str, float]) -> str:
+    low, high = 100 * estimate["low"], 100 * estimate["high"]
+    return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _percent(value: Any) -> str:
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def _notes(attack: Dict[str, Any]) -> List[str]:
+    """What a reader of the numbers must know."""
+    first = attack["results"][0]
+    notes = [
+        f"{first['members']} members and {first['non_members']} non-members, each text once and on "
+        f"one side only. Intervals: {100 * first['confidence']:.0f} %, bootstrap over utterances; "
+        "they say nothing of how a model trained anew would do.",
+    ]
+    if first["non_members"] < 10_000:
+        notes.append(
+            f"With {first['non_members']} non-members the smallest false-positive rate above 0 is "
+            f"{1 / first['non_members']:.2g}: what is said of a rate next to it rests on a few of "
+            "them."
+        )
+    notes += [f"{result['name']}: {result['says']}." for result in attack["results"]]
+    return notes
+
+
+def _facts(attack: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        **{f"scores: {key}": value for key, value in attack["origin"].items()},
+        **attack["facts"],
+    }

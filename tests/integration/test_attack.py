@@ -1,0 +1,227 @@
+"""`edp-mx attack` from end to end, on models that learn a few utterances by heart."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from edp_mx.attacks.scores import MembershipScores, hash_of
+from edp_mx.cli import main
+from edp_mx.experiments.attack_signals import compute_signals
+from edp_mx.experiments.build import encode_part
+from edp_mx.experiments.trained import load_run
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICKSTART = ROOT / "configs" / "quickstart_sgd.yaml"
+TINY = ["data.size=300", "data.embeddings.dimension=16", "model.hidden_size=16",
+        "model.character_filters=4", "model.dropout=0", "training.epochs=20",
+        "training.batch_size=8", "training.learning_rate=0.012"]  # fmt: skip
+
+
+def attack(*arguments, code=0):
+    """The command in this process; its exit code is checked."""
+    assert main(["attack", *map(str, arguments)]) == code
+
+
+def table(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def results(run, name):
+    attacked = json.loads((run / f"attack-{name}" / "attack.json").read_text())
+    return {result["name"]: result for result in attacked["results"]}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run, a shadow on another corpus, and the paper's attack of the one by the other."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, corpus in (("target", "communication"), ("shadow", "health")):
+        arguments = ["train", str(QUICKSTART), "--run", str(folder / name), "--set", *TINY]
+        assert main([*arguments, f"data.corpus={corpus}"]) == 0
+    attack(folder / "target", "--shadow", folder / "shadow")
+    return folder / "target", folder / "shadow"
+
+
+def copy_of(run, folder):
+    return Path(shutil.copytree(run, folder / run.name))
+
+
+def test_members_are_told_from_others(runs):
+    target, _ = runs
+    assert results(target, "threshold")["loss"]["auc"]["value"] > 0.75
+    assert results(target, "shadow")["shadow classifier"]["auc"]["value"] > 0.6
+
+
+def test_the_numbers_are_scikit_learns_on_what_was_saved(runs):
+    for name in ("threshold", "shadow"):
+        rows = table(runs[0] / f"attack-{name}" / "guesses.csv")
+        labels = [row["is_member"] == "1" for row in rows]
+        for attacked, result in results(runs[0], name).items():
+            scores = [float(row[attacked]) for row in rows]
+            assert result["auc"]["value"] == pytest.approx(roc_auc_score(labels, scores))
+
+
+def test_the_scores_are_of_the_runs_own_parts(runs):
+    target, _ = runs
+    scores = MembershipScores.read(target / "scores.npz", weights=hash_of(target / "weights.npz"))
+    split = json.loads((target / "split.json").read_text())
+    ids = np.array(scores.ids)
+    assert set(ids[scores.is_member]) <= set(split["train"])
+    assert set(ids[~scores.is_member & ~scores.is_reference]) <= set(split["test"])
+    assert not set(ids[scores.is_reference]) & set(split["train"])
+    assert scores.labels.sum() * 2 == len(scores.labels) > 150
+    trained = load_run(target)
+    by_id = {u.id: u for part in ("train", "test", "validation") for u in trained.part(part)}
+    some = list(range(0, len(ids), 17))
+    texts = {tuple(t.lower() for t in by_id[name].tokens) for name in ids}
+    assert len(texts) == len(ids)
+    encoded = encode_part(trained.config, [by_id[ids[i]] for i in some], trained.vocabulary, "some")
+    single = compute_signals(trained.model, encoded, batch_size=1, progress=lambda it, *_: it)
+    for name, one in scores.signals._asdict().items():
+        np.testing.assert_allclose(one[some], getattr(single, name), rtol=1e-3, atol=1e-4)
+    assert [scores.intents[i] for i in some] == [by_id[ids[i]].intent for i in some]
+
+
+def test_the_same_comes_out_of_the_saved_scores(runs, tmp_path):
+    target, shadow = (copy_of(run, tmp_path) for run in runs)
+    before = {name: results(target, name) for name in ("threshold", "shadow")}
+    for name in before:
+        shutil.rmtree(target / f"attack-{name}")
+    attack(target, "--shadow", shadow, "--from-scores")
+    assert {name: results(target, name) for name in before} == before
+
+
+def test_scores_that_do_not_go_with_the_run_are_refused(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    whole = (target / "scores.npz").read_bytes()
+    (target / "scores.npz").write_bytes(whole[:500])
+    attack(target, "--from-scores", code=2)
+    (target / "scores.npz").write_bytes(whole)
+    (target / "weights.npz").write_bytes((runs[1] / "weights.npz").read_bytes())
+    attack(target, "--from-scores", code=2)
+    (target / "scores.npz").unlink()
+    attack(target, "--from-scores", code=2)
+    torn, other, missing = capsys.readouterr().err.strip().splitlines()
+    assert "is torn" in torn and "of other weights" in other and "there is no" in missing
+
+
+def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    attack(target, "--shadow", QUICKSTART, "--runs", tmp_path / "shadows", "--size", 40,
+           "--balanced", "--json", "--set", *TINY, "training.epochs=1",
+           "data.corpus=video")  # fmt: skip
+    (shadow,) = (tmp_path / "shadows").iterdir()
+    assert (shadow / "results.json").exists() and (shadow / "scores.npz").exists()
+    threshold, paper = json.loads(capsys.readouterr().out)
+    assert paper["facts"]["shadow corpus"] == "video"
+    assert paper["facts"]["shadow"] == shadow.name
+    assert threshold["origin"]["is_balanced"] and threshold["results"][0]["members"] <= 40
+
+
+def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    small = ["--jobs", 2, "--set", "training.epochs=6", "training.learning_rate=0.01"]
+    attack(target, "--lira", 4, *small)
+    folder = target / "attack-lira"
+    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
+    first = results(target, "lira")
+    assert len(before) == 4 and not list(folder.glob("*.log")) and not list(folder.glob(".shadow*"))
+    assert first["LiRA offline"]["auc"]["value"] > 0.6
+    (folder / "shadow-002.npz").unlink()
+    attack(target, "--lira", 4, *small, "--from-scores", code=2)
+    assert "shadow-002.npz is missing" in capsys.readouterr().err
+    attack(target, "--lira", 4, *small)
+    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
+    assert [name for name in after if after[name] != before[name]] == ["shadow-002.npz"]
+    again = results(target, "lira")
+    assert again["LiRA online"]["auc"]["value"] == pytest.approx(
+        first["LiRA online"]["auc"]["value"], abs=0.02
+    )
+    for options in ((6, *small), (4, "--set", "training.epochs=2"), (4, "--set", "data.size=200")):
+        attack(target, "--lira", *options, code=2)
+    errors = capsys.readouterr().err
+    assert errors.count("holds shadows of other settings") == 2 and "own utterances" in errors
+
+
+def test_a_shadow_that_fails_says_why(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    attack(target, "--lira", 4, "--jobs", 1, "--set", "training.batch_size=100000", code=2)
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "shadow 0 ended with code 1: training.batch_size: 100000 is too large" in error
+
+
+def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    attack(target, "--canaries", "--canary-count", 2, "--candidates", 200,
+           "--set", "training.epochs=5")  # fmt: skip
+    folder = target / "attack-canaries"
+    rows = table(folder / "exposure.csv")
+    assert [int(row["repeats"]) for row in rows] == [1, 1, 10, 10, 100, 100]
+    by_rank = [float(row["by_rank"]) for row in rows]
+    assert min(by_rank[4:]) > 5 and max(by_rank) <= np.log2(201)  # chance is 1.44
+    shown = capsys.readouterr().out
+    assert "| 100 times" in shown and str(folder / "report.html") in shown
+    for name in ("exposure.csv", "exposure.json", "exposure.png"):
+        (folder / name).unlink()
+    attack(target, "--canaries", "--from-scores")
+    assert table(folder / "exposure.csv") == rows
+    assert not (folder / ".training").exists()
+
+
+def test_runs_are_set_side_by_side(runs, tmp_path, capsys):
+    target, shadow = runs
+    attack("--compare", target, "--out", tmp_path / "all.png")
+    assert "shadow classifier" in capsys.readouterr().out
+    assert {row["attack"] for row in table(tmp_path / "all.csv")} == {"loss", "shadow classifier"}
+    for wrong in (["--compare", shadow], [target, shadow], [target, "--out", "x.png"],
+                  ["--compare", target, "--out", "x.pdf"], [tmp_path],
+                  [target, "--shadow", target], [target, "--shadow", tmp_path / "absent.yaml"],
+                  [target, "--shadow", "--from-scores"], [target, "--lira", 2],
+                  [target, "--shadow", shadow, "--set", "training.epochs=1"]):  # fmt: skip
+        attack(*wrong, code=2)
+    errors = capsys.readouterr().err
+    assert len(errors.strip().splitlines()) == 10 and "Traceback" not in errors
+    assert "is the attacked run itself" in errors
+
+
+def test_a_run_that_has_not_ended_has_no_model(runs, tmp_path, capsys):
+    target = copy_of(runs[0], tmp_path)
+    (target / "results.json").unlink()
+    attack(target, code=2)
+    assert "has not ended" in capsys.readouterr().err
+
+
+def test_help_does_not_wait_for_mxnet():
+    script = (
+        "import sys, edp_mx.cli; edp_mx.cli.parser(); "
+        "sys.exit('mxnet' in sys.modules or 'sklearn' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+def test_a_model_that_is_overfit_on_purpose(tmp_path):
+    """100 epochs without dropout on 500 utterances: what every attack must see."""
+    settings = ["data.embeddings.dimension=48", "model.hidden_size=64", "model.dropout=0",
+                "training.epochs=100", "training.batch_size=32",
+                "data.vocabulary.source=train", "data.labels.source=train"]  # fmt: skip
+    for name in ("communication", "health"):
+        arguments = ["train", str(QUICKSTART), "--run", str(tmp_path / name), "--set", *settings]
+        assert main([*arguments, f"data.corpus={name}", "data.size=1112"]) == 0
+    target = tmp_path / "communication"
+    assert len(json.loads((target / "split.json").read_text())["train"]) == 500
+    attack(target, "--shadow", tmp_path / "health", "--lira", 8)
+    assert results(target, "threshold")["loss"]["auc"]["value"] >= 0.8
+    lira = results(target, "lira")
+    assert lira["LiRA online"]["auc"]["value"] >= 0.8
+    assert lira["LiRA offline"]["auc"]["value"] >= 0.8
+    assert results(target, "shadow")["shadow classifier"]["auc"]["value"] >= 0.65

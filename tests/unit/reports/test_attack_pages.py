@@ -1,0 +1,160 @@
+"""Pictures and pages of attacks: what they show is what was measured."""
+
+import csv
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from support.membership import made_scores
+
+from edp_mx.attacks.roc import roc_curve, tpr_within
+from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.errors import UserError
+from edp_mx.experiments.attack_directory import conclude, read_attack, read_guesses
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.files import write_json
+from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
+from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
+from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
+from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
+
+
+def table(path):
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    """A run directory with one attack in it, measured and drawn."""
+    generator, tmp_path = np.random.default_rng(8), tmp_path_factory.mktemp("attacked")
+    scores = made_scores(generator, 60, gap=1.5, reference=10)
+    run = RunDirectory(tmp_path / "run")
+    outcome = conclude(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={"x": 1})
+    folder = run.path / "attack-threshold"
+    write_report(folder)
+    return run, folder, outcome, scores
+
+
+def test_what_is_written_is_what_was_measured(attacked):
+    _, folder, outcome, scores = attacked
+    attack, guessed = read_attack(folder), read_guesses(folder)
+    assert attack == json.loads(json.dumps(outcome.to_dict()))
+    assert [row["id"] for row in table(folder / "guesses.csv")] == list(scores.ids[:120])
+    for result in attack["results"]:
+        values = guessed.scores[result["name"]]
+        assert result["auc"]["value"] == pytest.approx(roc_auc_score(guessed.is_member, values))
+        assert result["auc"]["low"] <= result["auc"]["value"] <= result["auc"]["high"]
+
+
+def test_the_numbers_of_the_pictures(attacked):
+    _, folder, _, _ = attacked
+    guessed = read_guesses(folder)
+    points = [row for row in table(folder / "roc.csv") if row["attack"] == "loss"]
+    curve = roc_curve(guessed.scores["loss"], guessed.is_member)
+    assert [float(p["fpr"]) for p in points] == pytest.approx(curve.fpr)
+    assert [float(p["tpr"]) for p in points] == pytest.approx(curve.tpr)
+    bins = [row for row in table(folder / "scores.csv") if row["attack"] == "margin"]
+    for side in ("members", "non_members"):
+        assert sum(int(row[side]) for row in bins) == 60
+    for name in ("roc", "scores"):
+        assert (folder / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_page_needs_no_other_file(attacked):
+    _, folder, outcome, _ = attacked
+    html = (folder / "report.html").read_text()
+    sources = re.findall(r'(?:src|href)="([^"]{0,40})', html)
+    assert len(sources) == 2 and all(s.startswith("data:image/png;base64,") for s in sources)
+    assert "http" not in html.replace('"data:image', "")
+    for name, _, success in outcome.results:
+        assert name in html and f"{100 * success.auc.value:.1f}" in html
+    assert "60 members and 60 non-members" in html
+    assert "false-positive rate above 0 is 0.017" in html
+    assert len(attack_rows(outcome.to_dict())[0]) == len(HEADER)
+
+
+def test_names_are_escaped(generator, tmp_path):
+    scores = made_scores(generator, 10, gap=0.5)
+    run = RunDirectory(tmp_path / "<b>&run")
+    guesses = [Guesses("<script>", "says", scores.signals.loss)]
+    conclude(run, "threshold", guesses, scores, seed=0, facts={"<i>": "&"})
+    html = write_report(run.path / "attack-threshold").read_text()
+    assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
+
+
+def test_long_curves_keep_their_shape(generator, tmp_path):
+    scores = made_scores(generator, 4000, gap=0.5)
+    run = RunDirectory(tmp_path / "run")
+    guesses = [Guesses("loss", "says", -scores.signals.loss)]
+    conclude(run, "threshold", guesses, scores, seed=0, facts={})
+    guessed = read_guesses(run.path / "attack-threshold")
+    plot_roc(guessed, tmp_path)
+    points = table(tmp_path / "roc.csv")
+    assert len(points) <= MOST_POINTS
+    thin = np.array([[float(p["fpr"]), float(p["tpr"])] for p in points])
+    whole = roc_curve(guessed.scores["loss"], guessed.is_member)
+    assert thin[0].tolist() == [0, 0] and thin[-1].tolist() == [1, 1]
+    for fpr in (0.001, 0.01, 0.1, 0.5):
+        near = np.interp(fpr, thin[:, 0], thin[:, 1])
+        assert near == pytest.approx(tpr_within(whole, fpr), abs=0.005)
+
+
+def test_scores_that_are_infinite_or_all_equal_are_drawn(generator, tmp_path):
+    scores = made_scores(generator, 20, gap=0.5)
+    run = RunDirectory(tmp_path / "run")
+    infinite = np.where(np.arange(40) < 5, np.inf, scores.signals.loss)
+    guesses = [Guesses("equal", "says", np.zeros(40)), Guesses("infinite", "says", infinite)]
+    conclude(run, "threshold", guesses, scores, seed=0, facts={})
+    write_report(run.path / "attack-threshold")
+    bins = table(run.path / "attack-threshold" / "scores.csv")
+    assert sum(int(row["members"]) for row in bins) == 40
+    assert read_attack(run.path / "attack-threshold")["results"][0]["auc"]["value"] == 0.5
+
+
+def test_torn_guesses_are_said(attacked, tmp_path):
+    folder = shutil.copytree(attacked[1], tmp_path / "torn")
+    (folder / "guesses.csv").write_text("id,is_member,loss\nu/0,1\n")
+    with pytest.raises(UserError, match="cannot read .*guesses.csv"):
+        write_report(folder)
+
+
+def test_runs_are_compared_by_epsilon(attacked, tmp_path):
+    run, *_ = attacked
+
+    def bound(log10):
+        return {"log10_epsilon": log10, "epsilon": None if log10 is None else 10**log10}
+
+    privacy = {"as_published": bound(4.4), "holds_if": bound(None)}
+    write_json(run.path / "privacy.json", privacy)
+    points = points_of([run])
+    assert [(p.attack, p.as_published, p.holds) for p in points] == [("loss", 4.4, None)]
+    lines = compare_attacks(points).splitlines()
+    assert len(lines) == 3 and "10^4.4 / ∞" in lines[2]
+    plot_attacks(points, tmp_path / "all.png")
+    (row,) = table(tmp_path / "all.csv")
+    assert float(row["auc"]) == points[0].auc["value"] and row["log10_holds"] == ""
+    assert (tmp_path / "all.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(UserError, match="was not attacked yet"):
+        points_of([RunDirectory(tmp_path)])
+
+
+def test_exposure_by_repeats(tmp_path):
+    def canary(repeats, by_rank, by_fit):
+        return {"repeats": repeats, "tokens": ["a", "1"], "slots": ["O", "B-x"], "intent": "i",
+                "loss": 0.5, "rank": 1.0, "candidates": 100, "by_rank": by_rank,
+                "by_fit": by_fit}  # fmt: skip
+
+    canaries = [canary(1, 1.0, 2.0), canary(1, 3.0, 2.0), canary(10, 6.0, None)]
+    assert exposure_rows(canaries) == [
+        ["once", "2.00 ± 1.41", "2.00 ± 0.00", "2"],
+        ["10 times", "6.00", "not to be fitted", "1"],
+    ]
+    value = {"run": "mine", "settings": {"digits": 7}, "canaries": canaries}
+    write_json(tmp_path / "exposure.json", value)
+    write_exposure_report(tmp_path)
+    assert [float(row["by_rank"]) for row in table(tmp_path / "exposure.csv")] == [1.0, 3.0, 6.0]
+    assert "canaries in mine" in (tmp_path / "report.html").read_text()
