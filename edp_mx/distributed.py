@@ -68,7 +68,7 @@ class Workers:
         values = self.gather(value)
         if any(other != values[0] for other in values):
             seen = "; ".join(f"worker {rank}: {other}" for rank, other in enumerate(values))
-            raise UserError(f"the workers disagree on {what}: {seen}")
+            raise UserError(f"the workers disagree on {what}: {seen}", is_shared=True)
 
 
 def start() -> Workers:

@@ -31,7 +31,7 @@ SUBCOMMANDS = (
 
 
 # An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;
-# the others speak only if they live for so many seconds more, since then it is theirs alone.
+# the others speak only if they live for so many seconds more and do not know it to be shared.
 OTHERS_WAIT = 3.0
 
 
@@ -71,6 +71,8 @@ def main(argv: Optional[List[str]] = None) -> int:
             return 141
         if os.environ.get("HOROVOD_RANK", "0") != "0":
             time.sleep(OTHERS_WAIT)
+            if isinstance(error, UserError) and error.is_shared:
+                return 2
         print(f"edp-mx {arguments.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -25,5 +25,5 @@ def on_first_worker(workers: Workers, compute: Callable[[], T]) -> T:
             refusal = str(error)
     value, refusal = workers.broadcast((value, refusal))
     if refusal is not None:
-        raise UserError(refusal)
+        raise UserError(refusal, is_shared=True)
     return value
