@@ -20,7 +20,7 @@ def refuse_wrong(
     flat: FlatGradients,
     max_grad_norm: float,
     layer_scales: Sequence[float],
-    together: Losses,
+    together: Sequence[Losses],
     alone: Sequence[Losses],
 ) -> None:
     """Refuses a network for which ghost clipping gives other norms or sums than the loop.
@@ -31,8 +31,8 @@ def refuse_wrong(
     Args:
         ghost: for the network; its statistics are left at zero.
         flat, max_grad_norm, layer_scales: those of `ghost`.
-        together: the losses (n,) of n examples of different lengths, which hold nothing private,
-            with dropout off.
+        together: the losses (n,) of examples of different lengths, which hold nothing private, with
+            dropout off; in chunks as `ghost` takes them.
         alone: the loss (1,) of each of them without the others.
 
     Raises:
@@ -41,7 +41,7 @@ def refuse_wrong(
     loop = LoopClipping(flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales)
     loop.clip(alone)
     expected, norms = loop.take(), loop.statistics.norm_sum
-    ghost.clip([together])
+    ghost.clip(together)
     found, ghost_norms = ghost.take(), ghost.statistics.norm_sum
     ghost.statistics = ClippingStatistics()
     flat.mark(is_fresh=False)  # what was clipped here must not train

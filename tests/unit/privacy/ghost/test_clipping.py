@@ -247,7 +247,7 @@ def test_rows_that_are_interleaved_are_noticed(generator):
             flat=flat,
             max_grad_norm=1.0,
             layer_scales=[1.0] * len(flat.layers),
-            together=lambda: network(x),
+            together=[lambda: network(x)],
             alone=[lambda row=row: network(x[row : row + 1]) for row in range(4)],
         )
 
@@ -270,7 +270,7 @@ def test_a_sound_network_passes_the_check_and_is_left_without_traces(family, gen
         flat=flat,
         max_grad_norm=1.0,
         layer_scales=[1.0] * len(flat.layers),
-        together=losses(range(4)),
+        together=[losses(range(4))],
         alone=[losses([row]) for row in range(4)],
     )
     assert ghost.statistics.steps == 0
