@@ -102,13 +102,15 @@ def by_method(tmp_path_factory):
                    "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",
                    "privacy.chunk_size=2", f"privacy.per_example={method}"]  # fmt: skip
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=300,
-                       env=environment)  # fmt: skip
+        result = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                                timeout=300, env=environment)  # fmt: skip
+        assert result.returncode == 0, result.stderr
         with np.load(folder / method / "weights.npz") as archive:
             weights[method] = {name: archive[name] for name in archive.files}
     return weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ghost", "ghost_two_passes"])
 def test_two_workers_with_empty_draws_end_where_the_loop_ends(by_method, method):
     """Adam divides by the gradient's size: where that is all rounding, it may turn a step round."""
