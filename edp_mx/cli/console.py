@@ -1,4 +1,4 @@
-"""What the subcommands share: logging and progress bars."""
+"""What the subcommands share: how a run begins, logging and progress bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 
 from tqdm import tqdm
 
@@ -134,3 +134,37 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
     )
+
+
+def settle(
+    arguments: argparse.Namespace,
+    workers: Any,
+    read: Callable[[], Any],
+    create: Callable[[Any, Any], None],
+) -> Tuple[Any, Any]:
+    """The configuration and run directory of a command that starts or resumes a run.
+
+    Rank 0 settles both; no worker writes before the directory is there.
+
+    Args:
+        read: the configuration.
+        create: (directory, configuration) → makes a new run directory.
+
+    Raises:
+        UserError: on every worker, what struck rank 0.
+    """
+    from edp_mx.experiments.first_worker import on_first_worker
+    from edp_mx.experiments.run_directory import RunDirectory
+
+    def settled() -> Tuple[Any, Any]:
+        config = read()
+        if arguments.resume:
+            return config, RunDirectory(arguments.resume)
+        path = arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
+        directory = RunDirectory(path)
+        create(directory, config)
+        return config, directory
+
+    config, directory = on_first_worker(workers, settled)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    return config, directory

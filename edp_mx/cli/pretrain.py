@@ -34,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Pre-trains; rank 0 prints the perplexity."""
-    from edp_mx.cli.console import progress_bar, refuse_mixed_start, start_logging
+    from edp_mx.cli.console import progress_bar, refuse_mixed_start, settle, start_logging
 
     refuse_mixed_start(arguments)
     if arguments.check:
@@ -43,25 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.config import dump_config
     from edp_mx.distributed import start
     from edp_mx.experiments import pretraining_directory
-    from edp_mx.experiments.first_worker import on_first_worker
     from edp_mx.experiments.pretrain import pretrain
-    from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.reports.pretraining_curves import plot_pretraining
 
     workers = start()
 
-    def settle() -> tuple:
-        config = _config(arguments)
-        if arguments.resume:
-            return config, RunDirectory(arguments.resume)
-        directory = RunDirectory(
-            arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
-        )
-        pretraining_directory.create(directory, config.name, dump_config(config))
-        return config, directory
-
-    config, directory = on_first_worker(workers, settle)  # nobody writes before it is there
-    directory.path.mkdir(parents=True, exist_ok=True)
+    config, directory = settle(
+        arguments,
+        workers,
+        lambda: _config(arguments),
+        lambda directory, config: pretraining_directory.create(
+            directory, config.name, dump_config(config)
+        ),
+    )
     start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
     results = pretrain(config, workers, directory, progress_bar(is_first=workers.is_first))
     if workers.is_first:

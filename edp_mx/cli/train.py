@@ -38,28 +38,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(arguments)
 
-    from edp_mx.cli.console import progress_bar, start_logging
+    from edp_mx.cli.console import progress_bar, settle, start_logging
     from edp_mx.config import dump_config
     from edp_mx.distributed import start
-    from edp_mx.experiments.first_worker import on_first_worker
-    from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.experiments.train import train
     from edp_mx.reports.curves import plot_curves
     from edp_mx.reports.summary import summarise
 
     workers = start()
 
-    def settle() -> tuple:
-        config = _config(arguments)
-        if arguments.resume:
-            return config, RunDirectory(arguments.resume)
-        path = arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
-        directory = RunDirectory(path)
-        directory.create(config.name, dump_config(config))
-        return config, directory
-
-    config, directory = on_first_worker(workers, settle)  # nobody writes before it is there
-    directory.path.mkdir(parents=True, exist_ok=True)
+    config, directory = settle(
+        arguments,
+        workers,
+        lambda: _config(arguments),
+        lambda directory, config: directory.create(config.name, dump_config(config)),
+    )
     start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
     train(config, workers, directory, progress_bar(is_first=workers.is_first))
     if workers.is_first:

@@ -24,7 +24,6 @@ from edp_mx.experiments.first_worker import on_first_worker
 from edp_mx.experiments.prepare import Prepared, prepare, short_hash
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.set_up import SetUp, set_up_on
-from edp_mx.training.loop import epochs
 from edp_mx.watchdog import Peer, Watchdog
 
 logger = logging.getLogger(__name__)
@@ -162,25 +161,15 @@ class _OneRun:
 
     def _train(self, parts: SetUp, canaries: Canaries) -> None:
         """Trains as `edp-mx train` does, with empty places where the coins say so."""
-        training, prepared = self.config.training, parts.prepared
+        training = self.config.training
         logger.info("%s", parts.spending.plan.describe())
-        for epoch in epochs(
-            prepared.model,
-            parts.trainer,
-            prepared.train,
-            canaries.empty_places(
-                parts.shard, first=len(prepared.corpus.train), adjacency=self._adjacency
-            ),
-            num_epochs=training.epochs,
-            schedule=training.schedule,
-            seed=training.seed,
-            workers=self.workers,
-            permit=parts.spending.permit,
-            on_step=self.alive,
-            wrap=lambda batches, epoch, steps: self.progress(
-                batches, f"epoch {epoch + 1}/{training.epochs}", steps
-            ),
-        ):
+        shard = canaries.empty_places(
+            parts.shard, first=len(parts.prepared.corpus.train), adjacency=self._adjacency
+        )
+        trained = replace(parts, shard=shard).epochs(
+            training, self.workers, self.progress, self.alive
+        )
+        for epoch in trained:
             logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
 
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
@@ -20,7 +20,9 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.training.config import TrainingConfig
 from edp_mx.training.learning_rates import set_learning_rates
+from edp_mx.training.loop import EpochSummary, epochs
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,38 @@ class SetUp:
     mechanism: Optional[Mechanism]
     trainer: PrivateTrainer
     spending: Spending
+
+    def epochs(
+        self,
+        training: TrainingConfig,
+        workers: Workers,
+        progress: Callable[..., Iterable[Any]],
+        alive: Callable[[str], None],
+        *,
+        first_epoch: int = 0,
+    ) -> Iterator[EpochSummary]:
+        """Trains as it is planned and permitted; see `training.loop.epochs`.
+
+        Args:
+            progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
+            alive: told of each step: the watchdog listens.
+        """
+        return epochs(
+            self.prepared.model,
+            self.trainer,
+            self.prepared.train,
+            self.shard,
+            first_epoch=first_epoch,
+            num_epochs=training.epochs,
+            schedule=training.schedule,
+            seed=training.seed,
+            workers=workers,
+            permit=self.spending.permit,
+            on_step=alive,
+            wrap=lambda batches, epoch, steps: progress(
+                batches, f"epoch {epoch + 1}/{training.epochs}", steps
+            ),
+        )
 
 
 def set_up(

@@ -22,7 +22,7 @@ from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.training.checkpoint import save_weights, set_weights, weights_of
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
-from edp_mx.training.loop import EpochSummary, epochs
+from edp_mx.training.loop import EpochSummary
 from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
 from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState
@@ -142,21 +142,8 @@ class _Training:
         log = None
         if self.workers.is_first:
             log = MetricsLog(self.run.metrics, start=self.first_epoch)
-        for epoch in epochs(
-            self.model,
-            parts.trainer,
-            parts.prepared.train,
-            parts.shard,
-            first_epoch=self.first_epoch,
-            num_epochs=training.epochs,
-            schedule=training.schedule,
-            seed=training.seed,
-            workers=self.workers,
-            permit=parts.spending.permit,
-            on_step=self.alive,
-            wrap=lambda batches, epoch, steps: self.progress(
-                batches, f"epoch {epoch + 1}/{training.epochs}", steps
-            ),
+        for epoch in parts.epochs(
+            training, self.workers, self.progress, self.alive, first_epoch=self.first_epoch
         ):
             self.seconds += epoch.seconds
             self._refuse_diverged(epoch.epoch)
