@@ -101,19 +101,40 @@ def test_records_come_in_chunks_of_the_clippings_size(parts, drawn, sizes):
     )
 
 
+def test_similar_lengths_share_a_chunk_and_no_record_is_lost(parts, generator):
+    model, corpus, flat = parts
+    seen = []
+
+    class Spied:
+        def loss(self, batch):
+            seen.append(batch)
+            return model.loss(batch)
+
+    clipping = Chunks(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,) * len(flat.layers),
+                      chunk_size=8)  # fmt: skip
+    clipping.seen = []
+    drawn = generator.permutation(len(corpus))[:30]
+    gradient = ClippedGradient(Spied(), corpus, clipping, micro_batch_size=1.0, mask_key=KEY)
+    gradient(drawn, place=PLACE)
+    batches = seen[::2]  # `Chunks` makes each twice
+    assert sorted(np.concatenate([batch.indices for batch in batches])) == sorted(drawn)
+    lengths = np.concatenate([batch.lengths for batch in batches])
+    assert (np.diff(lengths) >= 0).all() and lengths[0] < lengths[-1]
+
+
 def test_without_masks_the_sum_of_unclipped_records_is_the_mean_gradient_times_its_size():
     """Two ways to the same: one backward pass a record, and one for all."""
-    from support.models import random_batch, tiny
+    from support.models import part, random_batch, tiny
 
     model = tiny("clc")
-    batch = random_batch(np.random.default_rng(3), [3, 5, 2, 4])
+    utterances = random_batch(np.random.default_rng(3), [3, 5, 2, 4])
     flat = FlatGradients(layers_of(model))
 
     class Corpus:
-        def batch(self, indices):
-            from support.models import part
+        lengths = utterances.lengths
 
-            return part(batch, np.asarray(indices))
+        def batch(self, indices):
+            return part(utterances, np.asarray(indices))
 
     mean = MeanGradient(model, Corpus(), micro_batch_size=2.5)
     loss = mean(np.arange(4), place=PLACE)
