@@ -1,6 +1,6 @@
 """Packaging of edp_mx. Install with launch/setup.sh: the order of the stages matters there."""
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 # MXNet, GluonNLP and Horovod are no longer developed: exact pins. The rest lives: ranges.
 DEAD = ["numpy==1.23.5", "gluonnlp==0.10.0", "horovod==0.28.1"]
@@ -36,13 +36,23 @@ EXTRAS = {
     ],
 }
 
+# Plain C behind ctypes, no Python extension; without a compiler all goes on in NumPy, slower.
+KERNELS = Extension(
+    "edp_mx._kernels",
+    ["edp_mx/kernels.c"],
+    extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"],
+    libraries=["m"],
+    optional=True,
+)
+
 setup(
     name="edp_mx",
     version="0.1.0",
     description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),
-    package_data={"edp_mx": ["py.typed"]},
+    package_data={"edp_mx": ["py.typed", "kernels.c"]},
+    ext_modules=[KERNELS],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,
     extras_require=EXTRAS,

@@ -138,7 +138,8 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
             LD_LIBRARY_PATH=cuda_library_path(venv),
         )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
-    project = [str(ROOT), extras, (ROOT / "setup.py").read_text()]
+    sources = [(ROOT / name).read_text() for name in ("setup.py", "edp_mx/kernels.c")]
+    project = [str(ROOT), extras, *sources]
     return [
         Stage(
             "environment", [version, str(venv)], [base_python(), "-m", "venv", "--clear", str(venv)]

@@ -30,6 +30,7 @@ from edp_mx.models.huggingface_tokenizer import (
 )
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedLanguageModel
+from edp_mx.models.quick import quicken
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ def build_model(
     """A model with drawn weights, hybridized, with the same names in every process."""
     model = MaskedLanguageModel(config.model, num_pieces=num_pieces)
     initialize(model, seed=config.pretraining.seed, context=context, rule=initial_bert_values)
+    quicken(model, context)
     model.hybridize(static_alloc=True)
     return model
 

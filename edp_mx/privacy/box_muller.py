@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from edp_mx.kernels import kernels
 
 PAIRS = 1 << 17  # in a block: threads wait for each other less often than with smaller ones
 SMALL = 2.0**-10  # a uniform number below it gets more bits
@@ -38,8 +42,35 @@ class BoxMuller:
         self._numbers = np.empty((2, PAIRS), np.float32)
         self._is_small = np.empty(PAIRS, np.bool_)
 
+    def scale_and_add(
+        self, target: np.ndarray, source: np.ndarray, *, block: int, factor: float, stddev: float
+    ) -> None:
+        """target ← factor · source + noise, by the compiled loop where there is one.
+
+        Args:
+            target: first the first numbers of the block's pairs, then the second ones.
+            source: may be the target itself.
+            block, stddev: see `pairs`.
+
+        Shapes: contiguous float32 (n,), n ≤ 2 · PAIRS.
+        """
+        compiled, half = kernels(), target.size // 2
+        count = half + target.size % 2
+        if compiled is not None:
+            words, turns = self._key_stream(block, count)
+            more = self._more(compiled.count_small(words))
+            compiled.scale_and_add_pairs(
+                target, source, factor=factor, stddev=stddev, words=words, turns=turns, more=more
+            )
+            return
+        np.multiply(source, np.float32(factor), out=target)
+        numbers = self.pairs(block, count=count, stddev=stddev)  # (2, count)
+        both = target[: 2 * half].reshape(2, half)  # a view
+        np.add(both, numbers[:, :half], out=both)
+        target[2 * half :] += numbers[0, half:]  # of an odd size the last one
+
     def pairs(self, block: int, *, count: int, stddev: float) -> np.ndarray:
-        """The first `count` pairs of a block, all of them independent.
+        """The first `count` pairs of a block, all of them independent, by NumPy.
 
         Args:
             block: its number, below 2⁶⁴. No other block has any of its key stream.
@@ -49,9 +80,7 @@ class BoxMuller:
         Returns:
             The pairs' first and second numbers, (2, count) float32; valid until the next call.
         """
-        self._cipher.reset_nonce(block.to_bytes(8, "big") + bytes(8))
-        self._cipher.update_into(_ZEROS[: 8 * count], self._bytes)
-        words, turns = self._words[:count], self._words[count : 2 * count]  # (count,)
+        words, turns = self._key_stream(block, count)  # (count,)
         radius, angle = self._radius[:count], self._angle[:count]  # (count,)
         numbers = self._numbers[:, :count]  # (2, count)
 
@@ -68,13 +97,22 @@ class BoxMuller:
         np.cos(angle, out=numbers[1])
         return np.multiply(numbers, radius, out=numbers)
 
+    def _key_stream(self, block: int, count: int) -> Tuple[np.ndarray, np.ndarray]:
+        """32 bits for u and for θ of each pair, in memory that the next block takes. (count,)"""
+        self._cipher.reset_nonce(block.to_bytes(8, "big") + bytes(8))
+        self._cipher.update_into(_ZEROS[: 8 * count], self._bytes)
+        return self._words[:count], self._words[count : 2 * count]
+
+    def _more(self, count: int) -> np.ndarray:
+        """64 more bits for each of the block's small u: uint64 (count,)."""
+        return np.frombuffer(self._cipher.update(bytes(8 * count)), np.uint64)
+
     def _refine(self, uniform: np.ndarray, words: np.ndarray) -> None:
         """Gives 64 more bits to each number below SMALL, in place; then none of them is zero."""
         is_small = np.less(uniform, np.float32(SMALL), out=self._is_small[: uniform.size])
         small = np.flatnonzero(is_small)  # one in a thousand
         if small.size:
-            more = np.frombuffer(self._cipher.update(bytes(8 * small.size)), np.uint64)
-            fractions = (more + 0.5) * 2.0**-64  # (0, 1] float64
+            fractions = (self._more(small.size) + 0.5) * 2.0**-64  # (0, 1] float64
             uniform[small] = (words[small] + 2.0**31 + fractions) * 2.0**-32
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Dict, Iterable, List, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
-from mxnet.base import _LIB, check_call
 
+from edp_mx.arrays import address, host_view
 from edp_mx.errors import UserError
 from edp_mx.privacy.layers import Layer
-from edp_mx.privacy.threads import allowed_threads, in_threads
+from edp_mx.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
@@ -167,31 +166,3 @@ def sum_of_squares(values: np.ndarray) -> float:
         sums = np.einsum("ij,ij->i", blocks, blocks)  # (n,)
         rest = np.square(values[whole:], dtype=np.float64)  # (< SUM_BLOCK,)
     return float(sums.sum(dtype=np.float64) + rest.sum())
-
-
-def address(array: mx.nd.NDArray) -> int:
-    """Where an array's first element lies in memory."""
-    pointer = ctypes.c_void_p()
-    check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
-    return pointer.value or 0
-
-
-class _Memory:
-    """An array's memory in NumPy's terms; a view of it keeps this, and so the array, alive."""
-
-    def __init__(self, array: mx.nd.NDArray) -> None:
-        self._array = array
-        self.__array_interface__ = {
-            "data": (address(array), False),
-            "shape": array.shape,
-            "typestr": "<f4",
-            "version": 3,
-        }
-
-
-def host_view(array: mx.nd.NDArray) -> np.ndarray:
-    """A writable NumPy view (no copy) of a float32 CPU array.
-
-    The view bypasses MXNet's engine: wait for pending work before using it.
-    """
-    return np.asarray(_Memory(array))

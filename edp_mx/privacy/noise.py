@@ -14,7 +14,7 @@ import numpy as np
 from edp_mx.errors import UserError
 from edp_mx.privacy.box_muller import PAIRS as PAIRS
 from edp_mx.privacy.box_muller import BoxMuller
-from edp_mx.privacy.threads import allowed_threads, in_threads
+from edp_mx.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32
 
@@ -139,16 +139,12 @@ class NoiseStream:
 
     def _release(self, block: _Block) -> None:
         """Scales one block and adds its noise; any thread may."""
-        target = block.target  # (≤ 2 · PAIRS,)
-        if block.factor != 1 or block.source is not target:
-            np.multiply(block.source, np.float32(block.factor), out=target)
+        target, source, factor = block.target, block.source, block.factor  # (≤ 2 · PAIRS,)
         if block.stddev == 0:
+            np.multiply(source, np.float32(factor), out=target)
             return
-        maker, half = self._idle.pop(), target.size // 2
-        numbers = maker.pairs(block.number, count=half + target.size % 2, stddev=block.stddev)
-        both = target[: 2 * half].reshape(2, half)  # a view
-        np.add(both, numbers[:, :half], out=both)
-        target[2 * half :] += numbers[0, half:]  # of an odd size the last one
+        maker = self._idle.pop()
+        maker.scale_and_add(target, source, block=block.number, factor=factor, stddev=block.stddev)
         self._idle.append(maker)
 
 

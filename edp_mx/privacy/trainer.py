@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 from edp_mx.distributed import DistributedTrainer, allreduce_
 from edp_mx.errors import UserError
+from edp_mx.privacy.adam import Adam
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.mechanism import Mechanism
 
@@ -42,7 +43,10 @@ class PrivateTrainer(DistributedTrainer):
         mechanism: Optional[Mechanism],
     ) -> None:
         parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
-        super().__init__(parameters, optimizer, optimizer_params)
+        if optimizer == "adam":
+            super().__init__(parameters, Adam(**optimizer_params))
+        else:
+            super().__init__(parameters, optimizer, optimizer_params)
         self.context = flat.context
         self._flat = flat
         self.mechanism = mechanism

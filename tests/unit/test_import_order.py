@@ -7,6 +7,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
 ORDER = [
     "errors",
     "files",
+    "processor",
+    "threads",
+    "kernels",
+    "arrays",
     "accounting",
     "metrics",
     "watchdog",
@@ -21,7 +25,17 @@ ORDER = [
     "reports",
     "cli",
 ]
-NO_MXNET = ("errors", "files", "accounting", "metrics", "watchdog", "data")
+NO_MXNET = (
+    "errors",
+    "files",
+    "processor",
+    "threads",
+    "kernels",
+    "accounting",
+    "metrics",
+    "watchdog",
+    "data",
+)
 
 
 def imports(path):

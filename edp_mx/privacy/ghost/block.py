@@ -9,12 +9,13 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
+from edp_mx.arrays import host_view
 from edp_mx.errors import UserError
-from edp_mx.privacy.flat import host_view
 from edp_mx.privacy.ghost import lstm_pass
 from edp_mx.privacy.ghost.graph import Graph
 from edp_mx.privacy.ghost.lstm_pass import LSTMMemory, LSTMWeights
-from edp_mx.privacy.ghost.surgery import Cut, Surgery, Tap
+from edp_mx.privacy.ghost.segments import Cut, Tap
+from edp_mx.privacy.ghost.surgery import Surgery
 
 Shape = Tuple[int, ...]
 Arrays = Dict[str, mx.nd.NDArray]

@@ -14,7 +14,7 @@ from mxnet.ndarray import CachedOp
 from edp_mx.errors import UserError
 
 Entry = Tuple[int, int]  # (node, which of its outputs)
-_RANDOM = ("Dropout",)  # what gives other values when it is run again
+_RANDOM = ("Dropout", "_random_uniform")  # what gives other values when it is run again
 _POSITIONS = ("_contrib_arange_like",)  # what reads the shape of its input alone
 _ZEROS = ("zeros_like",)
 
@@ -31,6 +31,11 @@ class Node:
     @property
     def is_variable(self) -> bool:
         return self.op == "null"
+
+    @property
+    def kind(self) -> str:
+        """The operator's name; of one that was written in Python the name it was registered by."""
+        return self.attributes["op_type"] if self.op == "Custom" else self.op
 
 
 class Graph:
@@ -70,7 +75,7 @@ class Graph:
         self.has_parameters = self._spread(
             lambda node: node.name in self.parameters, stops=(*_POSITIONS, *_ZEROS)
         )
-        self.is_random = self._spread(lambda node: node.op in _RANDOM)
+        self.is_random = self._spread(lambda node: node.kind in _RANDOM)
         for node in self.nodes:
             if node.is_variable and node.name not in (*names, *self.parameters):
                 raise UserError(

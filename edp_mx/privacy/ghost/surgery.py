@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import mxnet as mx
@@ -10,6 +9,7 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
+from edp_mx.privacy.ghost.segments import Cut, Draft, Operand, Segment, Tap
 
 TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
 POSITIONS = "positions"  # a table read by the place alone, added to what each example has there
@@ -17,105 +17,6 @@ _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
 _EXACT_IN_FLOAT32 = 1 << 24
-
-
-@dataclass(frozen=True, eq=False)
-class Operand:
-    """What an operator reads as its weight or bias.
-
-    Attributes:
-        parameters: their names.
-        rows: where the rows of each parameter lie in it; None where it is one parameter itself.
-    """
-
-    parameters: Tuple[str, ...]
-    rows: Optional[Dict[str, np.ndarray]] = None
-
-
-@dataclass(frozen=True, eq=False)
-class Tap:
-    """An operator with parameters, and where its input and its output's gradient are found.
-
-    Attributes:
-        node: the operator.
-        rule: its name, or `POSITIONS`.
-        operands: weight, then bias.
-        segment: in which it runs.
-        probe: the zero variable that is added to its output.
-        source: its input: the name of an input of the block, or the place among the segment's
-            outputs.
-    """
-
-    node: Node
-    rule: str
-    operands: Tuple[Operand, ...]
-    segment: int
-    probe: str
-    source: Union[str, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """An LSTM, which is taken out: NumPy runs it, since MXNet's shows no gates.
-
-    Attributes:
-        node: the operator.
-        parameters: names of i2h weight, h2h weight, i2h bias, h2h bias.
-        segment: the one that its input comes from; its states go into the next.
-        source: place of its input among that segment's outputs.
-        variable: what stands for its states in later segments.
-    """
-
-    node: Node
-    parameters: Tuple[str, ...]
-    segment: int
-    source: int
-    variable: str
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """What runs between two cuts: a symbol and how many of its first outputs are the block's."""
-
-    symbol: mx.sym.Symbol
-    num_heads: int
-
-
-@dataclass
-class _Draft:
-    """A segment while it is being written."""
-
-    nodes: List[Node] = field(default_factory=list)
-    raw: Dict[int, int] = field(default_factory=dict)  # node of the graph → of the segment
-    probed: Dict[int, int] = field(default_factory=dict)  # the same behind its probe
-    outputs: List[Entry] = field(default_factory=list)
-
-    def add(self, node: Node) -> int:
-        """Returns its place."""
-        self.nodes.append(node)
-        return len(self.nodes) - 1
-
-    def at(self, entry: Entry) -> Entry:
-        """Where a value of the graph is found in the segment."""
-        node, output = entry
-        if output == 0 and node in self.probed:
-            return self.probed[node], 0
-        return self.raw[node], output
-
-    def output(self, entry: Entry) -> Entry:
-        """Where a value of the graph can be an output; a variable cannot."""
-        place = self.at(entry)
-        if self.nodes[place[0]].is_variable:
-            name = f"{self.nodes[place[0]].name}.copy"
-            place = self.add(Node("_copy", name, {}, (place,))), 0
-        return place
-
-    def expose(self, entry: Entry) -> int:
-        """Makes a value an output, if it is none yet; returns its place among them."""
-        place = self.output(entry)
-        if place not in self.outputs:
-            self.outputs.append(place)
-        return self.outputs.index(place)
 
 
 class Surgery:
@@ -153,10 +54,18 @@ class Surgery:
             self._cut_out(level, graph.heads if level == last else (), tapped)
 
     def _find_levels(self) -> List[int]:
-        """For each node how many LSTMs lie below it, one behind the other."""
+        """For each node how many LSTMs lie below it, one behind the other.
+
+        What draws numbers and reads nothing belongs where its first reader is.
+        """
+        graph = self._graph
         levels: List[int] = []
-        for node in self._graph.nodes:
+        for node in graph.nodes:
             levels.append(max((self._level_of(e, levels) for e in node.inputs), default=0))
+        for index, node in enumerate(graph.nodes):
+            if graph.is_random[index] and not node.inputs:
+                readers = (i for i, n in enumerate(graph.nodes) if (index, 0) in n.inputs)
+                levels[index] = min((levels[i] for i in readers), default=0)
         return levels
 
     def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
@@ -181,8 +90,8 @@ class Surgery:
                 table = positions[carried[0]]
                 operands = self._operands(graph.nodes[table])
                 tapped[index] = (POSITIONS, graph.nodes[table].inputs[0], operands)
-            elif node.op in TAPPED:
-                tapped[index] = (node.op, node.inputs[0], self._operands(node))
+            elif node.kind in TAPPED:
+                tapped[index] = (node.kind, node.inputs[0], self._operands(node))
         return {i: tap for i, tap in tapped.items() if self._wants(tap[2])}
 
     def _wants(self, operands: Sequence[Operand]) -> bool:
@@ -253,7 +162,7 @@ class Surgery:
 
     def _refusal(self, node: Node, names: Sequence[str]) -> UserError:
         return UserError(
-            f"{node.name} is a {node.op}, for which ghost clipping has no rule (it reads "
+            f"{node.name} is a {node.kind}, for which ghost clipping has no rule (it reads "
             f"{', '.join(names)}); set privacy.per_example: loop"
         )
 
@@ -267,7 +176,7 @@ class Surgery:
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
         needed = self._needed([*heads, *(nodes[i].inputs[0] for i in lstms)], level)
-        draft, taps = _Draft(), []
+        draft, taps = Draft(), []
         for i in sorted(needed):
             node = nodes[i]
             if node.op == "RNN":
@@ -312,7 +221,7 @@ class Surgery:
         index: int,
         probe: str,
         found: Tuple[str, Entry, Tuple[Operand, ...]],
-        draft: _Draft,
+        draft: Draft,
     ) -> Tap:
         """A tap with the place of its input."""
         rule, entry, operands = found
@@ -321,7 +230,7 @@ class Surgery:
             source = draft.expose(entry)
         return Tap(self._graph.nodes[index], rule, operands, len(self.segments), probe, source)
 
-    def _cut(self, index: int, draft: _Draft) -> Cut:
+    def _cut(self, index: int, draft: Draft) -> Cut:
         """An LSTM, if it is of the kind that is written out.
 
         Raises:

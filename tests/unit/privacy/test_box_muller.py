@@ -5,6 +5,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
+import edp_mx.privacy.box_muller as module
 from edp_mx.privacy.box_muller import PAIRS, SMALL, BoxMuller
 
 KEY = bytes(range(32))
@@ -59,12 +60,38 @@ def test_a_block_is_the_slow_form_of_its_own_key_stream(count, block):
     assert_close(BoxMuller(KEY).pairs(block, count=count, stddev=1.0), words, more)
 
 
+@pytest.fixture(params=["compiled", "numpy"])
+def either_way(request, monkeypatch):
+    """Both forms of what is put onto an array."""
+    if request.param == "numpy":
+        monkeypatch.setattr(module, "kernels", lambda: None)
+    assert (module.kernels() is None) == (request.param == "numpy")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17, 4096, 4097, 80_001, 2 * PAIRS])
+def test_put_onto_an_array_it_is_the_slow_form(size, either_way, generator):
+    half, count = size // 2, (size + 1) // 2
+    stream = Cipher(algorithms.AES(KEY), modes.CTR((9 << 64).to_bytes(16, "big"))).encryptor()
+    words = np.frombuffer(stream.update(bytes(8 * count)), np.uint32)
+    expected, radius = slow(words, np.frombuffer(stream.update(bytes(8 * count)), np.uint64))
+    order = np.concatenate([np.arange(half), count + np.arange(half), np.arange(half, count)])
+    bound = np.tile(np.where(radius < 0.01, 3e-4, 1e-5), 2)[order]
+    source = generator.normal(size=size).astype(np.float32)
+    wanted = 0.25 * source.astype(np.float64) + 0.5 * expected.ravel()[order]
+    target = np.full(size, np.nan, np.float32)
+    kept = source.copy()
+    BoxMuller(KEY).scale_and_add(target, source, block=9, factor=0.25, stddev=0.5)
+    assert (abs(target - wanted) < bound).all() and (source == kept).all()
+    BoxMuller(KEY).scale_and_add(source, source, block=9, factor=0.25, stddev=0.5)  # in place
+    assert (source == target).all()
+
+
 def test_the_spread_is_a_factor():
     one = BoxMuller(KEY).pairs(3, count=1000, stddev=1.0)
     np.testing.assert_allclose(BoxMuller(KEY).pairs(3, count=1000, stddev=0.3), 0.3 * one, 1e-6)
 
 
-def test_the_ends_of_the_words_are_finite_and_right():
+def test_the_ends_of_the_words_are_finite_and_right(either_way):
     edge = int(SMALL * 2**32)
     low = [0, 0, 1, 2, edge - 200, edge + 200, 2**31 - 1, 2**31, 2**32 - 2**9, 2**32 - 1]
     turns = [0, 2**30, 2**31 - 1, 2**31, 2**32 - 1, 1, 3 * 2**30, 2**29, 0, 2**31]
@@ -77,6 +104,9 @@ def test_the_ends_of_the_words_are_finite_and_right():
     assert_close(found, words, more)
     assert 11.59 < abs(found).max() < 11.6  # u = 2⁻⁹⁷
     assert np.hypot(*found[:, -1]) == 0  # u = 1
+    onto = np.zeros(2 * len(low), np.float32)
+    maker.scale_and_add(onto, onto, block=0, factor=1.0, stddev=1.0)
+    np.testing.assert_allclose(onto.reshape(2, -1), found, rtol=1e-6, atol=2e-6)
 
 
 def test_the_edge_of_the_small_ones_has_no_gap_and_no_overlap():

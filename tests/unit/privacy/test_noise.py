@@ -127,13 +127,13 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch, generator, size):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_block_of_the_key_stream_is_used_twice(monkeypatch, threads):
-    used, pairs = [], BoxMuller.pairs
+    used, add = [], BoxMuller.scale_and_add
 
-    def recorded(self, block, *, count, stddev):
+    def recorded(self, target, source, *, block, **settings):
         used.append(block)
-        return pairs(self, block, count=count, stddev=stddev)
+        return add(self, target, source, block=block, **settings)
 
-    monkeypatch.setattr(BoxMuller, "pairs", recorded)
+    monkeypatch.setattr(BoxMuller, "scale_and_add", recorded)
     use_threads(monkeypatch, threads)
     stream, sizes = NoiseStream.from_operating_system(), (0, 1, BLOCK, 3 * BLOCK + 1, 5)
     for size in sizes:
@@ -220,16 +220,16 @@ def test_a_gradient_is_never_copied(monkeypatch):
 
 def test_a_block_that_fails_is_heard_whoever_made_it(monkeypatch):
     use_threads(monkeypatch, 3)
-    pairs = BoxMuller.pairs
+    add = BoxMuller.scale_and_add
 
-    def fails_once(self, block, *, count, stddev):
+    def fails_once(self, target, source, *, block, **settings):
         if block == 4:
             raise MemoryError("lost")
-        return pairs(self, block, count=count, stddev=stddev)
+        add(self, target, source, block=block, **settings)
 
     stream = NoiseStream.from_operating_system()
     with monkeypatch.context() as patch, pytest.raises(MemoryError, match="lost"):
-        patch.setattr(BoxMuller, "pairs", fails_once)
+        patch.setattr(BoxMuller, "scale_and_add", fails_once)
         stream.normal(6 * BLOCK)
     assert stats.kstest(stream.normal(10_000), "norm").pvalue > 1e-6  # and it can go on
 

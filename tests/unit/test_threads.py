@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from edp_mx.privacy.threads import allowed_threads, in_threads
+from edp_mx.threads import allowed_threads, in_threads
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 5, 50])

@@ -1,0 +1,37 @@
+"""An NDArray's own memory, in NumPy's terms."""
+
+from __future__ import annotations
+
+import ctypes
+
+import mxnet as mx
+import numpy as np
+from mxnet.base import _LIB, check_call
+
+
+def address(array: mx.nd.NDArray) -> int:
+    """Where an array's first element lies in memory."""
+    pointer = ctypes.c_void_p()
+    check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
+    return pointer.value or 0
+
+
+class _Memory:
+    """An array's memory in NumPy's terms; a view of it keeps this, and so the array, alive."""
+
+    def __init__(self, array: mx.nd.NDArray) -> None:
+        self._array = array
+        self.__array_interface__ = {
+            "data": (address(array), False),
+            "shape": array.shape,
+            "typestr": "<f4",
+            "version": 3,
+        }
+
+
+def host_view(array: mx.nd.NDArray) -> np.ndarray:
+    """A writable NumPy view (no copy) of a float32 CPU array.
+
+    The view bypasses MXNet's engine: wait for pending work before using it.
+    """
+    return np.asarray(_Memory(array))

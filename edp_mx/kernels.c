@@ -1,0 +1,257 @@
+/* Loops that NumPy would need many passes over memory for. `kernels.py` says what each of them does;
+ * the NumPy form that it is held against stands there, or beside its caller.
+ *
+ * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
+ */
+
+#define VERSION 2 /* one more whenever what a function is given changes; `kernels.py` has it too */
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_EACH_PROCESSOR \
+    __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+int64_t version(void) { return VERSION; }
+
+/* ---- noise: Box-Muller ---------------------------------------------------------------------- */
+
+#define SMALL (1.0f / 1024) /* uniform numbers below it have more bits, see `count_small` */
+#define CHUNK 2048          /* pairs that are in work at once */
+#define SEARCHED 64         /* of them, for small numbers */
+
+typedef union {
+    float number;
+    int32_t bits;
+} Float;
+
+INLINE float as_float(int32_t bits) { return ((Float){.bits = bits}).number; }
+
+INLINE int32_t as_bits(float number) { return ((Float){.number = number}).bits; }
+
+/* 32 random bits as a number in [0, 1]. */
+INLINE float uniform_of(int32_t word) { return (float)word * 0x1p-32f + 0.5f; }
+
+/* ln(u) for a normal float in (0, 1]. Source: Cephes, logf; error at most 1e-7 of the result. */
+INLINE float log_of(float u) {
+    int32_t bits = as_bits(u);
+    int32_t exponent = (bits >> 23) - 127;
+    float mantissa = as_float((bits & 0x007fffff) | 0x3f800000); /* [1, 2) */
+    int32_t is_big = mantissa > 1.41421356f;
+    mantissa = is_big ? 0.5f * mantissa : mantissa;
+    float e = (float)(exponent + is_big);
+    float f = mantissa - 1.0f, z = f * f;
+    float p = 7.0376836292e-2f;
+    p = p * f - 1.1514610310e-1f;
+    p = p * f + 1.1676998740e-1f;
+    p = p * f - 1.2420140846e-1f;
+    p = p * f + 1.4249322787e-1f;
+    p = p * f - 1.6668057665e-1f;
+    p = p * f + 2.0000714765e-1f;
+    p = p * f - 2.4999993993e-1f;
+    p = p * f + 3.3333331174e-1f;
+    float y = f * z * p - 2.12194440e-4f * e - 0.5f * z;
+    return f + y + 0.693359375f * e;
+}
+
+/* sin and cos of π · turn / 2³¹. The quarter turns are taken off as integers, without an error.
+ * Source: Cephes, sinf and cosf on [-π/4, π/4]. */
+INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
+    int32_t quarter = (int32_t)((uint32_t)turn + 0x20000000u) >> 30;
+    int32_t rest = (int32_t)((uint32_t)turn - ((uint32_t)quarter << 30));
+    float r = (float)rest * (1.57079632679489662f * 0x1p-30f), z = r * r;
+    float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
+    float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z
+              - 0.5f * z + 1.0f;
+    float a = (quarter & 1) ? c : s, b = (quarter & 1) ? s : c;
+    *sine = as_float(as_bits(a) ^ (int32_t)((uint32_t)(quarter & 2) << 30));
+    *cosine = as_float(as_bits(b) ^ (int32_t)((uint32_t)((quarter + 1) & 2) << 30));
+}
+
+/* How many of the words make a uniform number below SMALL. */
+FOR_EACH_PROCESSOR
+int64_t count_small(const int32_t *words, int64_t count) {
+    int64_t found = 0;
+    for (int64_t start = 0; start < count; start += CHUNK) {
+        int n = (int)(count - start < CHUNK ? count - start : CHUNK), here = 0;
+        for (int i = 0; i < n; i++) here += uniform_of(words[start + i]) < SMALL;
+        found += here;
+    }
+    return found;
+}
+
+/* target <- factor * source + stddev * (r sin, r cos); see `kernels.py`. */
+FOR_EACH_PROCESSOR
+void scale_and_add_pairs(float *target, const float *source, int64_t size, float factor,
+                         float stddev, const int32_t *words, const int32_t *turns,
+                         const uint64_t *more) {
+    int64_t half = size / 2, pairs = half + size % 2;
+    float radius[CHUNK], sines[CHUNK], cosines[CHUNK];
+    for (int64_t start = 0; start < pairs; start += CHUNK, words += CHUNK, turns += CHUNK) {
+        int n = (int)(pairs - start < CHUNK ? pairs - start : CHUNK);
+        int whole = (int)(half - start < n ? half - start : n); /* all pairs, or all but the last */
+        for (int i = 0; i < n; i++) radius[i] = uniform_of(words[i]);
+        for (int first = 0; first < n; first += SEARCHED) {
+            int end = first + SEARCHED < n ? first + SEARCHED : n, here = 0;
+            for (int i = first; i < end; i++) here += radius[i] < SMALL;
+            for (int i = first; here && i < end; i++) {
+                if (!(radius[i] < SMALL)) continue;
+                double fraction = ((double)*more++ + 0.5) * 0x1p-64; /* (0, 1] */
+                radius[i] = (float)(((double)words[i] + 0x1p31 + fraction) * 0x1p-32);
+            }
+        }
+        for (int i = 0; i < n; i++) {
+            float twice = -2.0f * log_of(radius[i]);
+            radius[i] = stddev * sqrtf(twice > 0.0f ? twice : 0.0f);
+        }
+        for (int i = 0; i < n; i++) sin_cos_of(turns[i], &sines[i], &cosines[i]);
+        const float *from = source + start;
+        float *to = target + start;
+#pragma omp simd
+        for (int i = 0; i < whole; i++) to[i] = factor * from[i] + radius[i] * sines[i];
+#pragma omp simd
+        for (int i = 0; i < whole; i++)
+            to[half + i] = factor * from[half + i] + radius[i] * cosines[i];
+        if (whole < n) target[size - 1] = factor * source[size - 1] + radius[whole] * sines[whole];
+    }
+}
+
+/* ---- LayerNorm, backwards ------------------------------------------------------------------- */
+
+/* For `rows` rows of `width`: out <- gradient of x; by_gamma, by_beta <- += in float32. */
+FOR_EACH_PROCESSOR
+void layer_norm_backward(const float *restrict x, const float *restrict gamma,
+                         const float *restrict heads, int64_t rows, int64_t width, float eps,
+                         float *restrict out, float *restrict by_gamma, float *restrict by_beta) {
+    float share = 1.0f / (float)width;
+    for (int64_t r = 0; r < rows; r++, x += width, heads += width, out += width) {
+        float sum = 0, squares = 0, wanted = 0, overlap = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < width; j++) sum += x[j];
+        float mean = sum * share;
+#pragma omp simd reduction(+ : squares)
+        for (int64_t j = 0; j < width; j++) squares += (x[j] - mean) * (x[j] - mean);
+        float scale = 1.0f / sqrtf(squares * share + eps);
+#pragma omp simd reduction(+ : wanted, overlap)
+        for (int64_t j = 0; j < width; j++) {
+            float normal = (x[j] - mean) * scale, head = heads[j] * gamma[j];
+            by_gamma[j] += heads[j] * normal;
+            by_beta[j] += heads[j];
+            wanted += head;
+            overlap += head * normal;
+        }
+        wanted *= share;
+        overlap *= share;
+        for (int64_t j = 0; j < width; j++) {
+            float normal = (x[j] - mean) * scale;
+            out[j] = scale * (heads[j] * gamma[j] - wanted - normal * overlap);
+        }
+    }
+}
+
+/* ---- dropout, and the weights of attention -------------------------------------------------- */
+
+/* 32 random bits of place `i` under two keys. Source: the finalizer of MurmurHash3, twice. */
+INLINE uint32_t hash_of(uint32_t i, uint32_t key, uint32_t other) {
+    uint32_t h = i ^ key;
+    for (int round = 0; round < 2; round++) {
+        h ^= h >> 16;
+        h *= 0x85ebca6bu;
+        h ^= h >> 13;
+        h *= 0xc2b2ae35u;
+        h ^= h >> 16;
+        h += other;
+    }
+    return h;
+}
+
+/* What place `i` is multiplied by: 0, or 1 / (1 - rate). `lost` is rate * 2^32. */
+INLINE float kept(uint32_t i, uint32_t key, uint32_t other, uint32_t lost, float scale) {
+    return hash_of(i, key, other) < lost ? 0.0f : scale;
+}
+
+FOR_EACH_PROCESSOR
+void dropout(const float *x, float *out, int64_t size, uint32_t key, uint32_t other, uint32_t lost,
+             float scale) {
+#pragma omp simd
+    for (int64_t i = 0; i < size; i++) out[i] = x[i] * kept((uint32_t)i, key, other, lost, scale);
+}
+
+/* exp(x) for x <= 0; 0 below -87. Source: Cephes, expf; error at most 2e-7 of the result. */
+INLINE float exp_of(float x) {
+    float low = x < -87.0f ? -87.0f : x;
+    int32_t power = (int32_t)(low * 1.44269504f - 0.5f); /* towards zero: to the nearest */
+    float n = (float)power, r = low - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    return x < -87.0f ? 0.0f : p * as_float((power + 127) << 23);
+}
+
+/* For scores (N, heads, T, T), of which row t of example n counts the first lengths[n, t]:
+ * shares <- their softmax, 0 beyond; weights <- the same after dropout. */
+FOR_EACH_PROCESSOR
+void attention_weights(const float *restrict scores, const float *restrict lengths,
+                       int64_t examples, int64_t heads, int64_t width, uint32_t key,
+                       uint32_t other, uint32_t lost, float scale, float *restrict weights,
+                       float *restrict shares) {
+    int64_t rows = heads * width, block = rows * width; /* of one example: it stays in the cache */
+    for (int64_t n = 0; n < examples; n++, scores += block, weights += block, shares += block) {
+        for (int64_t row = 0; row < rows; row++) {
+            const float *from = scores + row * width;
+            float *to = shares + row * width, highest = -INFINITY;
+            int64_t length = (int64_t)lengths[n * width + row % width];
+#pragma omp simd reduction(max : highest)
+            for (int64_t j = 0; j < length; j++) highest = from[j] > highest ? from[j] : highest;
+            for (int64_t j = 0; j < width; j++) to[j] = j < length ? from[j] - highest : -INFINITY;
+        }
+        for (int64_t i = 0; i < block; i++) shares[i] = exp_of(shares[i]);
+        for (int64_t row = 0; row < rows; row++) {
+            float *to = shares + row * width, sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int64_t j = 0; j < width; j++) sum += to[j];
+            float share = 1.0f / sum;
+            for (int64_t j = 0; j < width; j++) to[j] *= share;
+        }
+        for (int64_t i = 0; i < block; i++)
+            weights[i] = shares[i] * kept((uint32_t)(n * block + i), key, other, lost, scale);
+    }
+}
+
+/* out <- the gradient of the scores, from that of the weights. */
+FOR_EACH_PROCESSOR
+void attention_weights_backward(const float *restrict gradient, const float *restrict shares,
+                                int64_t rows, int64_t width, uint32_t key, uint32_t other,
+                                uint32_t lost, float scale, float *restrict out) {
+    for (int64_t i = 0; i < rows * width; i++)
+        out[i] = gradient[i] * kept((uint32_t)i, key, other, lost, scale);
+    for (int64_t row = 0; row < rows; row++, shares += width, out += width) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < width; j++) sum += out[j] * shares[j];
+        for (int64_t j = 0; j < width; j++) out[j] = shares[j] * (out[j] - sum);
+    }
+}
+
+/* ---- Adam ----------------------------------------------------------------------------------- */
+
+FOR_EACH_PROCESSOR
+void adam(float *restrict weight, const float *restrict gradient, float *restrict mean,
+          float *restrict variance, int64_t size, float rate, float beta1, float beta2, float eps,
+          float rescale, float decay) {
+    for (int64_t i = 0; i < size; i++) {
+        float g = rescale * gradient[i] + decay * weight[i];
+        mean[i] = beta1 * mean[i] + (1.0f - beta1) * g;
+        variance[i] = beta2 * variance[i] + (1.0f - beta2) * g * g;
+        weight[i] -= rate * mean[i] / (sqrtf(variance[i]) + eps);
+    }
+}

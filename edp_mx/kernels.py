@@ -1,0 +1,197 @@
+"""Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
+
+They are built with the package where there is a C compiler. Without one all goes on in NumPy,
+slower: each caller has that form too, and the tests hold one against the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Optional, Tuple
+
+import numpy as np
+
+logger = logging.getLogger(__name__)
+
+VERSION = 2  # of the functions' arguments; `kernels.c` has it too
+_POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
+_WORD, _FLOAT = ctypes.c_uint32, ctypes.c_float
+Mask = Tuple[int, int, int, float]  # two keys, 2³² times the rate, the scale of what is kept
+_SIGNATURES = {
+    "version": (_LONG, ()),
+    "count_small": (_LONG, (_POINTER, _LONG)),
+    "scale_and_add_pairs": (None, (*2 * (_POINTER,), _LONG, *2 * (_FLOAT,), *3 * (_POINTER,))),
+    "layer_norm_backward": (
+        None,
+        (*3 * (_POINTER,), *2 * (_LONG,), _FLOAT, *3 * (_POINTER,)),
+    ),
+    "dropout": (None, (_POINTER, _POINTER, _LONG, *3 * (_WORD,), _FLOAT)),
+    "attention_weights": (
+        None,
+        (*2 * (_POINTER,), *3 * (_LONG,), *3 * (_WORD,), _FLOAT, *2 * (_POINTER,)),
+    ),
+    "attention_weights_backward": (
+        None,
+        (*2 * (_POINTER,), *2 * (_LONG,), *3 * (_WORD,), _FLOAT, _POINTER),
+    ),
+    "adam": (None, (*4 * (_POINTER,), _LONG, *6 * (_FLOAT,))),
+}
+
+
+class Kernels:
+    """The functions of the compiled library. All arrays are float32 where nothing else is said,
+    contiguous, and their sizes are believed: what calls this has checked them.
+
+    Args:
+        path: of the library.
+
+    Raises:
+        OSError: it is not for this machine.
+        AttributeError: it was built from an older source.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._library = ctypes.CDLL(path)  # lets other threads run while it works
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+        if self._library.version() != VERSION:
+            raise AttributeError(f"version {self._library.version()}, not {VERSION}")
+
+    def count_small(self, words: np.ndarray) -> int:
+        """How many of these 32 bits make a number below `box_muller.SMALL`. Shapes: int32 (n,)."""
+        return self._library.count_small(words.ctypes.data, words.size)
+
+    def scale_and_add_pairs(
+        self,
+        target: np.ndarray,
+        source: np.ndarray,
+        *,
+        factor: float,
+        stddev: float,
+        words: np.ndarray,
+        turns: np.ndarray,
+        more: np.ndarray,
+    ) -> None:
+        """target ← factor · source + stddev · y; y is what `box_muller.BoxMuller` says.
+
+        Args:
+            target: its first half gets the first numbers of the pairs, the rest the second ones;
+                of an odd size the last place gets the first number of the last pair.
+            source: as large; may be the target itself.
+            words, turns: 32 bits for u and for θ.
+            more: 64 more bits for each u that `count_small` counts, in their order.
+
+        Shapes: target, source (n,); words, turns int32 (⌈n/2⌉,); more uint64.
+        """
+        self._library.scale_and_add_pairs(
+            target.ctypes.data,
+            source.ctypes.data,
+            target.size,
+            factor,
+            stddev,
+            words.ctypes.data,
+            turns.ctypes.data,
+            more.ctypes.data,
+        )
+
+    def layer_norm_backward(
+        self,
+        inputs: np.ndarray,
+        gamma: np.ndarray,
+        heads: np.ndarray,
+        *,
+        eps: float,
+        out: np.ndarray,
+        by_gamma: np.ndarray,
+        by_beta: np.ndarray,
+    ) -> None:
+        """`models.layer_norm.gradients` of some rows; those of γ and β are added up in float32.
+
+        Shapes: inputs, heads, out (r, d); gamma, by_gamma, by_beta (d,).
+        """
+        self._library.layer_norm_backward(
+            inputs.ctypes.data,
+            gamma.ctypes.data,
+            heads.ctypes.data,
+            *inputs.shape,
+            eps,
+            out.ctypes.data,
+            by_gamma.ctypes.data,
+            by_beta.ctypes.data,
+        )
+
+    def dropout(self, inputs: np.ndarray, *, out: np.ndarray, mask: Mask) -> None:
+        """Each number times 0 or the scale, by the hash of its place. Shapes: (…) both."""
+        self._library.dropout(inputs.ctypes.data, out.ctypes.data, inputs.size, *mask)
+
+    def attention_weights(
+        self,
+        scores: np.ndarray,
+        lengths: np.ndarray,
+        *,
+        heads: int,
+        mask: Mask,
+        out: np.ndarray,
+        shares: np.ndarray,
+    ) -> None:
+        """Softmax of each row over its first `lengths` scores, 0 beyond, and dropout of that.
+
+        Args:
+            out: after dropout.
+            shares: before.
+
+        Shapes: scores, out, shares (N·heads, T, T); lengths (N, T), at least 1.
+        """
+        self._library.attention_weights(
+            scores.ctypes.data,
+            lengths.ctypes.data,
+            len(lengths),
+            heads,
+            scores.shape[-1],
+            *mask,
+            out.ctypes.data,
+            shares.ctypes.data,
+        )
+
+    def attention_weights_backward(
+        self, heads: np.ndarray, shares: np.ndarray, *, mask: Mask, out: np.ndarray
+    ) -> None:
+        """The gradient of the scores, from that of the weights. Shapes: (R, T, T) each."""
+        width = shares.shape[-1]
+        self._library.attention_weights_backward(
+            heads.ctypes.data, shares.ctypes.data, shares.size // width, width, *mask,
+            out.ctypes.data,
+        )  # fmt: skip
+
+    def adam(
+        self,
+        weight: np.ndarray,
+        gradient: np.ndarray,
+        mean: np.ndarray,
+        variance: np.ndarray,
+        *,
+        rate: float,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        rescale: float,
+        decay: float,
+    ) -> None:
+        """One step of Adam as MXNet's `adam_update` takes it, in place. Shapes: (n,) each."""
+        pointers = (array.ctypes.data for array in (weight, gradient, mean, variance))
+        self._library.adam(*pointers, weight.size, rate, beta1, beta2, eps, rescale, decay)
+
+
+@lru_cache(maxsize=None)
+def kernels() -> Optional[Kernels]:
+    """The compiled library; None where it was not built."""
+    spec = find_spec("edp_mx._kernels")
+    try:
+        return Kernels(spec.origin) if spec is not None and spec.origin else None
+    except (OSError, AttributeError) as error:
+        logger.warning("the compiled loops cannot be used (%s): run launch/setup.sh", error)
+        return None

@@ -1,0 +1,37 @@
+"""Operators of our own in the place of MXNet's slowest ones, on a CPU: same values, faster steps.
+
+Without the compiled loops (`edp_mx.kernels`), and on a GPU, MXNet's own stay. Dropout's masks are
+then other ones: they come from the same seeds by another way.
+"""
+
+from __future__ import annotations
+
+import mxnet as mx
+from gluonnlp.model.bert import DotProductSelfAttentionCell
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.kernels import kernels
+from edp_mx.models.quick.attention import SelfAttention
+from edp_mx.models.quick.dropout import Dropout
+from edp_mx.models.quick.layer_norm import LayerNorm
+
+_OURS = {nn.LayerNorm: LayerNorm, nn.Dropout: Dropout, DotProductSelfAttentionCell: SelfAttention}
+
+
+def quicken(block: gluon.Block, context: mx.Context) -> None:
+    """Makes the layers below a block ours, where we have a faster one; call it before hybridizing.
+
+    A layer keeps its name and its parameters: only its class, and so its forward pass, changes.
+
+    Raises:
+        ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
+    """
+    if context.device_type != "cpu" or kernels() is None:
+        return
+    for child in block._children.values():
+        ours = _OURS.get(type(child))
+        if ours is not None:
+            child.__class__ = ours
+            child.check()
+        quicken(child, context)

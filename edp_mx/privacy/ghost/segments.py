@@ -1,0 +1,110 @@
+"""What a graph that was taken apart is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Optional, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.privacy.ghost.graph import Entry, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """What an operator reads as its weight or bias.
+
+    Attributes:
+        parameters: their names.
+        rows: where the rows of each parameter lie in it; None where it is one parameter itself.
+    """
+
+    parameters: Tuple[str, ...]
+    rows: Optional[Dict[str, np.ndarray]] = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """An operator with parameters, and where its input and its output's gradient are found.
+
+    Attributes:
+        node: the operator.
+        rule: its name, or `surgery.POSITIONS`.
+        operands: weight, then bias.
+        segment: in which it runs.
+        probe: the zero variable that is added to its output.
+        source: its input: the name of an input of the block, or the place among the segment's
+            outputs.
+    """
+
+    node: Node
+    rule: str
+    operands: Tuple[Operand, ...]
+    segment: int
+    probe: str
+    source: Union[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """An LSTM, which is taken out: NumPy runs it, since MXNet's shows no gates.
+
+    Attributes:
+        node: the operator.
+        parameters: names of i2h weight, h2h weight, i2h bias, h2h bias.
+        segment: the one that its input comes from; its states go into the next.
+        source: place of its input among that segment's outputs.
+        variable: what stands for its states in later segments.
+    """
+
+    node: Node
+    parameters: Tuple[str, ...]
+    segment: int
+    source: int
+    variable: str
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """What runs between two cuts: a symbol and how many of its first outputs are the block's."""
+
+    symbol: mx.sym.Symbol
+    num_heads: int
+
+
+@dataclass
+class Draft:
+    """A segment while it is being written."""
+
+    nodes: List[Node] = field(default_factory=list)
+    raw: Dict[int, int] = field(default_factory=dict)  # node of the graph → of the segment
+    probed: Dict[int, int] = field(default_factory=dict)  # the same behind its probe
+    outputs: List[Entry] = field(default_factory=list)
+
+    def add(self, node: Node) -> int:
+        """Returns its place."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def at(self, entry: Entry) -> Entry:
+        """Where a value of the graph is found in the segment."""
+        node, output = entry
+        if output == 0 and node in self.probed:
+            return self.probed[node], 0
+        return self.raw[node], output
+
+    def output(self, entry: Entry) -> Entry:
+        """Where a value of the graph can be an output; a variable cannot."""
+        place = self.at(entry)
+        if self.nodes[place[0]].is_variable:
+            name = f"{self.nodes[place[0]].name}.copy"
+            place = self.add(Node("_copy", name, {}, (place,))), 0
+        return place
+
+    def expose(self, entry: Entry) -> int:
+        """Makes a value an output, if it is none yet; returns its place among them."""
+        place = self.output(entry)
+        if place not in self.outputs:
+            self.outputs.append(place)
+        return self.outputs.index(place)

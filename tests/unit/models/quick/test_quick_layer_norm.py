@@ -1,0 +1,113 @@
+"""Our LayerNorm: float64 by the definition, and Gluon's own, hybridized, frozen and repeated."""
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mxnet import autograd
+from mxnet.gluon import nn
+
+from edp_mx.models.quick import quicken
+from edp_mx.models.quick.layer_norm import LayerNorm, gradients
+
+
+def slow_gradients(x, gamma, g, eps):
+    """Row by row in float64: the Jacobian of the definition, by its matrix."""
+    x, gamma, g = (np.asarray(v, np.float64) for v in (x, gamma, g))
+    d = x.shape[1]
+    dx, normal = np.zeros_like(x), np.zeros_like(x)
+    for r, row in enumerate(x):
+        centred = row - row.mean()
+        root = np.sqrt((centred**2).mean() + eps)
+        normal[r] = centred / root
+        by_centred = np.eye(d) / root - np.outer(centred, centred) / (d * root**3)
+        dx[r] = (g[r] * gamma) @ by_centred @ (np.eye(d) - 1 / d)
+    return dx, (g * normal).sum(0), g.sum(0)
+
+
+@given(st.integers(1, 300), st.integers(2, 20), st.sampled_from([1e-12, 1e-5, 0.1]),
+       st.integers(0, 2**32 - 1))  # fmt: skip
+def test_gradients_are_those_of_the_definition(rows, width, eps, seed):
+    generator = np.random.default_rng(seed)
+    x, g = (generator.normal(1, 2, (rows, width)).astype(np.float32) for _ in range(2))
+    gamma = generator.normal(size=width).astype(np.float32)
+    out = np.full_like(x, np.nan)
+    by_gamma, by_beta = gradients(x, gamma, g, eps=eps, out=out)
+    expected = slow_gradients(x, gamma, g, eps)
+    # a row whose numbers lie close together is divided by little
+    root = np.sqrt(x.astype(np.float64).var(1) + eps)[:, None]
+    assert (abs(out - expected[0]) <= 1e-4 * (1 + abs(g * gamma).max()) / root**2 + 1e-4).all()
+    scale = 1e-4 * rows * (1 + abs(g).max()) / np.minimum(root.min(), 1)
+    assert abs(by_gamma - expected[1]).max() <= scale
+    assert abs(by_beta - expected[2]).max() <= scale
+
+
+def made(*, is_ours, shape, hybrid, frozen=()):
+    """Value and gradients of a Dense between two norms, the second of them read twice."""
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.LayerNorm(in_channels=shape[-1], epsilon=1e-12),
+                nn.Dense(shape[-1], in_units=shape[-1], flatten=False),
+                nn.LayerNorm(in_channels=shape[-1]))  # fmt: skip
+    net.initialize(mx.init.Normal(0.5))
+    drawn = np.random.default_rng(5)
+    for parameter in net.collect_params().values():
+        parameter.set_data(mx.nd.array(drawn.normal(size=parameter.shape)))
+    if is_ours:
+        quicken(net, mx.cpu())
+        assert type(net[0]) is type(net[2]) is LayerNorm
+    for name in frozen:
+        net.collect_params()[name].grad_req = "null"
+    if hybrid:
+        net.hybridize(static_alloc=True)
+    x = mx.nd.array(drawn.normal(size=shape))
+    x.attach_grad()
+    for _ in range(2):  # the second time from what was kept of the first
+        with autograd.record():
+            first = net(x)
+            loss = (first * first.sin()).sum()
+        loss.backward()
+    grads = {n: p.grad().asnumpy() for n, p in net.collect_params().items() if n not in frozen}
+    return {**grads, "x": x.grad.asnumpy(), "value": net(x).asnumpy()}
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("shape", [(3, 8), (5, 7, 8), (1, 1, 4), (70, 30, 16)])
+@pytest.mark.parametrize("frozen", [(), ("net_layernorm0_gamma", "net_layernorm1_beta")])
+def test_the_same_as_gluons_own(hybrid, shape, frozen):
+    settings = {"shape": shape, "hybrid": hybrid, "frozen": frozen}
+    ours, gluons = made(is_ours=True, **settings), made(is_ours=False, **settings)
+    assert ours.keys() == gluons.keys() and len(ours) == 8 - len(frozen)
+    assert (ours["value"] == gluons["value"]).all()
+    for name, value in ours.items():
+        scale = max(1e-3, abs(gluons[name]).max())
+        np.testing.assert_allclose(value / scale, gluons[name] / scale, atol=2e-5, err_msg=name)
+
+
+def test_gradients_may_be_added_up(generator):
+    net = nn.LayerNorm(in_channels=6)
+    block = nn.HybridSequential()
+    block.add(net)
+    block.initialize()
+    quicken(block, mx.cpu())
+    x = mx.nd.array(generator.normal(size=(5, 6)))
+    for parameter in (net.gamma, net.beta):
+        parameter.grad_req = "add"
+    x.attach_grad("add")
+    seen = []
+    for _ in range(2):
+        with autograd.record():
+            loss = block(x).square().sum() * 0.5 + block(x).sin().sum()
+        loss.backward()
+        seen.append([a.asnumpy().copy() for a in (x.grad, net.gamma.grad(), net.beta.grad())])
+    for first, second in zip(*seen):
+        np.testing.assert_allclose(second, 2 * first, rtol=1e-5, atol=1e-6)
+        assert abs(first).max() > 1e-3
+
+
+def test_another_axis_is_refused():
+    net = nn.HybridSequential()
+    net.add(nn.LayerNorm(axis=1, in_channels=4))
+    with pytest.raises(ValueError, match="not over the last axis"):
+        quicken(net, mx.cpu())
