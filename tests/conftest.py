@@ -14,6 +14,14 @@ settings.register_profile("edp_mx", deadline=None, suppress_health_check=[Health
 settings.load_profile("edp_mx")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_corpora(tmp_path_factory):
+    """Nothing is kept in, or taken from, the cache of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDP_MX_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def seed(request):
     """A new seed each run; printed when the test fails, set again with EDP_MX_TEST_SEED."""

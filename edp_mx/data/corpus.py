@@ -1,112 +1,87 @@
-"""A corpus by name: find it, read or make it, split it."""
+"""A corpus by name: found, read or made, and split; a large one is kept for the next time."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from functools import cached_property, partial
+from itertools import islice
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.embeddings import EmbeddingsConfig
-from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
-from edp_mx.data.readers import LAYOUTS, read_own_splits, read_utterances
-from edp_mx.data.splits import PARTS, Split, join_parts, split_corpus
+from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
+from edp_mx.data.config import PUBLIC_CORPORA, STANDINS, DataConfig
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
+from edp_mx.data.sources import find_corpus, is_made, public_sample, stream_corpus
+from edp_mx.data.splits import PARTS, Split, keys_of, own_split, split_by_keys
+from edp_mx.data.store import Stored
+from edp_mx.data.stored import select
 from edp_mx.data.utterance import Utterance
-from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
-from edp_mx.files import path_field
 
-PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
-STANDINS = ("communication", "health", "video")
-_STANDIN_SIZE = 20_000
+__all__ = [
+    "PUBLIC_CORPORA",
+    "STANDINS",
+    "Corpus",
+    "DataConfig",
+    "find_corpus",
+    "load_corpus",
+    "public_sample",
+]
+
+KEPT_FROM = 50_000  # utterances; smaller corpora are read anew each time
 _OWN_VALIDATION = 0.05
-_SAMPLE_SEED = 1 << 32  # beyond the seeds of data
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """Which utterances, how split, and how they become numbers.
-
-    Args:
-        corpus: atis, snips, nlu_eval; communication, health, video (stand-ins for the paper's
-            internal corpora); or a name of one's own, with `path`.
-        path: a file or folder; the public corpora are also found by themselves.
-        layout: "auto", or the name of a reader.
-        split: "paper" (45:5:50 over the whole corpus) or "own" (as the corpus was published).
-        split_seed: of the split, of a subset, and of a stand-in.
-        size: utterances of a stand-in (default 20,000), or of a random subset of another corpus
-            (default all).
-        max_tokens, max_characters: what is longer is cut off.
-        max_pieces: the same for a BERT's word pieces, with [CLS] and [SEP].
-    """
-
-    corpus: str = "atis"
-    path: Optional[str] = path_field()
-    layout: str = "auto"
-    split: str = "paper"
-    split_seed: int = 0
-    size: Optional[int] = None
-    max_tokens: int = MAX_TOKENS
-    max_characters: int = MAX_CHARACTERS
-    max_pieces: int = MAX_PIECES
-    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
-    labels: LabelsConfig = field(default_factory=LabelsConfig)
-    embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
-
-    def __post_init__(self) -> None:
-        known = {"layout": ("auto", *LAYOUTS), "split": ("paper", "own")}
-        for key, values in known.items():
-            if getattr(self, key) not in values:
-                raise UserError(
-                    f"data.{key}: {getattr(self, key)!r} is none of {', '.join(values)}"
-                )
-        least = {"split_seed": 0, "size": 1, "max_tokens": 1, "max_characters": 1}
-        least["max_pieces"] = 3
-        for key, minimum in least.items():
-            value = getattr(self, key)
-            if value is not None and value < minimum:
-                raise UserError(f"data.{key} must be ≥ {minimum}, not {value}")
-        if self.vocabulary.source == "embeddings" and self.embeddings.path is None:
-            raise UserError("data.embeddings.path must be set with vocabulary source: embeddings")
-        for key in ("vocabulary", "labels", "embeddings"):
-            path = getattr(self, key).path
-            if path is not None and self.path is not None and _lies_in(path, self.path):
-                raise UserError(
-                    f"data.{key}.path: {path} is the corpus itself, which is private; name public "
-                    "text from elsewhere, or use source: train, which the report then tells"
-                )
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """All utterances of a corpus, and which of them train, validate and test."""
+    """All utterances of a corpus, and which of them train, validate and test.
+
+    Attributes:
+        fingerprints: of "train", "validation", "test", and of "corpus", which is one after the
+            other, where they are known without looking.
+    """
 
     name: str
     is_standin: bool
-    utterances: Tuple[Utterance, ...]
+    utterances: Sequence[Utterance]
     split: Split
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def train(self) -> List[Utterance]:
+    def train(self) -> Sequence[Utterance]:
         """The training part: the members."""
-        return [self.utterances[i] for i in self.split.train]
+        return self._part("train")
 
     @cached_property
-    def validation(self) -> List[Utterance]:
+    def validation(self) -> Sequence[Utterance]:
         """The validation part."""
-        return [self.utterances[i] for i in self.split.validation]
+        return self._part("validation")
 
     @cached_property
-    def test(self) -> List[Utterance]:
+    def test(self) -> Sequence[Utterance]:
         """The test part: the non-members."""
-        return [self.utterances[i] for i in self.split.test]
+        return self._part("test")
+
+    def fingerprint(self) -> str:
+        """Of the three parts, one after the other."""
+        known = self.fingerprints.get("corpus")
+        return known or fingerprint(u for part in PARTS for u in getattr(self, part))
+
+    def _part(self, name: str) -> Sequence[Utterance]:
+        known = self.fingerprints.get(name, "")
+        return select(self.utterances, getattr(self.split, name), fingerprint=known)
 
 
-def load_corpus(config: DataConfig) -> Corpus:
+def load_corpus(config: DataConfig, *, alive: Callable[[str], None] = lambda _: None) -> Corpus:
     """Finds, reads (or makes) and splits a corpus.
+
+    A large one is read once and kept as numbers (see `cache`), which later starts map into memory
+    without reading any text; its utterances are then made as they are asked for.
+
+    Args:
+        alive: told what goes on: the watchdog listens.
 
     Returns:
         The same corpus and split for the same settings and files.
@@ -119,116 +94,76 @@ def load_corpus(config: DataConfig) -> Corpus:
         training part held out. Its own split may hold an utterance on two sides, as published;
         the paper's split never does.
     """
-    if config.split == "own":
-        utterances, split = join_parts(_subset_parts(_own_parts(config), config))
-    else:
-        utterances = _all_utterances(config)
-        split = split_corpus(utterances, seed=config.split_seed)
-    for part in PARTS:
-        if len(getattr(split, part)) == 0:
-            raise UserError(
-                f"data: {config.corpus} has too few utterances ({len(utterances)}): its {part} "
-                "part is empty"
-            )
-    is_standin = config.corpus in STANDINS
-    return Corpus(config.corpus, is_standin, tuple(utterances), split)
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    """Whether a file is `folder` or lies below it."""
-    inner, outer = Path(path).resolve(), Path(folder).resolve()
-    return inner == outer or outer in inner.parents
-
-
-def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
-    """Utterances from which words or labels may be taken without any cost to privacy.
-
-    Args:
-        path: where they are; without it a stand-in draws some of its own, by another seed than
-            its data, since its grammar is public.
-
-    Raises:
-        UserError: no path, and not a stand-in.
-    """
-    if path is not None:
-        return read_utterances(path)
-    if config.corpus not in STANDINS:
-        raise UserError(
-            f"data: source sample needs the path of public utterances; {config.corpus} has none of "
-            "its own (only the stand-ins do)"
-        )
-    from edp_mx.data.synthetic import make_utterances
-
-    seed = _SAMPLE_SEED + config.split_seed
-    return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
-
-
-def find_corpus(config: DataConfig) -> Path:
-    """Where a corpus lies.
-
-    Looked for in `path` if set, else `$EDP_MX_DATA/<corpus>`, `data/<corpus>` and
-    `../shared/data/<corpus>` below and beside the working folder.
-
-    Raises:
-        UserError: it is in none of them; the sentence says how to get it.
-    """
-    if config.path is not None:
-        if not os.path.exists(config.path):
-            raise UserError(f"data.path: {config.path} does not exist")
-        return Path(config.path)
-    if config.corpus not in PUBLIC_CORPORA:
-        known = ", ".join((*PUBLIC_CORPORA, *STANDINS))
-        raise UserError(
-            f"data.corpus: {config.corpus!r} is none of {known}; for a corpus of your own set "
-            "data.path"
-        )
-    roots = [os.environ.get("EDP_MX_DATA"), "data", os.path.join("..", "shared", "data")]
-    for root in roots:
-        if root and (Path(root) / config.corpus).is_dir():
-            return Path(root) / config.corpus
-    raise UserError(
-        f"the corpus {config.corpus} is not at hand: run `edp-mx data fetch {config.corpus}`, or "
-        "set data.path or EDP_MX_DATA"
-    )
-
-
-def _all_utterances(config: DataConfig) -> List[Utterance]:
-    """The whole corpus, made or read, or a random subset of it."""
-    if config.corpus in STANDINS and config.path is None:
-        from edp_mx.data.synthetic import make_utterances
-
-        size = config.size or _STANDIN_SIZE
-        return list(make_utterances(config.corpus, size=size, seed=config.split_seed))
-    utterances = read_utterances(find_corpus(config), config.layout)
-    return [utterances[i] for i in _chosen(len(utterances), config)]
-
-
-def _own_parts(config: DataConfig) -> Dict[str, List[Utterance]]:
-    """The corpus' own parts, a validation part held out where it has none."""
-    if config.corpus in STANDINS and config.path is None:
+    if config.split == "own" and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
-    parts = read_own_splits(find_corpus(config), config.layout)
-    if not parts["validation"]:
-        train = parts["train"]
-        held_out = (1.0 - _OWN_VALIDATION, _OWN_VALIDATION, 0.0)
-        split = split_corpus(train, seed=config.split_seed, fractions=held_out)
-        parts["train"] = [train[i] for i in split.train]
-        parts["validation"] = [train[i] for i in split.validation]
-    return parts
-
-
-def _subset_parts(
-    parts: Dict[str, List[Utterance]], config: DataConfig
-) -> Dict[str, List[Utterance]]:
-    """A random subset of the whole, each utterance in its own part."""
-    chosen = _chosen(sum(len(parts[part]) for part in PARTS), config)
-    subset: Dict[str, List[Utterance]] = {}
-    start = 0
+    stored = _stored(config, alive)
+    if stored is None:
+        corpus = _held(config)
+    else:
+        is_standin = config.corpus in STANDINS
+        parts = (stored.utterances, stored.split, stored.fingerprints)
+        corpus = Corpus(config.corpus, is_standin, *parts)
     for part in PARTS:
-        end = start + len(parts[part])
-        subset[part] = [parts[part][i - start] for i in chosen if start <= i < end]
-        start = end
-    return subset
+        if len(getattr(corpus.split, part)) == 0:
+            raise UserError(
+                f"data: {config.corpus} has too few utterances ({len(corpus.utterances)}): its "
+                f"{part} part is empty"
+            )
+    return corpus
+
+
+def _stored(config: DataConfig, alive: Callable[[str], None]) -> Optional[Stored]:
+    """The corpus as it is kept, or will be kept now; None where it is small or nothing is kept."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    key = _cache_key(config)
+    stored = open_cached(folder, key)
+    if stored is None and sum(1 for _ in islice(stream_corpus(config), KEPT_FROM)) == KEPT_FROM:
+        stored = keep(
+            folder,
+            key,
+            stream_corpus(config),
+            partial(_arrange, config),
+            unchanged=lambda: _cache_key(config) == key,
+            alive=alive,
+        )
+    return stored
+
+
+def _cache_key(config: DataConfig) -> str:
+    """What the utterances and the split are made of."""
+    data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
+    files = [] if is_made(config) else files_of(find_corpus(config), config.layout)
+    return cache_key(data, files)
+
+
+def _held(config: DataConfig) -> Corpus:
+    """The corpus in memory."""
+    sizes: Dict[str, int] = {}
+    read: List[Utterance] = []
+    for part, utterance in stream_corpus(config):
+        sizes[part] = sizes.get(part, 0) + 1
+        read.append(utterance)
+    if not is_made(config):
+        refuse_repeated_ids(find_corpus(config), read)
+    rows, split = _arrange(config, sizes, *keys_of(read))
+    return Corpus(config.corpus, config.corpus in STANDINS, tuple(read[i] for i in rows), split)
+
+
+def _arrange(
+    config: DataConfig, sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray
+) -> Tuple[np.ndarray, Split]:
+    """Places of the utterances that are wanted, (U,), in order, and the split of these."""
+    if config.split == "paper":
+        rows = np.arange(len(keys)) if is_made(config) else _chosen(len(keys), config)
+        return rows, split_by_keys(keys[rows], intents[rows], seed=config.split_seed)
+    require_own_split(find_corpus(config), sizes)
+    rows, split = own_split(sizes, keys, intents, seed=config.split_seed, held_out=_OWN_VALIDATION)
+    chosen = _chosen(len(rows), config)
+    bounds = np.cumsum([0] + [len(getattr(split, part)) for part in PARTS])
+    edges = np.searchsorted(chosen, bounds)
+    return rows[chosen], Split(*(np.arange(a, b) for a, b in zip(edges, edges[1:])))
 
 
 def _chosen(total: int, config: DataConfig) -> np.ndarray:

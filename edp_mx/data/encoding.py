@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Iterator, Optional, Sequence, Union
 
 import numpy as np
 
 from edp_mx.data.batching import Batch
+from edp_mx.data.columns import Columns, chunks
+from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -19,34 +21,36 @@ MAX_CHARACTERS = 32
 MAX_PIECES = 128
 
 
+Table = Union[WordTable, PieceTable]
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedCorpus:
     """Utterances as ids, stored without padding.
 
     Attributes:
+        columns: their text; what lies in files stays there until a batch asks for it.
+        table: what each distinct token becomes.
         num_cut: how many utterances were longer than the maximum and lost their ends.
 
     Shapes:
-        S is the number of tokens in the corpus, U of utterances.
-        offsets (U + 1,), forms (S,), places in `table`, slots (S,), intents (U,).
+        U is the number of utterances. starts (U,), where each one's tokens begin in `columns`;
+        lengths (U,) int32, how many of them there are, cut to the maximum; intents (U,);
+        slot_ids (tags,), what each tag of `columns` becomes.
 
     Edge cases: a label that the vocabulary lacks is −1 here.
     """
 
-    offsets: np.ndarray
-    forms: np.ndarray
-    slots: np.ndarray
+    columns: Columns
+    starts: np.ndarray
+    lengths: np.ndarray
     intents: np.ndarray
-    table: Union[WordTable, PieceTable]
+    slot_ids: np.ndarray
+    table: Table
     num_cut: int
 
     def __len__(self) -> int:
         return len(self.intents)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(U,) int32: tokens of each utterance."""
-        return np.diff(self.offsets).astype(np.int32)
 
     def batch(self, indices: Indices, *, pad_to: Optional[int] = None) -> Batch:
         """The utterances at `indices`, padded to the longest of them.
@@ -60,16 +64,17 @@ class EncodedCorpus:
         Shapes: see `Batch`; C is the longest token's length, at least 1.
         """
         index = np.asarray(indices, dtype=np.int64)
-        starts = self.offsets[index]  # (M,)
-        lengths = (self.offsets[index + 1] - starts).astype(np.int32)  # (M,)
+        lengths = self.lengths[index]  # (M,)
         longest = int(lengths.max()) if len(index) else 0
         if pad_to is not None and pad_to < longest:
             raise UserError(f"cannot pad to {pad_to} tokens: an utterance has {longest}")
-        places, is_token = gather(starts, lengths, longest if pad_to is None else pad_to)
-        slots = np.where(is_token, self.slots[places], 0)  # (M, T)
+        places, is_token = gather(
+            self.starts[index], lengths, longest if pad_to is None else pad_to
+        )
+        slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intents[index]  # (M,)
         return Batch(
-            inputs=self.table.inputs(self.forms[places], is_token),
+            inputs=self.table.inputs(self.columns.tokens[places], is_token),
             lengths=lengths,
             slots=slots.clip(min=0),
             intents=intents.clip(min=0),
@@ -103,6 +108,7 @@ def encode(
     max_tokens: int = MAX_TOKENS,
     max_characters: int = MAX_CHARACTERS,
     max_pieces: int = MAX_PIECES,
+    like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
     """Encodes utterances, as words and characters or as word pieces, as the vocabulary has them.
 
@@ -111,6 +117,8 @@ def encode(
         max_characters: what a token has beyond these is cut off (words only).
         max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off;
             a first token that alone is longer loses its last pieces (word pieces only).
+        like: encoded with the same settings; its table is taken where it is of the same stored
+            corpus.
 
     Raises:
         UserError: a maximum that leaves no room for a token.
@@ -122,43 +130,45 @@ def encode(
     for name, (value, minimum) in least.items():
         if value < minimum:
             raise UserError(f"data.{name} must be ≥ {minimum}, not {value}")
-    form_of = _forms(utterances, max_tokens)
-    lengths = np.array([min(len(u.tokens), max_tokens) for u in utterances], dtype=np.int64)  # (U,)
-    tokens = (t for u in utterances for t in u.tokens[:max_tokens])
-    forms = np.fromiter((form_of[t] for t in tokens), np.int32, count=int(lengths.sum()))  # (S,)
-    slot_of = {tag: vocabulary.slot_id(tag) for u in utterances for tag in u.slots}
-    tags = (slot_of[tag] for u in utterances for tag in u.slots[:max_tokens])
-    slots = np.fromiter(tags, np.int32, count=len(forms))  # (S,)
-    table: Union[WordTable, PieceTable]
-    if vocabulary.wordpiece is None:
-        table = WordTable.of(form_of, vocabulary, max_characters)
+    if isinstance(utterances, StoredUtterances):
+        columns, rows = utterances.columns, utterances.rows
     else:
-        table = PieceTable.of(form_of, vocabulary.wordpiece, max_pieces - 2)
-        fits, lengths = _that_fit(table.counts[forms], lengths, max_pieces - 2)
-        forms, slots = forms[fits], slots[fits]
+        columns, rows = Columns.of(utterances), np.arange(len(utterances))
+    starts, spoken = columns.spans(rows)  # (U,)
+    lengths = spoken.clip(max=max_tokens).astype(np.int32)  # (U,)
+    table: Table
+    if like is not None and like.columns is columns:
+        table = like.table
+    elif vocabulary.wordpiece is None:
+        table = WordTable.of(columns.token_names, vocabulary, max_characters)
+    else:
+        table = PieceTable.of(columns.token_names, vocabulary.wordpiece, max_pieces - 2)
+    if isinstance(table, PieceTable):
+        lengths = _that_fit(columns.tokens, table.counts, starts, lengths, max_pieces - 2)
+    intent_ids = [vocabulary.intent_id(intent) for intent in columns.intent_names]
     return EncodedCorpus(
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        forms=forms,
-        slots=slots,
-        intents=np.array([vocabulary.intent_id(u.intent) for u in utterances], dtype=np.int32),
+        columns=columns,
+        starts=starts,
+        lengths=lengths,
+        intents=np.array(intent_ids, np.int32)[columns.intents[rows]],
+        slot_ids=np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32),
         table=table,
-        num_cut=sum(len(u.tokens) > n for u, n in zip(utterances, lengths)),
+        num_cut=int((spoken > lengths).sum()),
     )
 
 
-def _forms(utterances: Sequence[Utterance], max_tokens: int) -> Dict[str, int]:
-    """Distinct tokens, numbered in the order of their appearance."""
-    form_of: Dict[str, int] = {}
-    for utterance in utterances:
-        for token in utterance.tokens[:max_tokens]:
-            form_of.setdefault(token, len(form_of))
-    return form_of
+def _that_fit(
+    tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
+) -> np.ndarray:
+    """How many tokens of each utterance fit with all their pieces, (U,) int32.
 
-
-def _that_fit(counts: np.ndarray, lengths: np.ndarray, room: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Which tokens fit with all their pieces, (S,), and how many that leaves of each utterance."""
-    utterance = np.repeat(np.arange(len(lengths)), lengths)  # (S,)
-    ends = np.cumsum(counts)  # (S,)
-    before = np.concatenate([[0], ends])[np.cumsum(lengths) - lengths]  # (U,)
-    fits = ends - before[utterance] <= room
-    return fits, np.bincount(utterance[fits], minlength=len(lengths))
+    Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (U,).
+    """
+    fitting = np.empty_like(lengths)
+    for rows, found, begins in chunks(tokens, starts, lengths):
+        ends = np.cumsum(counts[found])  # (n,)
+        before = np.concatenate([[0], ends])[begins]  # (rows,)
+        fits = ends - np.repeat(before, lengths[rows]) <= room  # (n,), true up to some token
+        total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
+        fitting[rows] = total[begins + lengths[rows]] - total[begins]
+    return fitting

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.columns import Numbers
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -49,7 +50,8 @@ class Split:
                 f"the split names {len(ids)} utterances ({len(set(ids))} different ones) but the "
                 f"corpus holds {len(utterances)}; it was made from another corpus"
             )
-        return cls(*(_indices([index_of[id] for id in value[part]]) for part in PARTS))
+        places = ([index_of[id] for id in value[part]] for part in PARTS)
+        return cls(*(_indices([np.array(part, dtype=np.int64)]) for part in places))
 
 
 def split_corpus(
@@ -81,45 +83,104 @@ def split_corpus(
 
     Source: the paper's 45:5:50; repeats and stratification are ours.
     """
+    return split_by_keys(*keys_of(utterances), seed=seed, fractions=fractions)
+
+
+def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
+    """Texts and intents as numbers, (U,) each: all that a split looks at."""
+    texts, intents = Numbers(), Numbers()
+    keys = [texts[folded_text(utterance)] for utterance in utterances]
+    return np.array(keys, np.int64), np.array([intents[u.intent] for u in utterances], np.int64)
+
+
+def folded_text(utterance: Utterance) -> str:
+    """What two utterances have in common that count as repeats."""
+    return "\0".join(utterance.tokens).lower()
+
+
+def split_by_keys(
+    keys: np.ndarray,
+    intents: np.ndarray,
+    *,
+    seed: int,
+    fractions: Tuple[float, float, float] = PAPER_FRACTIONS,
+) -> Split:
+    """`split_corpus`, of which only this is known: which utterances repeat, and the intents.
+
+    Shapes: keys (U,), the same whole number for the same text and another for another; intents
+    (U,), whole numbers.
+    """
     if min(fractions) < 0 or abs(sum(fractions) - 1.0) > 1e-9:
         raise UserError(f"the fractions {fractions} of a split must be ≥ 0 and add up to 1")
     generator = np.random.default_rng(seed)
-    parts: List[List[int]] = [[], [], []]
+    parts: List[List[np.ndarray]] = [[], [], []]
     lacking = np.zeros(3)  # what rounding still owes to each part
-    for groups in _groups_by_intent(utterances):
-        lacking += np.array(fractions) * sum(len(group) for group in groups)
-        repeated = [group for group in groups if len(group) > 1]
+    for single, repeated in _strata(keys, intents):
+        lacking += np.array(fractions) * (len(single) + sum(len(group) for group in repeated))
         for group in sorted(repeated, key=len, reverse=True):
             part = _draw_part(lacking, generator)
-            parts[part] += group
+            parts[part].append(group)
             lacking[part] -= len(group)
-        single = generator.permutation([group[0] for group in groups if len(group) == 1])
+        single = generator.permutation(single)
         counts = _whole_counts(lacking, len(single), generator)
         for part, chosen in enumerate(np.split(single, np.cumsum(counts)[:-1])):
-            parts[part] += chosen.tolist()
+            parts[part].append(chosen)
         lacking -= counts
     return Split(*(_indices(part) for part in parts))
 
 
-def join_parts(parts: Dict[str, List[Utterance]]) -> Tuple[List[Utterance], Split]:
-    """One list and the split that takes it apart again: a corpus' own split.
+def own_split(
+    sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray, *, seed: int, held_out: float
+) -> Tuple[np.ndarray, Split]:
+    """A corpus' own split, which may lack a validation part.
+
+    Args:
+        sizes: utterances of each part, in the order in which they were read.
+        held_out: share of the training part that validates, where there is no validation part.
+
+    Returns:
+        Places of all utterances, those of the training part first, (U,), and the split of these.
 
     Edge cases: repeats stay where the corpus has them, also on two sides.
+
+    Shapes: keys and intents as for `split_by_keys`.
     """
-    utterances = [utterance for part in PARTS for utterance in parts[part]]
-    bounds = np.cumsum([0] + [len(parts[part]) for part in PARTS])
-    return utterances, Split(*(np.arange(a, b) for a, b in zip(bounds, bounds[1:])))
+    ends = np.cumsum(list(sizes.values()))
+    read = {part: np.arange(end - sizes[part], end) for part, end in zip(sizes, ends)}
+    own = [read.get(part, np.arange(0)) for part in PARTS]
+    if len(own[1]) == 0:
+        train = own[0]
+        fractions = (1.0 - held_out, held_out, 0.0)
+        split = split_by_keys(keys[train], intents[train], seed=seed, fractions=fractions)
+        own[0], own[1] = train[split.train], train[split.validation]
+    bounds = np.cumsum([0] + [len(part) for part in own])
+    return np.concatenate(own), Split(*(np.arange(a, b) for a, b in zip(bounds, bounds[1:])))
 
 
-def _groups_by_intent(utterances: Sequence[Utterance]) -> List[List[List[int]]]:
-    """For each intent, the most frequent first, its groups of repeated utterances."""
-    groups: Dict[str, List[int]] = {}
-    for index, utterance in enumerate(utterances):
-        groups.setdefault("\0".join(utterance.tokens).lower(), []).append(index)
-    strata: Dict[str, List[List[int]]] = {}
-    for group in groups.values():
-        strata.setdefault(utterances[group[0]].intent, []).append(group)
-    return sorted(strata.values(), key=len, reverse=True)
+def _strata(keys: np.ndarray, intents: np.ndarray) -> Iterator[Tuple[np.ndarray, List[np.ndarray]]]:
+    """For each intent, the one of most groups first: what occurs once, and the repeats' groups.
+
+    Places are ascending, groups in the order of their first places; a group has its first one's
+    intent.
+    """
+    if len(keys) == 0:
+        return
+    _, group = np.unique(keys, return_inverse=True)  # (U,)
+    order = np.argsort(group, kind="stable")  # (U,)
+    sizes = np.bincount(group)  # (G,)
+    starts = np.cumsum(sizes) - sizes  # (G,)
+    firsts = order[starts]  # (G,)
+    by_place = np.argsort(firsts)  # (G,)
+    stratum = intents[firsts[by_place]]  # (G,)
+    kinds, seen, counts = np.unique(stratum, return_index=True, return_counts=True)
+    for kind in kinds[np.lexsort([seen, -counts])]:  # ties: whose first group comes first
+        groups = by_place[stratum == kind]
+        is_single = sizes[groups] == 1
+        repeated = groups[~is_single]
+        yield (
+            firsts[groups[is_single]],
+            [order[starts[g] : starts[g] + sizes[g]] for g in repeated.tolist()],
+        )
 
 
 def _draw_part(lacking: np.ndarray, generator: np.random.Generator) -> int:
@@ -141,6 +202,6 @@ def _whole_counts(lacking: np.ndarray, total: int, generator: np.random.Generato
     return counts
 
 
-def _indices(values: Sequence[int]) -> np.ndarray:
-    """Ascending int64."""
-    return np.sort(np.asarray(values, dtype=np.int64))
+def _indices(places: Sequence[np.ndarray]) -> np.ndarray:
+    """All of them, ascending int64."""
+    return np.sort(np.concatenate([np.empty(0, np.int64), *places]))

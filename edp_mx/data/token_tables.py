@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Iterable, List, Tuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class PieceTable:
         offsets, pieces = _flatten([wordpiece.ids(token)[:room] for token in tokens])
         return cls(offsets, pieces, wordpiece.cls_id, wordpiece.sep_id, wordpiece.pad_id)
 
-    @property
+    @cached_property
     def counts(self) -> np.ndarray:
         """(F,): pieces of each token, at least 1."""
         return np.diff(self.offsets)

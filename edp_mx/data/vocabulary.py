@@ -6,23 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from edp_mx.data.counting import token_counts
 from edp_mx.data.embeddings import read_embedding_words
+from edp_mx.data.labels import LabelsConfig, check_source, labels_of
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import path_field, read_json
+from edp_mx.files import path_field
+
+__all__ = ["PAD", "UNK", "LabelsConfig", "Vocabulary", "VocabularyConfig"]
 
 PAD, UNK = 0, 1
 _RESERVED = ("<pad>", "<unk>")
-
-
-def _check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[str]) -> None:
-    """A known source, and a path exactly where it is a file (with a sample it may be either)."""
-    if source not in known:
-        raise UserError(f"{key}.source: {source!r} is none of {', '.join(known)}")
-    if source != "sample" and (source == "file") != (path is not None):
-        raise UserError(f"{key}.path must be set with source: file, and otherwise only with sample")
 
 
 @dataclass(frozen=True)
@@ -50,29 +46,11 @@ class VocabularyConfig:
 
     def __post_init__(self) -> None:
         known = ("train", "sample", "file", "embeddings", "checkpoint")
-        _check_source("data.vocabulary", self.source, known, self.path)
+        check_source("data.vocabulary", self.source, known, self.path)
         if self.min_count < 1:
             raise UserError(f"data.vocabulary.min_count must be ≥ 1, not {self.min_count}")
         if self.max_words is not None and self.max_words < 1:
             raise UserError(f"data.vocabulary.max_words must be ≥ 1, not {self.max_words}")
-
-
-@dataclass(frozen=True)
-class LabelsConfig:
-    """Where slots and intents come from.
-
-    Args:
-        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
-            public) or "file" (a public list).
-        path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
-            names without B- and I-; with "sample" as for the words.
-    """
-
-    source: str = "train"
-    path: Optional[str] = path_field()
-
-    def __post_init__(self) -> None:
-        _check_source("data.labels", self.source, ("train", "sample", "file"), self.path)
 
 
 @dataclass(frozen=True)
@@ -171,7 +149,7 @@ class Vocabulary:
         Raises:
             UserError: as in `build`, for the labels.
         """
-        slots, intents = _labels(train, labels, label_sample)
+        slots, intents = labels_of(train, labels, label_sample)
         return cls(
             words=(),
             characters=(),
@@ -218,10 +196,10 @@ class Vocabulary:
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
             words = _words_of(seen, vocabulary)
-            characters = sorted({c for u in seen for token in u.tokens for c in token})
+            characters = sorted({c for token in token_counts(seen) for c in token})
         else:
             words, characters = _listed_words(vocabulary, embeddings_path)
-        slots, intents = _labels(train, labels, label_sample)
+        slots, intents = labels_of(train, labels, label_sample)
         return cls(
             words=_RESERVED + tuple(words),
             characters=_RESERVED + tuple(characters),
@@ -259,46 +237,7 @@ def _listed_words(
 def _words_of(utterances: Sequence[Utterance], config: VocabularyConfig) -> List[str]:
     """The words that occur often enough, by the alphabet."""
     counts: Dict[str, int] = {}
-    for utterance in utterances:
-        for token in utterance.tokens:
-            word = token.lower() if config.lowercase else token
-            counts[word] = counts.get(word, 0) + 1
+    for token, count in token_counts(utterances).items():
+        word = token.lower() if config.lowercase else token
+        counts[word] = counts.get(word, 0) + count
     return sorted(w for w, n in counts.items() if n >= config.min_count and w not in _RESERVED)
-
-
-def _labels(
-    train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
-) -> Tuple[List[str], List[str]]:
-    """Slot tags ("O" first) and intents."""
-    if config.source == "train":
-        tags = {tag for utterance in train for tag in utterance.slots} - {"O"}
-        return ["O", *sorted(tags)], sorted({utterance.intent for utterance in train})
-    if config.source == "sample":
-        names = sorted({tag[2:] for u in sample for tag in u.slots if tag != "O"})
-        intents = sorted({u.intent for u in sample})
-        slots = ["O"] + [f"{prefix}-{name}" for name in names for prefix in "BI"]
-        _check_labels(train, set(slots), set(intents), config.path or "the public sample")
-        return slots, intents
-    assert config.path is not None  # held by the config
-    value = read_json(config.path)
-    for key in ("slots", "intents"):
-        entries = value.get(key) if isinstance(value, dict) else None
-        if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
-            raise UserError(f'{config.path}: "{key}" is not a list of names')
-        if len(set(entries)) != len(entries):
-            raise UserError(f'{config.path}: a name occurs twice in "{key}"')
-    slots = ["O"] + [f"{prefix}-{name}" for name in value["slots"] for prefix in "BI"]
-    _check_labels(train, set(slots), set(value["intents"]), config.path)
-    return slots, value["intents"]
-
-
-def _check_labels(train: Sequence[Utterance], slots: set, intents: set, path: str) -> None:
-    """Every label of the training part must be in the public list."""
-    for utterance in train:
-        missing = [t for t in utterance.slots if t not in slots]
-        missing += [utterance.intent] if utterance.intent not in intents else []
-        if missing:
-            raise UserError(
-                f"{path} lacks the label {missing[0]!r} of the training utterance "
-                f"{utterance.id!r}; add it to the list or remove the utterance"
-            )

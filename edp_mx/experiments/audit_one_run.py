@@ -120,7 +120,7 @@ class _OneRun:
     def audit(self) -> OneRunAudit:
         """See the function of that name."""
         self.alive("preparing the data")
-        prepared = prepare(self.config, self.workers, device(self.workers))
+        prepared = prepare(self.config, self.workers, device(self.workers), self.alive)
         canaries, encoded = self._canaries(prepared)
         training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
         encoded_part = encode_part(self.config, training_part, prepared.vocabulary, "training")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, DataConfig, public_sample
+from edp_mx.data.counting import lines_of
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.splits import PARTS
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
@@ -106,7 +108,7 @@ def _wordpiece(
         assert vocabulary.path is not None  # held by the config
         return WordPiece.from_file(vocabulary.path, lowercase=vocabulary.lowercase)
     pieces = learn_pieces(
-        (" ".join(utterance.tokens) for utterance in seen),
+        lines_of(seen),
         size=vocabulary.max_words or NUM_PIECES,
         lowercase=vocabulary.lowercase,
         min_count=vocabulary.min_count,
@@ -135,13 +137,30 @@ def word_vectors_for(config: ExperimentConfig, vocabulary: Vocabulary) -> Option
     return vectors
 
 
+def encode_parts(
+    config: ExperimentConfig, corpus: Corpus, vocabulary: Vocabulary
+) -> Dict[str, EncodedCorpus]:
+    """The training, validation and test part, each as `encode_part` has it."""
+    encoded: Dict[str, EncodedCorpus] = {}
+    for part in PARTS:
+        like = encoded.get(PARTS[0])
+        encoded[part] = encode_part(config, getattr(corpus, part), vocabulary, part, like=like)
+    return encoded
+
+
 def encode_part(
-    config: ExperimentConfig, utterances: Sequence[Utterance], vocabulary: Vocabulary, part: str
+    config: ExperimentConfig,
+    utterances: Sequence[Utterance],
+    vocabulary: Vocabulary,
+    part: str,
+    *,
+    like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
     """Encodes with the configured maxima; warns of what they cut off.
 
     Args:
         part: what the warning calls the utterances.
+        like: another part, encoded with the same settings; see `encode`.
     """
     encoded = encode(
         utterances,
@@ -149,6 +168,7 @@ def encode_part(
         max_tokens=config.data.max_tokens,
         max_characters=config.data.max_characters,
         max_pieces=config.data.max_pieces,
+        like=like,
     )
     if encoded.num_cut:
         logger.warning(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.data.splits import PARTS
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.experiments.build import (
-    encode_part,
+    encode_parts,
     model_for,
     start_of,
     vocabulary_for,
@@ -37,20 +36,28 @@ class Prepared:
     model: IntentSlotModel
 
 
-def prepare(config: ExperimentConfig, workers: Workers, context: mx.Context) -> Prepared:
+def prepare(
+    config: ExperimentConfig,
+    workers: Workers,
+    context: mx.Context,
+    alive: Callable[[str], None] = lambda _: None,
+) -> Prepared:
     """Loads, splits, encodes and builds; the same on every worker, which is checked.
+
+    Args:
+        alive: told what goes on: the watchdog listens.
 
     Raises:
         UserError: bad data, or workers that see different data.
     """
-    corpus = load_corpus(config.data)
-    workers.agree("the corpus", fingerprint(corpus.train + corpus.validation + corpus.test))
+    corpus = load_corpus(config.data, alive=alive)
+    workers.agree("the corpus", corpus.fingerprint())
     workers.agree("the split", fingerprint(corpus.train))
     start = start_of(config)
     vocabulary = vocabulary_for(config, corpus, start)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
     start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
-    encoded = {part: encode_part(config, getattr(corpus, part), vocabulary, part) for part in PARTS}
+    encoded = encode_parts(config, corpus, vocabulary)
     model = model_for(config, vocabulary, context, start)
     return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, **encoded)
 
@@ -61,11 +68,6 @@ def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
     workers.agree("the model's parameters", sorted((n, p.shape) for n, p in parameters.items()))
     for name in sorted(parameters):
         workers.broadcast_array(parameters[name].data(), f"weights.{name}")
-
-
-def fingerprint(utterances: List[Utterance]) -> str:
-    """A short hash of ids, text and labels."""
-    return short_hash([(u.id, u.tokens, u.slots, u.intent) for u in utterances])
 
 
 def short_hash(value: Any) -> str:

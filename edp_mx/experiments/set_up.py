@@ -94,7 +94,7 @@ def set_up(
         UserError: bad settings or data, workers that disagree, or a budget that is spent.
     """
     alive("preparing the data")
-    prepared = prepare(config, workers, device(workers))
+    prepared = prepare(config, workers, device(workers), alive)
     return set_up_on(prepared, config, workers, run, alive)
 
 

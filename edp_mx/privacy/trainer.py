@@ -1,17 +1,16 @@
-"""The Horovod trainer that privatises before the all-reduce."""
+"""The trainer that privatises before the all-reduce."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-from edp_mx.distributed import DistributedTrainer, allreduce_
 from edp_mx.errors import UserError
-from edp_mx.privacy.adam import Adam
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.flat_trainer import FlatTrainer
 from edp_mx.privacy.mechanism import Mechanism
 
 
-class PrivateTrainer(DistributedTrainer):
+class PrivateTrainer(FlatTrainer):
     """Horovod's trainer over the flat gradients: one all-reduce a step, after the privatisation.
 
     No gradient leaves the worker but what the mechanism returned. Adam (or SGD) sees only the noisy
@@ -42,13 +41,7 @@ class PrivateTrainer(DistributedTrainer):
         optimizer_params: Dict[str, Any],
         mechanism: Optional[Mechanism],
     ) -> None:
-        parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
-        if optimizer == "adam":
-            super().__init__(parameters, Adam(**optimizer_params))
-        else:
-            super().__init__(parameters, optimizer, optimizer_params)
-        self.context = flat.context
-        self._flat = flat
+        super().__init__(flat=flat, optimizer=optimizer, optimizer_params=optimizer_params)
         self.mechanism = mechanism
         self._epoch = 0
 
@@ -88,11 +81,4 @@ class PrivateTrainer(DistributedTrainer):
             gradients = self._flat.gradients()  # (P,)
             self.mechanism.privatise(gradients, epoch=self._epoch)
             self._flat.put_gradients(gradients)
-        if self._process_set.size() > 1:  # Aggregate: 1/N Σ, as the parent does, but in one piece
-            allreduce_(
-                self._flat.array,
-                average=not self._average_in_framework,
-                name="edp_mx.gradients",
-                postscale_factor=self._postscale_factor,
-                process_set=self._process_set,
-            )
+        self._aggregate()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Iterator, Optional, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
+from edp_mx.data.batching import Batch
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.clipping import Losses, PerExampleClipping
@@ -32,23 +33,27 @@ class MeanGradient:
     ) -> None:
         self._model, self._corpus, self._size = model, corpus, micro_batch_size
 
-    def __call__(self, indices: np.ndarray, *, place: Tuple[int, ...]) -> mx.nd.NDArray:
+    def batches(self, indices: np.ndarray) -> List[Batch]:
+        """What `__call__` wants of these records; any thread may make it. Shapes: (M,) int64."""
+        return [self._corpus.batch(indices)] if len(indices) else []
+
+    def __call__(self, batches: Sequence[Batch], *, place: Tuple[int, ...]) -> mx.nd.NDArray:
         """Makes the gradient.
 
         Args:
-            indices: the records; none (Poisson sampling) give zero.
+            batches: of the records; none (Poisson sampling) give zero.
             place: (seed, rank, epoch, step), of which the masks of dropout are a function.
 
         Returns:
             The sum of the losses over |M|, (1,).
         """
         seed_dropout(*place)
-        if not len(indices):
+        if not batches:
             parameters = list(self._model.collect_params().values())
             clear_gradients(parameters)
             return mx.nd.zeros((1,), ctx=parameters[0].list_ctx()[0])
         with autograd.record():
-            loss = self._model.loss(self._corpus.batch(indices)).sum() / self._size  # (1,)
+            loss = self._model.loss(*batches).sum() / self._size  # (1,)
         loss.backward()
         return loss.detach()
 
@@ -80,19 +85,25 @@ class ClippedGradient:
         self._clipping, self._lengths = clipping, corpus.lengths  # (U,)
         self._mask_key = int.from_bytes(mask_key, "big")
 
-    def __call__(self, indices: np.ndarray, *, place: Tuple[int, ...]) -> mx.nd.NDArray:
-        """Clips; arguments and returns as of `MeanGradient`."""
-        return self._clipping.clip(self._chunks(indices, place)) / self._size
-
-    def _chunks(self, indices: np.ndarray, place: Tuple[int, ...]) -> Iterator[Losses]:
-        """What makes the losses (n,) of each chunk, the same at every call.
+    def batches(self, indices: np.ndarray) -> List[Batch]:
+        """See `MeanGradient`: one for each chunk.
 
         Records of similar length are in one chunk, which saves padding; their sum is the same.
         """
         order = indices[np.argsort(self._lengths[indices], kind="stable")]  # (M,)
-        for start in range(0, len(order), self._clipping.chunk_size):
-            records = order[start : start + self._clipping.chunk_size]  # (n,)
-            batch, masks = self._corpus.batch(records), (*place, *map(int, records))
+        size = self._clipping.chunk_size
+        return [
+            self._corpus.batch(order[start : start + size]) for start in range(0, len(order), size)
+        ]
+
+    def __call__(self, batches: Sequence[Batch], *, place: Tuple[int, ...]) -> mx.nd.NDArray:
+        """Clips; arguments and returns as of `MeanGradient`."""
+        return self._clipping.clip(self._chunks(batches, place)) / self._size
+
+    def _chunks(self, batches: Sequence[Batch], place: Tuple[int, ...]) -> Iterator[Losses]:
+        """What makes the losses (n,) of each chunk, the same at every call."""
+        for batch in batches:
+            masks = (*place, *map(int, batch.indices))
 
             def losses(batch=batch, masks=masks) -> mx.nd.NDArray:
                 seed_dropout(self._mask_key, *masks)

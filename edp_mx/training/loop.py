@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterable, Iterator
+from typing import Callable, Iterable, Iterator, List
 
 import mxnet as mx
-import numpy as np
 
+from edp_mx.data.ahead import ahead
+from edp_mx.data.batching import Batch
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers
@@ -19,7 +20,7 @@ from edp_mx.training.gradient import gradient_for
 from edp_mx.training.gradient import seed_dropout as seed_dropout
 from edp_mx.training.schedule import Schedule
 
-Wrap = Callable[[Iterable[np.ndarray], int, int], Iterable[np.ndarray]]
+Wrap = Callable[[Iterable[List[Batch]], int, int], Iterable[List[Batch]]]
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,12 @@ def epochs(
         if steps == 0:
             return
         total = mx.nd.zeros((1,), ctx=trainer.context)
-        for step, indices in enumerate(
-            wrap(islice(shard.micro_batches(epoch), steps), epoch, steps)
-        ):
+        made = ahead(gradient.batches, islice(shard.micro_batches(epoch), steps))
+        for step, batches in enumerate(wrap(made, epoch, steps)):
             on_step(f"epoch {epoch}, step {step}")
             factor = schedule.factor(epoch * shard.steps_per_epoch + step, total_steps)
             trainer.set_learning_rate(learning_rate * factor)
-            total += gradient(indices, place=(seed, workers.rank, epoch, step))
+            total += gradient(batches, place=(seed, workers.rank, epoch, step))
             trainer.step_private(epoch=epoch)
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         mean = float(workers.mean(total.asnumpy() / steps)[0])

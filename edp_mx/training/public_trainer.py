@@ -1,15 +1,15 @@
-"""The Horovod trainer for text that is public: no privacy, one all-reduce a step."""
+"""The trainer for text that is public: no privacy, one all-reduce a step."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, Dict, Optional
 
-from edp_mx.distributed import DistributedTrainer, allreduce_
 from edp_mx.privacy.flat import FlatGradients, sum_of_squares
+from edp_mx.privacy.flat_trainer import FlatTrainer
 
 
-class PublicTrainer(DistributedTrainer):
+class PublicTrainer(FlatTrainer):
     """Averages the flat gradients of all workers, clips their norm, updates.
 
     Args:
@@ -27,23 +27,13 @@ class PublicTrainer(DistributedTrainer):
         optimizer_params: Dict[str, Any],
         max_grad_norm: Optional[float] = None,
     ) -> None:
-        parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
-        super().__init__(parameters, optimizer, optimizer_params)
-        self.context = flat.context
-        self._flat = flat
+        super().__init__(flat=flat, optimizer=optimizer, optimizer_params=optimizer_params)
         self._max_grad_norm = max_grad_norm
 
     def _allreduce_grads(self) -> None:
         """Called by `step`."""
         self._flat.refuse_stale()
-        if self._process_set.size() > 1:
-            allreduce_(
-                self._flat.array,
-                average=not self._average_in_framework,
-                name="edp_mx.gradients",
-                postscale_factor=self._postscale_factor,
-                process_set=self._process_set,
-            )
+        self._aggregate()
         if self._max_grad_norm is not None:
             gradients = self._flat.gradients()  # (P,), the sum or the mean: `_scale` knows
             norm = math.sqrt(sum_of_squares(gradients)) * self._scale

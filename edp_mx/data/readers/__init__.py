@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Tuple
 
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.json_lines import read_json_lines, write_jsonl
 from edp_mx.data.readers.nlu_eval import nlu_eval_files, read_nlu_eval
 from edp_mx.data.readers.snips_json import read_snips_json, snips_files
-from edp_mx.data.readers.three_files import is_three_files, read_three_files
+from edp_mx.data.readers.three_files import THREE_FILES, is_three_files, read_three_files
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.files import PathLike
 
-__all__ = ["LAYOUTS", "detect_layout", "read_own_splits", "read_utterances", "write_jsonl"]
+__all__ = [
+    "LAYOUTS",
+    "detect_layout",
+    "files_of",
+    "read_utterances",
+    "refuse_repeated_ids",
+    "require_own_split",
+    "stream_utterances",
+    "write_jsonl",
+]
 
 Reader = Callable[[Path, Assembler, str], Iterator[Utterance]]
 Source = Tuple[Path, str]  # what a reader opens, and how the ids from it begin
@@ -48,26 +57,48 @@ def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
         Ids are unique in what is returned: `<file>/<line>`, relative to `path`; ids that a JSON
         line brings along are kept, and refused where they repeat.
     """
-    parts = _read_parts(Path(path), layout)
-    return [utterance for part in parts.values() for utterance in part]
+    utterances = [utterance for _, utterance in stream_utterances(path, layout)]
+    refuse_repeated_ids(path, utterances)
+    return utterances
 
 
-def read_own_splits(path: PathLike, layout: str = "auto") -> Dict[str, List[Utterance]]:
-    """Reads a corpus in the split with which it was published.
+def stream_utterances(path: PathLike, layout: str = "auto") -> Iterator[Tuple[str, Utterance]]:
+    """As `read_utterances`, one by one, each with its part; ids may repeat.
 
-    Returns:
-        "train", "validation" and "test"; "validation" is empty where the corpus has none.
+    Yields:
+        "train", "validation" or "test", as the corpus was published, and the utterance; "" in
+        place of the part where the corpus has none.
+    """
+    assembler = Assembler()
+    layout, sources = _find(Path(path), layout)
+    for part, files in sources.items():
+        for file, prefix in files:
+            for utterance in _READERS[layout](file, assembler, prefix):
+                yield part, utterance
+
+
+def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:
+    """All files that `stream_utterances` reads, in order, each with its part and its name there.
 
     Raises:
-        UserError: as `read_utterances`, or the corpus has no training and test part.
+        UserError: as `read_utterances`, as far as no file is opened.
     """
-    parts = _read_parts(Path(path), layout)
-    if "train" not in parts or "test" not in parts:
+    layout, sources = _find(Path(path), layout)
+    return [
+        (f"{layout} {part} {prefix} {file.name}", file)
+        for part, found in sources.items()
+        for source, prefix in found
+        for file in ([source / name for name in THREE_FILES] if source.is_dir() else [source])
+    ]
+
+
+def require_own_split(path: PathLike, parts: Iterable[str]) -> None:
+    """Refuses a corpus without a training and a test part."""
+    if not {"train", "test"} <= set(parts):
         raise UserError(
             f"{path} has no split of its own (it needs train, test and, if wanted, valid): "
             "set data.split to paper"
         )
-    return {part: parts.get(part, []) for part in _PART_NAMES}
 
 
 def detect_layout(path: PathLike) -> str:
@@ -88,8 +119,8 @@ def detect_layout(path: PathLike) -> str:
     )
 
 
-def _read_parts(path: Path, layout: str) -> Dict[str, List[Utterance]]:
-    """All utterances by part; a corpus without parts has the one part ""."""
+def _find(path: Path, layout: str) -> Tuple[str, Dict[str, List[Source]]]:
+    """The layout by its name, and what to open; a corpus without parts has the one part ""."""
     if layout not in ("auto", *LAYOUTS):
         raise UserError(f"data.layout: {layout!r} is none of auto, {', '.join(LAYOUTS)}")
     if not path.exists():
@@ -99,13 +130,7 @@ def _read_parts(path: Path, layout: str) -> Dict[str, List[Utterance]]:
     sources = _sources(path, layout)
     if not sources:
         raise UserError(f"{path} holds no file in the layout {layout}")
-    assembler, read = Assembler(), _READERS[layout]
-    parts = {
-        part: [utterance for file, prefix in files for utterance in read(file, assembler, prefix)]
-        for part, files in sources.items()
-    }
-    _check_ids(path, parts)
-    return parts
+    return layout, sources
 
 
 def _sources(path: Path, layout: str) -> Dict[str, List[Source]]:
@@ -148,11 +173,10 @@ def _relative(folder: Path, files: Dict[str, List[Path]]) -> Dict[str, List[Sour
     }
 
 
-def _check_ids(path: Path, parts: Dict[str, List[Utterance]]) -> None:
+def refuse_repeated_ids(path: PathLike, utterances: Iterable[Utterance]) -> None:
     """Refuses an id that occurs twice."""
     seen = set()
-    for utterances in parts.values():
-        for utterance in utterances:
-            if utterance.id in seen:
-                raise UserError(f"{path}: the id {utterance.id!r} occurs twice; ids must be unique")
-            seen.add(utterance.id)
+    for utterance in utterances:
+        if utterance.id in seen:
+            raise UserError(f"{path}: the id {utterance.id!r} occurs twice; ids must be unique")
+        seen.add(utterance.id)

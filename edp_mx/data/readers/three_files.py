@@ -10,7 +10,7 @@ from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-TOKENS_FILE, TAGS_FILE, INTENTS_FILE = "seq.in", "seq.out", "label"
+THREE_FILES = TOKENS_FILE, TAGS_FILE, INTENTS_FILE = "seq.in", "seq.out", "label"
 
 
 def is_three_files(folder: Path) -> bool:
@@ -31,13 +31,13 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
         Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label. Lines that
         are empty in all three files at their end are left out.
     """
-    for name in (TOKENS_FILE, TAGS_FILE, INTENTS_FILE):
+    for name in THREE_FILES:
         if not (folder / name).is_file():
             raise UserError(
                 f"{folder / name} is missing: this layout needs {TOKENS_FILE}, {TAGS_FILE} and "
                 f"{INTENTS_FILE} side by side"
             )
-    rows = zip_longest(*(read_lines(folder / n) for n in (TOKENS_FILE, TAGS_FILE, INTENTS_FILE)))
+    rows = zip_longest(*(read_lines(folder / n) for n in THREE_FILES))
     empty_since = 0
     for number, row in enumerate(rows, start=1):
         if all(item is None or not item[1].strip() for item in row):
@@ -47,7 +47,7 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
         if empty_since:
             place = f"{folder / TOKENS_FILE}, line {empty_since}"
             raise UserError(f"{place}: the utterance is empty; remove it from all three files")
-        for name, item in zip((TOKENS_FILE, TAGS_FILE, INTENTS_FILE), row):
+        for name, item in zip(THREE_FILES, row):
             if item is None:
                 raise UserError(
                     f"{folder / name} ends after line {number - 1}, but the files beside it have "

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.readers import detect_layout, read_own_splits, read_utterances, write_jsonl
+from edp_mx.data.readers import (
+    detect_layout,
+    files_of,
+    read_utterances,
+    require_own_split,
+    stream_utterances,
+    write_jsonl,
+)
 from edp_mx.data.readers.nlu_eval import parse_annotation, split_fields
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -18,9 +25,17 @@ from edp_mx.errors import UserError
 COUNTS = {"atis": (4478, 500, 893), "snips": (13084, 700, 700)}
 
 
+def parts_of(path):
+    """The corpus' own parts."""
+    parts = {}
+    for part, utterance in stream_utterances(path):
+        parts.setdefault(part, []).append(utterance)
+    return parts
+
+
 @pytest.mark.parametrize("name", sorted(COUNTS))
 def test_real_three_file_corpora_have_their_published_sizes(name, real_corpus):
-    parts = read_own_splits(real_corpus(name))
+    parts = parts_of(real_corpus(name))
     assert tuple(len(parts[p]) for p in ("train", "validation", "test")) == COUNTS[name]
     whole = read_utterances(real_corpus(name))
     assert whole == parts["train"] + parts["validation"] + parts["test"]
@@ -36,7 +51,7 @@ def test_real_atis_keeps_double_intents_as_one_label(real_corpus):
 
 def test_real_tokens_are_what_grep_sees(real_corpus):
     raw = (real_corpus("snips") / "test" / "seq.in").read_text(encoding="utf-8").split("\n")
-    test = read_own_splits(real_corpus("snips"))["test"]
+    test = parts_of(real_corpus("snips"))["test"]
     assert ["".join(u.tokens) for u in test] == [line.replace(" ", "") for line in raw if line]
 
 
@@ -49,7 +64,7 @@ def test_real_nlu_eval_has_all_folds_once(real_corpus):
     assert first.id == "KFold_1/testset/csv/qa_currency.csv/2"
     assert first.tokens[-1] == "china" and first.slots[-1] == "B-place_name"
     with pytest.raises(UserError, match="no split of its own"):
-        read_own_splits(real_corpus("nlu_eval"))
+        require_own_split("here", parts_of(real_corpus("nlu_eval")))
 
 
 def test_real_strings_are_kept_once(real_corpus):
@@ -110,9 +125,13 @@ def test_a_missing_third_file_is_named(tmp_path):
 def test_own_splits_need_no_validation_part_but_train_and_test(tmp_path):
     for part in ("train", "test"):
         three_files(tmp_path / part, f"{part}\n", "O\n", "x\n")
-    parts = read_own_splits(tmp_path)
-    assert [len(parts[p]) for p in ("train", "validation", "test")] == [1, 0, 1]
+    parts = parts_of(tmp_path)
+    assert {part: len(found) for part, found in parts.items()} == {"train": 1, "test": 1}
+    require_own_split(tmp_path, parts)
     assert parts["test"][0].id == "test/1"
+    names = ("seq.in", "seq.out", "label")
+    wanted = [tmp_path / part / name for part in ("train", "test") for name in names]
+    assert [path for _, path in files_of(tmp_path)] == wanted
 
 
 # ------------------------------------------------------------------------------------ JSON lines
@@ -195,7 +214,7 @@ def test_a_folder_of_json_lines_is_split_by_its_names(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.jsonl").write_text(GOOD)
     assert [u.id for u in read_utterances(tmp_path)] == ["train/1", "dev/1", "test/1"]
-    assert [len(p) for p in read_own_splits(tmp_path).values()] == [1, 1, 1]
+    assert [len(p) for p in parts_of(tmp_path).values()] == [1, 1, 1]
 
 
 # ---------------------------------------------------------------------------------- SNIPS' JSON
@@ -238,8 +257,9 @@ def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
     snips_file(tmp_path, "train_PlayMusic.json", [{"text": "Clásicos"}])
     snips_file(tmp_path, "validate_PlayMusic.json", [{"text": "Clásicos"}])
     snips_file(tmp_path, "Snips_metrics.json", [{"text": "no"}])
-    parts = read_own_splits(tmp_path)
-    assert [len(parts[p]) for p in ("train", "validation", "test")] == [1, 0, 1]
+    parts = parts_of(tmp_path)
+    assert {part: len(found) for part, found in parts.items()} == {"train": 1, "test": 1}
+    require_own_split(tmp_path, parts)
     assert parts["train"][0].tokens == parts["test"][0].tokens == ("Clásicos",)
     assert parts["train"][0].id == "PlayMusic/train_PlayMusic_full.json/1"
     assert parts["train"][0].intent == "PlayMusic"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.splits import PARTS, Split, join_parts, split_corpus
+from edp_mx.data.splits import PARTS, Split, keys_of, own_split, split_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -107,11 +107,22 @@ def test_a_part_of_fraction_zero_stays_empty(say):
     assert len(split_corpus(utterances, seed=0, fractions=(0.95, 0.05, 0.0)).test) == 0
 
 
-def test_own_parts_are_joined_in_order(say):
-    parts = {"train": [say("a"), say("b")], "validation": [], "test": [say("c")]}
-    utterances, split = join_parts(parts)
-    assert [utterances[i].tokens[0] for i in split.train] == ["a", "b"]
-    assert split.validation.tolist() == [] and split.test.tolist() == [2]
+def test_own_parts_are_put_in_order():
+    keys = np.array([7, 5, 6, 7, 9])  # read: two tests, one validation, two training utterances
+    sizes = {"test": 2, "validation": 1, "train": 2}
+    rows, split = own_split(sizes, keys, keys, seed=0, held_out=0.5)
+    assert rows.tolist() == [3, 4, 2, 0, 1]
+    assert [getattr(split, part).tolist() for part in PARTS] == [[0, 1], [2], [3, 4]]
+
+
+def test_a_validation_part_is_held_out_where_there_is_none(say):
+    train = [say(f"word{i // 2}", intent="ab"[i % 4 // 2]) for i in range(100)]
+    keys, intents = keys_of([*train, say("word0")])
+    rows, split = own_split({"train": 100, "test": 1}, keys, intents, seed=3, held_out=0.1)
+    wanted = split_corpus(train, seed=3, fractions=(0.9, 0.1, 0.0))
+    assert rows[split.train].tolist() == wanted.train.tolist() and len(wanted.validation) == 10
+    assert rows[split.validation].tolist() == wanted.validation.tolist()
+    assert rows[split.test].tolist() == [100] and sorted(rows) == list(range(101))
 
 
 def test_a_split_of_another_corpus_is_refused(say):

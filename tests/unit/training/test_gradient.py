@@ -57,7 +57,7 @@ def clipped_gradient(parts, *, size=1.0, key=KEY, c=1e9):
 
 def taken(parts, indices, *, place=PLACE, **settings):
     gradient, clipping = clipped_gradient(parts, **settings)
-    gradient(np.array(indices), place=place)
+    gradient(gradient.batches(np.array(indices)), place=place)
     return clipping.take().copy()
 
 
@@ -82,8 +82,8 @@ def test_the_loss_is_divided_by_the_public_size_and_the_sum_is_not(parts):
     one, _ = clipped_gradient(parts)
     more, _ = clipped_gradient(parts, size=2.5)
     indices = np.array([3, 9, 40])
-    whole = float(one(indices, place=PLACE).asscalar())
-    assert float(more(indices, place=PLACE).asscalar()) == pytest.approx(whole / 2.5)
+    whole = float(one(one.batches(indices), place=PLACE).asscalar())
+    assert float(more(more.batches(indices), place=PLACE).asscalar()) == pytest.approx(whole / 2.5)
     assert (taken(parts, indices) == taken(parts, indices, size=2.5)).all()
 
 
@@ -94,7 +94,7 @@ def test_records_come_in_chunks_of_the_clippings_size(parts, drawn, sizes):
                       chunk_size=4)  # fmt: skip
     clipping.seen = []
     gradient = ClippedGradient(model, corpus, clipping, micro_batch_size=3.0, mask_key=KEY)
-    total = gradient(np.arange(drawn) * 2, place=PLACE)
+    total = gradient(gradient.batches(np.arange(drawn) * 2), place=PLACE)
     assert [len(losses) for losses in clipping.seen] == sizes
     assert float(total.asscalar()) == pytest.approx(
         sum(losses.astype(np.float64).sum() for losses in clipping.seen) / 3, rel=1e-5, abs=1e-9
@@ -115,7 +115,7 @@ def test_similar_lengths_share_a_chunk_and_no_record_is_lost(parts, generator):
     clipping.seen = []
     drawn = generator.permutation(len(corpus))[:30]
     gradient = ClippedGradient(Spied(), corpus, clipping, micro_batch_size=1.0, mask_key=KEY)
-    gradient(drawn, place=PLACE)
+    gradient(gradient.batches(drawn), place=PLACE)
     batches = seen[::2]  # `Chunks` makes each twice
     assert sorted(np.concatenate([batch.indices for batch in batches])) == sorted(drawn)
     lengths = np.concatenate([batch.lengths for batch in batches])
@@ -137,10 +137,10 @@ def test_without_masks_the_sum_of_unclipped_records_is_the_mean_gradient_times_i
             return part(utterances, np.asarray(indices))
 
     mean = MeanGradient(model, Corpus(), micro_batch_size=2.5)
-    loss = mean(np.arange(4), place=PLACE)
+    loss = mean(mean.batches(np.arange(4)), place=PLACE)
     expected = flat.gradients().copy() * 2.5
     clipped, clipping = clipped_gradient((model, Corpus(), flat), size=2.5)
-    assert float(clipped(np.arange(4), place=PLACE).asscalar()) == pytest.approx(
+    assert float(clipped(clipped.batches(np.arange(4)), place=PLACE).asscalar()) == pytest.approx(
         float(loss.asscalar()), rel=1e-5
     )
     np.testing.assert_allclose(clipping.take(), expected, rtol=1e-4, atol=1e-5)
@@ -158,5 +158,5 @@ def test_the_mechanism_says_which_gradient_is_made(parts):
     )  # fmt: skip
     gradient = gradient_for(mechanism, model, corpus, micro_batch_size=2)
     assert isinstance(gradient, ClippedGradient)
-    gradient(np.array([1]), place=PLACE)
+    gradient(gradient.batches(np.array([1])), place=PLACE)
     assert mechanism.clipping.take().any()

@@ -1,0 +1,91 @@
+"""The slots and intents that a model knows, and where it knows them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Set, Tuple
+
+from edp_mx.data.counting import intents_of, tags_of
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.files import path_field, read_json
+
+
+def check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[str]) -> None:
+    """A known source, and a path exactly where it is a file (with a sample it may be either)."""
+    if source not in known:
+        raise UserError(f"{key}.source: {source!r} is none of {', '.join(known)}")
+    if source != "sample" and (source == "file") != (path is not None):
+        raise UserError(f"{key}.path must be set with source: file, and otherwise only with sample")
+
+
+@dataclass(frozen=True)
+class LabelsConfig:
+    """Where slots and intents come from.
+
+    Args:
+        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
+            public) or "file" (a public list).
+        path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
+            names without B- and I-; with "sample" as for the words.
+    """
+
+    source: str = "train"
+    path: Optional[str] = path_field()
+
+    def __post_init__(self) -> None:
+        check_source("data.labels", self.source, ("train", "sample", "file"), self.path)
+
+
+def labels_of(
+    train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
+) -> Tuple[List[str], List[str]]:
+    """Slot tags ("O" first) and intents.
+
+    Args:
+        train: the training part, whose labels must all be there.
+        sample: public utterances, needed by the source "sample".
+
+    Raises:
+        UserError: the list is missing or broken, or lacks a label of the training part (the
+            sentence names the label and the utterance).
+    """
+    if config.source == "train":
+        return ["O", *sorted(tags_of(train) - {"O"})], sorted(intents_of(train))
+    if config.source == "sample":
+        names = sorted({tag[2:] for tag in tags_of(sample) - {"O"}})
+        intents, place = sorted(intents_of(sample)), config.path or "the public sample"
+    else:
+        assert config.path is not None  # held by the config
+        (names, intents), place = _listed_labels(config.path), config.path
+    slots = ["O"] + [f"{prefix}-{name}" for name in names for prefix in "BI"]
+    _check_labels(train, set(slots), set(intents), place)
+    return slots, intents
+
+
+def _listed_labels(path: str) -> List[List[str]]:
+    """Slots and intents of a public list."""
+    value = read_json(path)
+    for key in ("slots", "intents"):
+        entries = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
+            raise UserError(f'{path}: "{key}" is not a list of names')
+        if len(set(entries)) != len(entries):
+            raise UserError(f'{path}: a name occurs twice in "{key}"')
+    return [value["slots"], value["intents"]]
+
+
+def _check_labels(
+    train: Sequence[Utterance], slots: Set[str], intents: Set[str], path: str
+) -> None:
+    """Every label of the training part must be in the public list."""
+    if tags_of(train) <= slots and intents_of(train) <= intents:
+        return
+    for utterance in train:
+        missing = [t for t in utterance.slots if t not in slots]
+        missing += [utterance.intent] if utterance.intent not in intents else []
+        if missing:
+            raise UserError(
+                f"{path} lacks the label {missing[0]!r} of the training utterance "
+                f"{utterance.id!r}; add it to the list or remove the utterance"
+            )

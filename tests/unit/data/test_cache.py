@@ -1,0 +1,259 @@
+"""What is kept of a corpus is never stale, never torn, private, and saves time and memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edp_mx.data import cache as cache_module
+from edp_mx.data import corpus as corpus_module
+from edp_mx.data.cache import cache_folder, cache_key
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.readers import write_jsonl
+from edp_mx.data.stored import StoredUtterances
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of its own, for corpora of 100 utterances and more; returns its folder."""
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(corpus_module, "KEPT_FROM", 100)
+    return tmp_path / "cache" / "corpora"
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """300 utterances in a file."""
+    path = tmp_path / "mine.jsonl"
+    write_jsonl(path, make_utterances("health", size=300, seed=1))
+    return DataConfig(corpus="mine", path=str(path))
+
+
+def entries(folder):
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
+def test_a_second_start_reads_no_text(cache, mine, monkeypatch):
+    first = load_corpus(mine)
+    monkeypatch.setattr(corpus_module, "stream_corpus", lambda _: pytest.fail("text was read"))
+    again = load_corpus(mine)
+    assert list(again.utterances) == list(first.utterances)
+    assert [entry.name for entry in entries(cache)] == [
+        path.stem for path in cache.glob("*.lock")
+    ] and len(entries(cache)) == 1
+
+
+def test_every_changed_byte_is_seen(cache, mine):
+    path = Path(mine.path)
+    load_corpus(mine)
+    content, times = path.read_bytes(), path.stat()
+    for place in (content.index(b"health/000000") + 12, content.rindex(b"health/") + 12):
+        changed = bytearray(content)
+        changed[place] = ord("x")
+        path.write_bytes(changed)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same size, same time
+        assert any("x" in u.id for u in load_corpus(mine).utterances)
+    path.write_bytes(content)
+    assert not any("x" in u.id for u in load_corpus(mine).utterances)
+    assert len(entries(cache)) == 3
+
+
+def test_each_setting_that_matters_has_its_own(cache, mine, tmp_path):
+    settings = [{}, {"split_seed": 1}, {"size": 200}, {"corpus": "yours"}, {"layout": "json_lines"}]
+    for number, setting in enumerate(settings, start=1):
+        load_corpus(replace(mine, **setting))
+        assert len(entries(cache)) == number
+    load_corpus(replace(mine, max_tokens=3))  # has no say in the text
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(Path(mine.path).read_bytes())
+    load_corpus(replace(mine, path=str(other)))  # ids may begin with the file's name
+    assert len(entries(cache)) == len(settings) + 1
+
+
+def test_the_code_that_reads_has_a_say(tmp_path, monkeypatch):
+    code = tmp_path / "data"
+    (code / "readers").mkdir(parents=True)
+    (code / "readers" / "one.py").write_text("1")
+    monkeypatch.setattr(cache_module, "__file__", str(code / "cache.py"))
+    before = cache_key("settings", [])
+    (code / "readers" / "one.py").write_text("2")
+    assert cache_key("settings", []) != before
+    (code / "readers" / "one.py").write_text("1")
+    assert cache_key("settings", []) == before
+
+
+def test_small_corpora_and_an_unwanted_cache_leave_nothing(cache, mine, monkeypatch):
+    load_corpus(replace(mine, path=None, corpus="health", size=99))
+    assert not cache.exists()
+    monkeypatch.setenv("EDP_MX_CACHE", "off")
+    assert cache_folder() is None
+    assert not isinstance(load_corpus(mine).utterances, StoredUtterances)
+    assert not cache.exists()
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch):
+    monkeypatch.delenv("EDP_MX_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert cache_folder() == Path("/c/edp_mx/corpora")
+    monkeypatch.setenv("EDP_MX_CACHE", "/d")
+    assert cache_folder() == Path("/d/corpora")
+
+
+def test_nobody_else_may_look(cache, mine):
+    old = os.umask(0)
+    try:
+        load_corpus(mine)
+    finally:
+        os.umask(old)
+    for path in (cache, *cache.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    cache.chmod(0o750)
+    with pytest.raises(UserError, match="is open to others"):
+        load_corpus(mine)
+
+
+def test_a_torn_entry_is_made_anew_with_a_sentence(cache, mine, caplog):
+    wanted = list(load_corpus(mine).utterances)
+    (entry,) = entries(cache)
+    with open(entry / "tokens", "r+b") as file:
+        file.write(b"\xff")
+    with caplog.at_level(logging.WARNING):
+        assert list(load_corpus(mine).utterances) == wanted
+    assert "is torn (tokens has changed): the corpus is read anew" in caplog.text
+    caplog.clear()
+    assert list(load_corpus(mine).utterances) == wanted and not caplog.text
+
+
+def test_what_a_killed_process_left_behind_is_removed(cache, mine, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_, **__):
+        raise Killed
+
+    monkeypatch.setattr(cache_module, "write_store", killed)
+    monkeypatch.setattr(cache_module.shutil, "rmtree", lambda *_, **__: None)  # no time for it
+    with pytest.raises(Killed):
+        load_corpus(mine)
+    (left,) = entries(cache)
+    assert left.name.startswith(".")
+    monkeypatch.undo()
+    monkeypatch.setenv("EDP_MX_CACHE", str(cache.parent))
+    monkeypatch.setattr(corpus_module, "KEPT_FROM", 100)
+    load_corpus(mine)
+    (entry,) = entries(cache)
+    assert entry.name == left.name.split(".")[1]
+
+
+def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeypatch):
+    real, path = cache_module.write_store, Path(mine.path)
+
+    def changing(*arguments, **options):
+        real(*arguments, **options)
+        path.write_bytes(path.read_bytes().replace(b"health/000007", b"health/x00007"))
+
+    monkeypatch.setattr(cache_module, "write_store", changing)
+    with pytest.raises(UserError, match="changed while it was read"):
+        load_corpus(mine)
+    assert not entries(cache)
+
+
+def test_a_broken_corpus_is_said_as_ever_and_not_kept(cache, mine):
+    with open(mine.path, "a") as file:
+        file.write('{"tokens": ["a"], "slots": [], "intent": "x"}\n')
+    with pytest.raises(UserError, match=r"mine\.jsonl, line 301: 1 tokens but 0 slot tags"):
+        load_corpus(mine)
+    assert not entries(cache)
+
+
+def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, caplog):
+    cache.parent.write_text("a file where the folder should be")
+    with caplog.at_level(logging.WARNING):
+        corpus = load_corpus(mine)
+    assert isinstance(corpus.utterances, tuple) and len(corpus.utterances) == 300
+    assert "cannot be kept" in caplog.text
+
+
+def test_progress_is_told(cache, mine, monkeypatch):
+    monkeypatch.setattr("edp_mx.data.store._FLUSH", 100)
+    said = []
+    load_corpus(mine, alive=said.append)
+    assert said[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
+
+
+# ----------------------------------------------------------------------------- several processes
+LOAD = """
+import json, sys
+from edp_mx.data import corpus, cache
+corpus.KEPT_FROM = 100
+made = []
+real = cache.write_store
+cache.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
+found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=int(sys.argv[1])))
+print(json.dumps([found.fingerprint(), len(made)]))
+"""
+
+
+def start(script, *arguments, cache):
+    environment = {**os.environ, "EDP_MX_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+    )
+
+
+def answer(process):
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return json.loads(output)
+
+
+def test_of_processes_that_start_together_one_reads(cache):
+    answers = [answer(p) for p in [start(LOAD, 8_000, cache=cache.parent) for _ in range(3)]]
+    assert len({fingerprint for fingerprint, _ in answers}) == 1
+    assert sum(made for _, made in answers) == 1
+    assert len(entries(cache)) == 1
+
+
+MEMORY = """
+import json, resource, sys
+from edp_mx.data import corpus
+from edp_mx.data.encoding import encode
+from edp_mx.data.vocabulary import Vocabulary
+corpus.KEPT_FROM = 100
+vocabulary = Vocabulary.from_json(json.loads(sys.argv[2]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=int(sys.argv[1])))
+encoded = encode(found.train, vocabulary)
+encoded.batch(range(64))
+print(json.dumps([1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before),
+                  len(found.utterances)]))
+"""
+
+
+def test_memory_does_not_follow_the_utterances(cache):
+    """60,000 more of them: a list takes 1,100 bytes each, opened files take 100."""
+    from edp_mx.data.vocabulary import Vocabulary
+
+    words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))
+    taken = {}
+    for size in (20_000, 80_000):
+        for _ in range(2):  # written, then opened
+            growth, count = answer(start(MEMORY, size, json.dumps(words.to_json()),
+                                         cache=cache.parent))  # fmt: skip
+            assert count == size
+        taken[size] = growth
+    assert (taken[80_000] - taken[20_000]) / 60_000 < 200

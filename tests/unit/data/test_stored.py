@@ -1,0 +1,214 @@
+"""A corpus in files is, bit for bit, the same corpus in memory."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_mx.data import columns as columns_module
+from edp_mx.data import store as store_module
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.counting import intents_of, lines_of, tags_of, token_counts
+from edp_mx.data.encoding import encode
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.splits import PARTS, split_by_keys, split_corpus
+from edp_mx.data.store import Torn, open_store, write_store
+from edp_mx.data.stored import StoredUtterances, select
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
+from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
+from edp_mx.errors import UserError
+
+words = st.text("aBé\0\ud800 ", min_size=1, max_size=4)
+pairs = st.lists(st.tuples(words, st.sampled_from(["O", "B-x", "I-x"])), min_size=1, max_size=6)
+contents = st.lists(st.tuples(pairs, st.sampled_from("uvw")), min_size=1, max_size=25)
+
+
+def utterances_of(contents):
+    return [
+        Utterance(tuple(t for t, _ in pairs), tuple(s for _, s in pairs), intent, f"ü/{i}")
+        for i, (pairs, intent) in enumerate(contents)
+    ]
+
+
+def arrange(sizes, keys, intents):
+    return np.arange(len(keys)), split_by_keys(keys, intents, seed=7)
+
+
+def stored(utterances, folder, arrange=arrange):
+    write_store(folder, (("", u) for u in utterances), arrange)
+    return open_store(folder)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """What is done some thousands at a time is done three at a time."""
+    monkeypatch.setattr(columns_module, "_CHUNK", 3)
+    monkeypatch.setattr(store_module, "_FLUSH", 3)
+
+
+@settings(max_examples=30)
+@given(contents, st.data())
+def test_text_comes_back_as_it_went_in(contents, data):
+    utterances = utterances_of(contents)
+    with tempfile.TemporaryDirectory() as folder:
+        found = stored(utterances, Path(folder))
+        assert list(found.utterances) == utterances
+        assert [u.id for u in found.utterances] == [u.id for u in utterances]
+        place = data.draw(st.integers(-len(utterances), len(utterances) - 1))
+        assert found.utterances[place] == utterances[place]
+        some = data.draw(st.lists(st.integers(0, len(utterances) - 1)))
+        view = select(found.utterances, np.array(some, np.int64))
+        assert isinstance(view, StoredUtterances)
+        assert list(view) == select(utterances, some) == [utterances[i] for i in some]
+        assert list(view[1:-1]) == list(view)[1:-1]
+        with pytest.raises(IndexError):
+            found.utterances[len(utterances)]
+        # What is counted on the numbers is what is counted on the text, in the same order.
+        assert list(token_counts(view).items()) == list(token_counts(list(view)).items())
+        assert (tags_of(view), intents_of(view)) == (tags_of(list(view)), intents_of(list(view)))
+
+
+@settings(max_examples=30)
+@given(contents)
+def test_split_and_fingerprints_are_those_of_the_corpus_in_memory(contents):
+    utterances = utterances_of(contents)
+    with tempfile.TemporaryDirectory() as folder:
+        found = stored(utterances, Path(folder))
+        wanted = split_corpus(utterances, seed=7)
+        whole = []
+        for part in PARTS:
+            np.testing.assert_array_equal(getattr(found.split, part), getattr(wanted, part))
+            listed = [utterances[i] for i in getattr(wanted, part)]
+            assert found.fingerprints[part] == fingerprint(listed)
+            whole += listed
+        assert found.fingerprints["corpus"] == fingerprint(whole)
+
+
+def test_a_fingerprint_is_the_hash_that_runs_have_always_written_down():
+    import hashlib
+
+    some = list(make_utterances("health", size=50, seed=1))
+    for utterances in (some, some[:1], []):
+        value = [(u.id, u.tokens, u.slots, u.intent) for u in utterances]
+        wanted = hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+        assert fingerprint(utterances) == fingerprint(iter(utterances)) == wanted
+
+
+def same_batches(one, other, generator):
+    np.testing.assert_array_equal(one.lengths, other.lengths)
+    assert len(one) == len(other) and one.num_cut == other.num_cut
+    for _ in range(5):
+        indices = generator.integers(0, len(one), 6)
+        for a, b in zip(arrays(one.batch(indices)), arrays(other.batch(indices))):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+def arrays(batch):
+    rest = (batch.lengths, batch.slots, batch.intents, batch.indices, batch.is_known)
+    return (*batch.inputs, *rest)
+
+
+@settings(max_examples=30)
+@given(contents, st.integers(1, 5), st.integers(1, 4), st.integers(3, 8), st.integers(0, 99))
+def test_batches_are_the_same(contents, max_tokens, max_characters, max_pieces, seed):
+    utterances, generator = utterances_of(contents), np.random.default_rng(seed)
+    maxima = {"max_tokens": max_tokens, "max_characters": max_characters, "max_pieces": max_pieces}
+    rows = generator.integers(0, len(utterances), 7)
+    listed = [utterances[i] for i in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        view = stored(utterances, Path(folder)).utterances.at(rows)
+        letters = sorted({c for u in utterances for t in u.tokens for c in t if c.isalpha()})
+        pieces = WordPiece((*SPECIAL_PIECES, *letters, *(f"##{c}" for c in letters)), False)
+        for vocabulary in (
+            Vocabulary.build(listed[:3]),
+            Vocabulary.of_pieces(pieces, listed[:3], word_source="file"),
+        ):
+            encoded = encode(view, vocabulary, **maxima)
+            same_batches(encoded, encode(listed, vocabulary, **maxima), generator)
+            again = encode(view[::-1], vocabulary, **maxima, like=encoded)
+            assert again.table is encoded.table
+            same_batches(again, encode(listed[::-1], vocabulary, **maxima), generator)
+
+
+@pytest.mark.parametrize("name", ["atis", "snips", "nlu_eval", "health", "communication"])
+def test_whole_corpora_are_the_same(name, monkeypatch, tmp_path, generator, request):
+    monkeypatch.undo()  # whole pieces again
+    path = None
+    if name in ("atis", "snips", "nlu_eval"):
+        path = str(request.getfixturevalue("real_corpus")(name))
+    config = DataConfig(corpus=name, path=path, size=5000, split_seed=3)
+    monkeypatch.setenv("EDP_MX_CACHE", "off")
+    held = load_corpus(config)
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path))
+    monkeypatch.setattr("edp_mx.data.corpus.KEPT_FROM", 100)
+    for _ in range(2):  # written, then only opened
+        kept = load_corpus(config)
+        assert isinstance(kept.utterances, StoredUtterances)
+        assert kept.utterances[4999].id == held.utterances[4999].id
+        assert list(kept.utterances) == list(held.utterances)
+        assert kept.split.to_json(kept.utterances) == held.split.to_json(held.utterances)
+        assert kept.fingerprint() == held.fingerprint() and len(kept.fingerprint()) == 16
+        vocabulary = Vocabulary.build(kept.train, VocabularyConfig(min_count=2))
+        assert vocabulary == Vocabulary.build(held.train, VocabularyConfig(min_count=2))
+        for part in PARTS:
+            assert fingerprint(getattr(kept, part)) == fingerprint(list(getattr(kept, part)))
+            encoded = encode(getattr(kept, part), vocabulary, max_tokens=9)
+            in_memory = encode(getattr(held, part), vocabulary, max_tokens=9)
+            same_batches(encoded, in_memory, generator)
+
+
+def test_word_pieces_are_learned_from_the_same_words():
+    utterances = [Utterance(("to be",) * 1001 + ("or",), ("O",) * 1002, "x")] * 2
+    lines = list(lines_of(utterances))
+    assert max(len(line) for line in lines) <= 1000 * len("to be ")
+    found = " ".join(lines).split()
+    assert [found.count(word) for word in ("to", "be", "or")] == [2002, 2002, 2]
+
+
+def test_a_missing_label_names_the_utterance(tmp_path):
+    utterances = [Utterance(("a",), ("O",), "x", f"u/{i}") for i in range(6)]
+    utterances[4] = Utterance(("a",), ("B-new",), "x", "u/4")
+    labels = tmp_path / "labels.json"
+    labels.write_text('{"slots": ["old"], "intents": ["x"]}')
+    (tmp_path / "store").mkdir()
+    train = stored(utterances, tmp_path / "store").utterances
+    config = LabelsConfig("file", str(labels))
+    with pytest.raises(UserError, match=r"lacks the label 'B-new' of the training utterance 'u/4'"):
+        Vocabulary.build(train, labels=config)
+    assert Vocabulary.build(train[:4], labels=config).slots == ("O", "B-old", "I-old")
+
+
+def test_an_id_that_occurs_twice_is_refused(tmp_path, monkeypatch):
+    utterances = [Utterance(("a",), ("O",), "x", id) for id in ("u", "v", "w", "v")]
+    with pytest.raises(UserError, match="the id 'v' occurs twice"):
+        stored(utterances, tmp_path)
+    # Hashes that meet by chance are no repeat.
+    monkeypatch.setattr(store_module, "_digest", lambda _: bytes(8))
+    (tmp_path / "other").mkdir()
+    assert len(stored(utterances[:3], tmp_path / "other").utterances) == 3
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "remove", "meta", "names", "extra"])
+def test_a_torn_store_is_told_from_a_whole_one(harm, tmp_path):
+    stored(utterances_of([([("a", "O")], "u")] * 5), tmp_path)
+    path = tmp_path / {"meta": "meta.json", "names": "names.json"}.get(harm, "tokens")
+    content = path.read_bytes()
+    if harm == "remove":
+        path.unlink()
+    elif harm == "extra":
+        meta = tmp_path / "meta.json"
+        meta.write_text(meta.read_text().replace('"tokens"', '"../tokens"'))
+    else:
+        harmed = content[:-1] if harm != "flip" else bytes([content[0] ^ 1]) + content[1:]
+        path.write_bytes(harmed)
+    with pytest.raises(Torn):
+        open_store(tmp_path)
