@@ -6,7 +6,8 @@ from typing import Tuple
 
 import numpy as np
 
-from edp_mx.models.forward_backward import Chain, token_mask
+from edp_mx.models.forward_backward import Chain
+from edp_mx.models.viterbi import leads, within_reach
 
 
 def best_two_scores(
@@ -17,19 +18,37 @@ def best_two_scores(
     Shapes: emissions (N, T, K) · lengths (N,), at least 1 → (N,), (N,).
     Edge cases: −inf for the second where there is one path only (a single tag).
     """
-    emissions = np.asarray(emissions, np.float64)
-    mask = token_mask(lengths, emissions.shape[1])[:, :, None]  # (N, T, 1)
-    into = np.ascontiguousarray(np.asarray(chain.transitions, np.float64).T)  # (to, from)
+    emissions, lengths = np.asarray(emissions, np.float64), np.asarray(lengths)
+    transitions = np.asarray(chain.transitions, np.float64)
+    lead = leads(transitions)  # (K,)
     best = chain.start + emissions[:, 0]  # (N, K)
     second = np.full_like(best, -np.inf)  # (N, K): there is one path of one token a tag
-    for t in range(1, emissions.shape[1]):
-        scores = best[:, None, :] + into  # (N, to, from)
-        source = scores.argmax(axis=2)[:, :, None]  # (N, to, 1)
-        first = np.take_along_axis(scores, source, axis=2)[:, :, 0]  # (N, K)
-        np.put_along_axis(scores, source, -np.inf, axis=2)
-        same = np.take_along_axis(second[:, None, :] + into, source, axis=2)[:, :, 0]
-        other = np.maximum(scores.max(axis=2), same)
-        second = np.where(mask[:, t], other + emissions[:, t], second)
-        best = np.where(mask[:, t], first + emissions[:, t], best)
+    for t in range(1, int(lengths.max())):
+        rows = np.flatnonzero(lengths > t)  # of utterances that still have a token
+        paths = np.concatenate([best[rows], second[rows]], axis=1)  # (rows, 2K)
+        first, other = _moved(paths, transitions, lead)
+        best[rows], second[rows] = first + emissions[rows, t], other + emissions[rows, t]
     pair = np.sort(np.concatenate([best + chain.end, second + chain.end], axis=1), axis=1)
     return pair[:, -1], pair[:, -2]
+
+
+def _moved(
+    paths: np.ndarray, transitions: np.ndarray, lead: np.ndarray
+) -> Tuple[np.ndarray, np.ndarray]:
+    """The scores of the two best ways into each tag, of those within the runner-up's reach.
+
+    Shapes: paths (N, 2K), two for each tag to come from → (N, K), (N, K).
+    """
+    num_tags = len(lead)
+    two = np.argpartition(-paths, 1, axis=1)[:, :2]  # (N, 2)
+    top = np.take_along_axis(paths, two, axis=1)  # (N, 2)
+    is_open = within_reach(paths, top[:, 1], lead[two % num_tags].max(axis=1))  # (N, 2K)
+    rows, places = np.nonzero(is_open)  # (S,) each, row by row; two in each row at least
+    ways = transitions[places % num_tags]  # (S, K)
+    ways += paths[rows, places][:, None]
+    starts = np.searchsorted(rows, np.arange(len(paths)))  # (N,)
+    first = np.maximum.reduceat(ways, starts, axis=0)  # (N, K)
+    is_first = ways == first[rows]  # (S, K)
+    is_tied = np.add.reduceat(is_first, starts, axis=0, dtype=np.int64) > 1  # (N, K)
+    ways[is_first] = -np.inf
+    return first, np.where(is_tied, first, np.maximum.reduceat(ways, starts, axis=0))

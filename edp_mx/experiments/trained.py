@@ -10,7 +10,7 @@ import mxnet as mx
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ from edp_mx.experiments.prepare import fingerprint
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.metrics.spans import spans_of
-from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.models.intent_slot import IntentSlotModel, Predictions
 from edp_mx.training.checkpoint import load_weights
 from edp_mx.training.evaluate import fit_length, predict_utterances
 
@@ -122,25 +122,29 @@ class TrainedRun:
     def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
         """Understands each list of tokens."""
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
-        encoded = self._encode(blank)
-        predictions = self.model.predict(encoded.batch(range(len(blank))))
-        results = []
-        for i, utterance in enumerate(blank):
-            intent = int(predictions.intents[i])
-            slots = fit_length(
-                [self.vocabulary.slots[tag] for tag in predictions.slots[i]], len(utterance.tokens)
-            )
-            confidences = predictions.slot_confidences[i]
-            results.append(
-                Understanding(
-                    Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
-                    float(predictions.intent_probabilities[i, intent]),
-                    tuple(
-                        float(confidences[span.start : span.end].min()) for span in spans_of(slots)
-                    ),
-                )
-            )
-        return results
+        batches = evaluation_batches(
+            self._encode(blank), self.config.training.evaluation_batch_size
+        )
+        found: Dict[int, Understanding] = {}
+        for batch, predictions in self.model.predict_each(batches):
+            for row, index in enumerate(batch.indices.tolist()):
+                found[index] = self._understanding(blank[index], predictions, row)
+        return [found[index] for index in range(len(blank))]
+
+    def _understanding(
+        self, utterance: Utterance, predictions: Predictions, row: int
+    ) -> Understanding:
+        """What the predictions of a batch say about its utterance `row`."""
+        intent = int(predictions.intents[row])
+        slots = fit_length(
+            [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
+        )
+        confidences = predictions.slot_confidences[row]
+        return Understanding(
+            Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
+            float(predictions.intent_probabilities[row, intent]),
+            tuple(float(confidences[span.start : span.end].min()) for span in spans_of(slots)),
+        )
 
     def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
         return encode_part(self.config, utterances, self.vocabulary, "given")

@@ -83,7 +83,7 @@ def negative_log_likelihood(
     examples, tokens = np.nonzero(mask)
     unary, pairwise = result.unary, result.pairwise
     start, end = unary[:, 0].copy(), unary[rows, last]  # (N, K)
-    gold = _gold_score(emissions, tags, mask, chain) + chain.end[last_tags]  # (N,)
+    gold = path_scores(emissions, tags, lengths, chain)  # (N,)
 
     unary[examples, tokens, tags[examples, tokens]] -= 1.0
     examples, steps = np.nonzero(mask[:, 1:])
@@ -112,15 +112,21 @@ def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Margi
     return result
 
 
-def _gold_score(
-    emissions: np.ndarray, tags: np.ndarray, mask: np.ndarray, chain: Chain
+def path_scores(
+    emissions: np.ndarray, tags: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> np.ndarray:
-    """Score of the true tags without the last tag's end score, (N,)."""
+    """The score of a tag sequence of each utterance, before `log_partition` is taken off it.
+
+    Shapes: emissions (N, T, K) · tags (N, T), ignored at padding · lengths (N,) → (N,).
+    """
+    mask = token_mask(lengths, emissions.shape[1])  # (N, T)
+    tags = np.where(mask, tags, 0)
     local = np.take_along_axis(emissions, tags[:, :, None], axis=2)[:, :, 0]  # (N, T)
     moves = chain.transitions[tags[:, :-1], tags[:, 1:]]  # (N, T-1)
     local = np.where(mask, local, 0.0).sum(1)
     moves = np.where(mask[:, 1:], moves, 0.0).sum(1, dtype=np.float64)
-    return chain.start[tags[:, 0]] + local + moves
+    last_tags = tags[np.arange(len(tags)), np.asarray(lengths) - 1]  # (N,)
+    return chain.start[tags[:, 0]] + local + moves + chain.end[last_tags]
 
 
 @np.errstate(all="ignore")  # what underflows or divides by 0 is recognised, and not exact

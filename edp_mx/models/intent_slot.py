@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -14,6 +14,18 @@ from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.initialization import initialize
 from edp_mx.models.losses import intent_slot_loss
+from edp_mx.models.quick import quicken
+
+
+class Outputs(NamedTuple):
+    """What comes out of the network for a batch. Shapes: emissions (N, T, K), intent_scores (N, I).
+
+    What stands at padding means nothing.
+    """
+
+    batch: Batch
+    emissions: np.ndarray
+    intent_scores: np.ndarray
 
 
 class Predictions(NamedTuple):
@@ -78,19 +90,48 @@ class IntentSlotModel(gluon.Block):
             intents=batch.intents,
         )
 
+    def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
+        """The network's outputs for each batch; no dropout, and nothing is recorded.
+
+        MXNet computes in a thread of its own: while the caller works on the outputs of a batch the
+        next one is under way, and while that is, the one after it is made.
+
+        Raises:
+            UserError: an id of a batch does not fit the model.
+        """
+        started: Optional[Tuple[Batch, mx.nd.NDArray, mx.nd.NDArray]] = None
+        for batch in batches:
+            finished = None if started is None else _fetch(*started)
+            with mx.autograd.pause(train_mode=False):
+                started = (batch, *self(batch))
+            if finished is not None:
+                yield finished
+        if started is not None:
+            yield _fetch(*started)
+
     def predict(self, batch: Batch) -> Predictions:
         """The most likely intent and slots, with probabilities; reads no labels, records nothing.
 
         Raises:
             UserError: an id of the batch does not fit the model.
         """
-        with mx.autograd.pause(train_mode=False):
-            emissions, intent_scores = self(batch)
-        slots, slot_confidences = self.slot.crf.decode(emissions.asnumpy(), batch.lengths)
-        scores = intent_scores.asnumpy().astype(np.float64)  # (N, I)
-        probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        return Predictions(slots, slot_confidences, scores.argmax(axis=1), probabilities)
+        ((_, predictions),) = self.predict_each([batch])
+        return predictions
+
+    def predict_each(self, batches: Iterable[Batch]) -> Iterator[Tuple[Batch, Predictions]]:
+        """`predict` for each batch, the next one under way meanwhile."""
+        for batch, emissions, intent_scores in self.outputs(batches):
+            slots, slot_confidences = self.slot.crf.decode(emissions, batch.lengths)
+            scores = intent_scores.astype(np.float64)  # (N, I)
+            probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+            intents = scores.argmax(axis=1)  # (N,)
+            yield batch, Predictions(slots, slot_confidences, intents, probabilities)
+
+
+def _fetch(batch: Batch, emissions: mx.nd.NDArray, intent_scores: mx.nd.NDArray) -> Outputs:
+    """Waits for a batch that was started."""
+    return Outputs(batch, emissions.asnumpy(), intent_scores.asnumpy())
 
 
 def build_model(
@@ -113,5 +154,6 @@ def build_model(
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)
     for head in (model.intent, model.slot):
         initialize(head, seed=seed, context=context)
+    quicken(model, context)
     model.hybridize(static_alloc=True)
     return model

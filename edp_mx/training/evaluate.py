@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, List, Sequence
+from typing import Callable, Iterable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.models.viterbi import best_tags
 
 Wrap = Callable[[Iterable[Batch], int], Iterable[Batch]]
+# Of a batch: places in the corpus, lengths (N,), tag ids of all tokens one after the other, intents
+Understood = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def predict_utterances(
@@ -36,28 +39,44 @@ def predict_utterances(
         wrap: put around the batches (with their number), e.g. a progress bar.
         on_batch: told before each batch: the watchdog listens.
     """
-    share: List[tuple] = []
     mine = evaluation_batches(corpus, batch_size, rank=workers.rank, num_workers=workers.size)
-    for batch in wrap(mine, -(-len(corpus) // (batch_size * workers.size))):
-        on_batch()
-        predictions = model.predict(batch)
-        tags = [np.asarray(path, np.int16) for path in predictions.slots]  # (T,) each
-        share.append((batch.indices, tags, predictions.intents))
+    batches = wrap(mine, -(-len(corpus) // (batch_size * workers.size)))
+    chain = model.slot.crf.chain()
+    share: List[Understood] = []
+    for batch, emissions, intent_scores in model.outputs(_announced(batches, on_batch)):
+        paths, _ = best_tags(emissions, batch.lengths, chain)
+        tags = np.concatenate(paths).astype(np.int16)  # (tokens,)
+        share.append((batch.indices, batch.lengths, tags, intent_scores.argmax(axis=1)))
     hypotheses: List[Utterance] = list(utterances)
     for part in workers.gather(share):
-        for indices, paths, intents in part:
-            for index, path, intent in zip(indices, paths, intents):
-                hypotheses[index] = Utterance(
-                    tokens=utterances[index].tokens,
-                    slots=fit_length(
-                        [vocabulary.slots[tag] for tag in path], len(utterances[index].tokens)
-                    ),
-                    intent=vocabulary.intents[int(intent)],
-                    id=utterances[index].id,
-                )
+        for understood in part:
+            _fill(hypotheses, understood, vocabulary)
     return hypotheses
 
 
 def fit_length(tags: Sequence[str], length: int) -> tuple:
     """Tags for all tokens of an utterance that was cut to the model's maximum: O for the rest."""
     return tuple(tags) + ("O",) * (length - len(tags))
+
+
+def _fill(hypotheses: List[Utterance], understood: Understood, vocabulary: Vocabulary) -> None:
+    """Puts what was understood of a batch in the place of its utterances."""
+    indices, lengths, tags, intents = (array.tolist() for array in understood)
+    names = [vocabulary.slots[tag] for tag in tags]  # (tokens,)
+    start = 0
+    for index, length, intent in zip(indices, lengths, intents):
+        utterance = hypotheses[index]
+        hypotheses[index] = Utterance(
+            tokens=utterance.tokens,
+            slots=fit_length(names[start : start + length], len(utterance.tokens)),
+            intent=vocabulary.intents[intent],
+            id=utterance.id,
+        )
+        start += length
+
+
+def _announced(batches: Iterable[Batch], on_batch: Callable[[], None]) -> Iterator[Batch]:
+    """The batches, `on_batch` told before each."""
+    for batch in batches:
+        on_batch()
+        yield batch

@@ -268,3 +268,47 @@ def test_parameters_survive_a_file(tmp_path):
     model.save_parameters(str(tmp_path / "model.params"))
     other.load_parameters(str(tmp_path / "model.params"))
     assert (model.loss(batch).asnumpy() == other.loss(batch).asnumpy()).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_outputs_of_batches_under_way_are_those_of_each_alone(family):
+    """To the last bit, over batches of varying shape; also when the caller is slow."""
+    rng, model = np.random.default_rng(12), tiny(family, dropout=0.5)
+    batches = [random_batch(rng, rng.integers(1, 7, rng.integers(1, 5)), family) for _ in range(7)]
+    alone = [[out.asnumpy() for out in model(batch)] for batch in batches]
+    found = list(model.outputs(batches))
+    assert [outputs.batch for outputs in found] == batches
+    for (emissions, intent_scores), outputs in zip(alone, found):
+        np.testing.assert_array_equal(outputs.emissions, emissions)
+        np.testing.assert_array_equal(outputs.intent_scores, intent_scores)
+    assert list(model.outputs([])) == []
+
+
+def test_the_next_batch_is_begun_before_this_one_is_used():
+    rng, model, events = np.random.default_rng(13), tiny_model(), []
+
+    def batches():
+        for number in range(3):
+            events.append(f"made {number}")
+            yield random_batch(rng, [2, 3])
+
+    begin = model.encoder.inputs
+    model.encoder.inputs = lambda *arguments: events.append("begun") or begin(*arguments)
+    for number, _ in enumerate(model.outputs(batches())):
+        events.append(f"used {number}")
+    assert events == [
+        *("made 0", "begun", "made 1", "begun", "used 0"),
+        *("made 2", "begun", "used 1", "used 2"),
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_predictions_of_many_batches(family):
+    rng, model = np.random.default_rng(14), tiny(family)
+    batches = [random_batch(rng, rng.integers(1, 6, 3), family) for _ in range(4)]
+    for expected, (batch, found) in zip(batches, model.predict_each(batches)):
+        assert batch is expected
+        alone = model.predict(batch)
+        assert [path.tolist() for path in found.slots] == [path.tolist() for path in alone.slots]
+        np.testing.assert_array_equal(found.intents, alone.intents)
+        np.testing.assert_array_equal(found.intent_probabilities, alone.intent_probabilities)
