@@ -1,6 +1,6 @@
 """What noise costs: scaled gradient plus noise, ours against MXNet's operators.
 
-Run: .venv/bin/python benchmarks/noise_cost.py [--threads 1 2] [--rounds 15] [--size 14230752]
+Run: .venv/bin/python benchmarks/noise_cost.py [--threads 1 2] [--rounds 15] [--json FILE]
 
 Both take their turns in one process, another one for each number of threads, and the ratios are
 taken round by round; only they mean much on a shared machine. Processor time says what is left of
@@ -11,18 +11,21 @@ MXNet's from a generator with a constant seed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import time
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 import numpy as np
 from rounds import WARM_UP, in_turn, ratio, spread
 
+from edp_mx.files import write_json
 from edp_mx.privacy.flat import host_view, sum_of_squares
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.reports.table import render_table
 
 SIZE = 14_230_752  # gradients of the smaller BERT
 FACTOR, STDDEV = 0.9, 0.1
@@ -35,16 +38,22 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--size", type=int, default=SIZE)
+    parser.add_argument("--json", metavar="FILE", help="where to write all seconds")
     parser.add_argument("--is-inner", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.is_inner:
-        print(page(options.size, options.rounds), flush=True)
+        print(json.dumps(measure(options.size, options.rounds)))
         return
-    for threads in options.threads:
+    results = {}
+    for threads in map(str, options.threads):
         command = [sys.executable, __file__, "--is-inner"]
         command += [f"--rounds={options.rounds}", f"--size={options.size}"]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        subprocess.run(command, env=environment, check=True)
+        environment = {**os.environ, "OMP_NUM_THREADS": threads}
+        inner = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+        results[threads] = json.loads(inner.stdout)
+        print(page(threads, options, results[threads]), flush=True)
+    if options.json:
+        write_json(options.json, results)
 
 
 def ways(size: int) -> Dict[str, Callable[[], object]]:
@@ -73,8 +82,8 @@ def ways(size: int) -> Dict[str, Callable[[], object]]:
     }
 
 
-def page(size: int, rounds: int) -> str:
-    """The table of one number of threads: milliseconds and, in ours, ratios with quartiles."""
+def measure(size: int, rounds: int) -> Dict[str, Any]:
+    """Seconds of each way, on the wall and of the processor, by round."""
     processor: Dict[str, List[float]] = {}
 
     def timed(name: str, way: Callable[[], object]) -> Callable[[], float]:
@@ -87,19 +96,28 @@ def page(size: int, rounds: int) -> str:
         return call
 
     calls = {name: timed(name, way) for name, way in ways(size).items()}
-    wall = in_turn(calls, rounds=rounds, pause=PAUSE)
+    seconds = in_turn(calls, rounds=rounds, pause=PAUSE)
     processor = {name: values[WARM_UP:] for name, values in processor.items()}
-    lines = [
-        f"\n{size:,} floats, {os.environ['OMP_NUM_THREADS']} thread(s), {rounds} rounds: "
-        "median (quartiles)\n",
-        "| | ms | processor ms | ÷ ours | processor ÷ ours |",
-        "| --- | --- | --- | --- | --- |",
+    return {"seconds": seconds, "processor": processor}
+
+
+def page(threads: str, options: argparse.Namespace, result: Dict[str, Any]) -> str:
+    """The table of one number of threads: milliseconds and, in ours, ratios with quartiles."""
+    both = (result["seconds"], result["processor"])
+    rows = [
+        [
+            name,
+            *(spread([1e3 * s for s in seconds[name]]).show(1) for seconds in both),
+            *(ratio(seconds, name, "ours").show(2) for seconds in both),
+        ]
+        for name in result["seconds"]
     ]
-    for name in wall:
-        cells = [spread([1e3 * s for s in seconds[name]]).show(1) for seconds in (wall, processor)]
-        cells += [ratio(seconds, name, "ours").show(2) for seconds in (wall, processor)]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    title = (
+        f"\n{options.size:,} floats, {threads} thread(s), {options.rounds} rounds: "
+        "median (quartiles)\n"
+    )
+    columns = ("", "ms", "processor ms", "÷ ours", "processor ÷ ours")
+    return f"{title}\n{render_table(columns, rows)}"
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from typing import Any, Callable, Dict, Optional, Sequence
 import mxnet as mx
 import numpy as np
 import steps
+import subjects
 from rounds import in_turn, ratio, spread
 
 from edp_mx import distributed
@@ -83,7 +84,7 @@ class Torch:
 
 def measure(family: str, options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
     """Seconds of each variant of both sides, and what the PyTorch side is."""
-    batch = steps.synthetic_batch(
+    batch = subjects.synthetic_batch(
         family,
         examples=options.batch,
         tokens=options.tokens,
@@ -92,8 +93,8 @@ def measure(family: str, options: argparse.Namespace, folder: Path) -> Dict[str,
     np.savez(folder / "batch.npz", **arrays_of(batch))
     workers = distributed.start()
     ours = {}
-    for name in OURS:
-        subject = steps.Subject(family, batch, has_crf=options.crf, workers=workers)
+    for name in OURS[:1] if options.plain else OURS:
+        subject = subjects.Subject(family, batch, has_crf=options.crf, workers=workers)
         ours[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
     size = sum(layer.size for layer in subject.flat.layers)
     python = Path(options.venv) / "bin" / "python"
@@ -118,7 +119,7 @@ def refuse_other_models(size: int, trained: Dict[str, int]) -> None:
         if other != size:
             raise SystemExit(
                 f"PyTorch's {name} trains {other} parameters and ours {size}: bring "
-                "benchmarks/peers_torch.py and benchmarks/steps.py back into step"
+                "benchmarks/peers_torch.py and benchmarks/subjects.py back into step"
             )
 
 
@@ -135,19 +136,19 @@ def arrays_of(batch: Batch) -> Dict[str, np.ndarray]:
 def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:
     """What the PyTorch side is to build."""
     sizes = {
-        "words": steps.WORDS,
-        "word_dimension": steps.WORD_DIMENSION,
-        "letters": steps.LETTERS,
-        "pieces": steps.PIECES,
+        "words": subjects.WORDS,
+        "word_dimension": subjects.WORD_DIMENSION,
+        "letters": subjects.LETTERS,
+        "pieces": subjects.PIECES,
         **asdict(BERTConfig() if family == "bert" else CLCConfig()),
     }
     return {
         "family": family,
         "sizes": sizes,
-        "slots": steps.SLOTS,
-        "intents": steps.INTENTS,
+        "slots": subjects.SLOTS,
+        "intents": subjects.INTENTS,
         "has_crf": options.crf,
-        "variants": PEERS[:1] if options.crf else PEERS,
+        "variants": PEERS[:1] if options.crf or options.plain else PEERS,
         "learning_rate": steps.LEARNING_RATE,
         "noise_multiplier": steps.NOISE_MULTIPLIER,
         "max_grad_norm": steps.MAX_GRAD_NORM,
@@ -179,11 +180,12 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     """Measures and prints."""
     root = Path(__file__).resolve().parents[1]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", action="append", choices=steps.FAMILIES, help="or both")
+    parser.add_argument("--model", action="append", choices=subjects.FAMILIES, help="or both")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=24, help="of the longest utterance")
     parser.add_argument("--shortest", type=int, help="tokens of the shortest utterance")
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--plain", action="store_true", help="the plain steps alone")
     parser.add_argument("--crf", action="store_true", help="with a CRF, without Opacus")
     parser.add_argument("--venv", default=str(root / ".venv-peers"), help="of setup_peers.sh")
     parser.add_argument("--json", metavar="FILE", help="where to write all seconds")
@@ -191,7 +193,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     steps.settle_threads()
     results: Dict[str, Dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for family in options.model or steps.FAMILIES:
+        for family in options.model or subjects.FAMILIES:
             results[family] = measure(family, options, Path(folder))
             print(page(family, options, results[family]), flush=True)
     if options.json:

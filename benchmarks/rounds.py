@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence
 
@@ -70,3 +71,8 @@ def ratio(seconds: Mapping[str, Sequence[float]], name: str, base: str) -> Sprea
         '2.00 (2.00–2.00)'
     """
     return spread([one / other for one, other in zip(seconds[name], seconds[base])])
+
+
+def progress(what: str) -> None:
+    """Says what a benchmark is at, beside its tables."""
+    print(what, file=sys.stderr, flush=True)

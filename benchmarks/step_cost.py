@@ -22,7 +22,8 @@ from typing import Any, Callable, Dict, List
 import mxnet as mx
 from mxnet import autograd
 from rounds import in_turn, ratio, spread
-from steps import FAMILIES, VARIANTS, Subject, Variant, settle_threads, synthetic_batch
+from steps import VARIANTS, Variant, settle_threads
+from subjects import FAMILIES, Subject, synthetic_batch
 
 from edp_mx import distributed
 from edp_mx.distributed import Workers, allreduce_
@@ -46,19 +47,16 @@ def main() -> None:
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     families = options.model or FAMILIES
-    # Memory before all else: a process inherits its parent's peak, which is still small.
-    results = {family: {"peak_mb": peaks(family, options, workers)} for family in families}
+    results: Dict[str, Dict[str, Any]] = {family: {} for family in families}
+    if options.peak and workers.size == 1:
+        # Before all else: a process inherits its parent's peak, which is still small.
+        results = {family: {"peak_mb": peaks(family, options)} for family in families}
     for family in families:
         results[family].update(measure(family, options, workers))
         if workers.is_first:
             print(page(family, options, results[family], workers), flush=True)
     if options.json and workers.is_first:
         write_json(options.json, results)
-
-
-def names_of(options: argparse.Namespace) -> List[str]:
-    """The variants to be measured."""
-    return [name for name in VARIANTS if name != "dp_sgd_loop" or not options.no_loop]
 
 
 def new_subject(family: str, options: argparse.Namespace, workers: Workers) -> Subject:
@@ -76,7 +74,7 @@ def new_subject(family: str, options: argparse.Namespace, workers: Workers) -> S
 def measure(family: str, options: argparse.Namespace, workers: Workers) -> Dict[str, Any]:
     """Seconds of each variant's step, and of the parts of eDP-SGD's."""
     variants = {
-        name: VARIANTS[name](new_subject(family, options, workers)) for name in names_of(options)
+        name: VARIANTS[name](new_subject(family, options, workers)) for name in options.variants
     }
     steps = {name: variant.step for name, variant in variants.items()}
     seconds = in_turn(steps, rounds=options.rounds)
@@ -87,15 +85,13 @@ def measure(family: str, options: argparse.Namespace, workers: Workers) -> Dict[
     }
 
 
-def peaks(family: str, options: argparse.Namespace, workers: Workers) -> Dict[str, float]:
-    """MB that each variant takes in a process of its own; empty with several workers."""
-    if workers.size > 1:
-        return {}
+def peaks(family: str, options: argparse.Namespace) -> Dict[str, float]:
+    """MB that each variant takes in a process of its own."""
     command = [sys.executable, __file__, f"--model={family}", f"--batch={options.batch}"]
     command += [f"--tokens={options.tokens}", "--peak-of"]
     return {
         name: float(subprocess.run([*command, name], check=True, stdout=subprocess.PIPE).stdout)
-        for name in names_of(options)
+        for name in options.variants
     }
 
 
@@ -143,14 +139,13 @@ def timed(part: Callable[[], object]) -> Callable[[], float]:
 
 def page(family: str, options: argparse.Namespace, result: Dict[str, Any], workers: Workers) -> str:
     """Both tables."""
-    seconds, peak = result["seconds"], result["peak_mb"]
+    seconds, peak = result["seconds"], result.get("peak_mb")
     steps = [
         [
             name,
             spread([1e3 * value for value in values]).show(0),
             ratio(seconds, name, "sgd").show(3),
-            f"{peak[name]:.0f}" if peak else "",
-            f"{peak[name] / peak['sgd']:.2f}" if peak else "",
+            *([f"{peak[name]:.0f}", f"{peak[name] / peak['sgd']:.2f}"] if peak else []),
         ]
         for name, values in seconds.items()
     ]
@@ -158,7 +153,7 @@ def page(family: str, options: argparse.Namespace, result: Dict[str, Any], worke
         f"\n{family}: B = {options.batch}, T = {options.tokens}, {workers.size} worker(s) of "
         f"{os.environ['OMP_NUM_THREADS']} thread(s), {options.rounds} rounds: median (quartiles)\n"
     )
-    columns = ("step", "ms", "÷ sgd", "peak MB", "÷ sgd's")
+    columns = ("step", "ms", "÷ sgd", *(("peak MB", "÷ sgd's") if peak else ()))
     shares = render_table(("part of edp_sgd", "ms", "share"), _shares(result["parts"]))
     return "\n".join([title, render_table(columns, steps), "", shares])
 
@@ -182,10 +177,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64, help="examples of one worker")
     parser.add_argument("--tokens", type=int, default=24, help="of the longest utterance")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--no-loop", action="store_true", help="without the slow dp_sgd_loop")
+    parser.add_argument(
+        "--variants",
+        nargs="+",
+        choices=VARIANTS,
+        default=list(VARIANTS),
+        help="besides sgd and edp_sgd",
+    )
+    parser.add_argument("--no-peak", dest="peak", action="store_false", help="leaves memory out")
     parser.add_argument("--json", metavar="FILE", help="where to write all seconds")
     parser.add_argument("--peak-of", choices=sorted(VARIANTS), help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.variants = [name for name in VARIANTS if name in {*options.variants, "sgd", "edp_sgd"}]
+    return options
 
 
 if __name__ == "__main__":
