@@ -51,42 +51,46 @@ def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
     return ranks < shadows // 2
 
 
+def draw_others(size: int, shadows: int, *, share: float, seed: int) -> np.ndarray:
+    """Which shadow trains on whom nobody judges: each by itself, with probability `share`.
+
+    Shapes: (V, shadows) bool.
+    """
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x07E5]))
+    return generator.random((size, shadows)) < share
+
+
 def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
     """Mean and standard deviation of each utterance's log-odds with it and without it.
 
     Args:
         shadows: log-odds by shadow model.
         is_in: whether that model was trained on the utterance.
-        is_pooled: one standard deviation for all utterances, with and without, the root of the
-            mean variance: better with few shadows, and where they are not quite like the target.
-            The ratio is then linear in the target's log-odds; with two of them it is a parabola,
-            which calls an output that is surer than all shadows a stranger's.
+        is_pooled: one standard deviation for all utterances on a side, the root of the mean
+            variance: better with few shadows. The sides stay apart: what a model was trained on it
+            mostly knows in one way, and what not, in many.
 
     Shapes: shadows, is_in (U, K).
 
     Raises:
         UserError: an utterance has fewer than two models on a side, or a log-odds is no number.
 
-    Departs: Carlini et al. pool the two sides apart.
+    Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
     """
     if not np.isfinite(shadows).all():
         raise UserError("a shadow model has diverged: its scores are not finite")
-    means, counts, squares = [], [], []
+    found = []
     for side in (is_in, ~is_in):
         count = side.sum(axis=1)  # (U,)
         if count.min() < 2:
             raise UserError("each utterance needs two shadow models with it and two without")
-        mean = np.where(side, shadows, 0.0).sum(axis=1) / count
-        means.append(mean)
-        counts.append(count - 1.0)
-        squares.append(np.where(side, (shadows - mean[:, None]) ** 2, 0.0).sum(axis=1))
-    if is_pooled:
-        variance = np.full_like(means[0], np.sum(squares) / np.sum(counts))
-        variances = [variance, variance]
-    else:
-        variances = [total / count for total, count in zip(squares, counts)]
-    stddevs = [np.maximum(np.sqrt(variance), LEAST_STDDEV) for variance in variances]
-    return Worlds(means[0], stddevs[0], means[1], stddevs[1])
+        mean = np.where(side, shadows, 0.0).sum(axis=1) / count  # (U,)
+        squares = np.where(side, (shadows - mean[:, None]) ** 2, 0.0).sum(axis=1)  # (U,)
+        variance = squares / (count - 1.0)
+        if is_pooled:
+            variance = np.full_like(mean, squares.sum() / (count - 1.0).sum())
+        found += [mean, np.maximum(np.sqrt(variance), LEAST_STDDEV)]
+    return Worlds(*found)
 
 
 def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
@@ -106,6 +110,23 @@ def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     )
 
 
+def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
+    """The same ratio, if both sides had one spread: above 0, nearer to the side with it.
+
+    Where the sides differ it is weaker. But it never takes an output that is surer than those of
+    all shadows for a stranger's, so that it stands where the run is not quite like its shadows.
+
+    Shapes: target (U,) → (U,).
+
+    Example:
+        >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.1, -1.0, 9.0)))
+        >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2
+        array([1.])
+    """
+    middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
+    return (target - middle) * (worlds.mean_in - worlds.mean_out)
+
+
 def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     """How many standard deviations an output lies above what models without the utterance give.
 
@@ -122,7 +143,7 @@ def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
 def lira_attacks(
     scores: MembershipScores, log_odds: np.ndarray, losses: np.ndarray, is_in: np.ndarray
 ) -> List[Guesses]:
-    """Online, offline, and the loss held against the shadows' mean loss.
+    """Online (by two spreads and by one), offline, and the loss held against the shadows' mean.
 
     Args:
         scores: of the attacked model.
@@ -145,6 +166,12 @@ def lira_attacks(
             "LiRA online",
             "likelihood ratio of the log-odds, by shadows with and without the utterance",
             online_scores(target, worlds),
+            threshold=0.0,
+        ),
+        Guesses(
+            "LiRA online, one spread",
+            "the same, as if outputs were as spread with the utterance as without it",
+            linear_scores(target, worlds),
             threshold=0.0,
         ),
         Guesses(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import Collection, Dict, List, Sequence
+from typing import Collection, Dict, List, Optional, Sequence, Set
 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import UNK, Vocabulary
 from edp_mx.errors import UserError
 
 
@@ -37,6 +39,7 @@ def choose(
     seed: int,
     is_balanced: bool = False,
     size: int = 0,
+    has_public_labels: bool = False,
 ) -> Chosen:
     """Draws members from the training part and as many non-members from the test part.
 
@@ -47,46 +50,43 @@ def choose(
         seed: of the draw.
         is_balanced: as many members as non-members of each intent.
         size: how many members to draw at most; 0: as many as there are.
+        has_public_labels: the model's labels come from elsewhere than its training part.
 
     Raises:
         UserError: nobody is left on one side.
 
     Guarantee: utterances with equal tokens, whatever their case and annotation, are one text. A
-    text that occurs in two parts is on neither side.
+    text that occurs in two parts is on neither side. Both sides are drawn by one rule: had a member
+    been in the test part instead, it would have been kept. So a member is left out too if it alone
+    taught the model a label.
 
     Edge cases: repeats within a part count once, so that the utterances that are judged are
     independent of each other, as intervals take them to be.
     """
-    known_tags, known_intents = set(slots), set(intents)
-
-    def is_known(utterance: Utterance) -> bool:
-        return utterance.intent in known_intents and known_tags.issuperset(utterance.slots)
-
-    texts = [_by_text(part) for part in (train, test, validation)]
-    inside, outside, aside = texts
-    members = [u for text, u in inside.items() if text not in outside and text not in aside]
-    candidates = [u for text, u in outside.items() if text not in inside and text not in aside]
-    reference = [u for text, u in aside.items() if text not in inside and text not in outside]
-    non_members = [u for u in candidates if is_known(u)]
-    counts = (
-        (len(train) + len(test) - len(inside) - len(outside), "repeats of others in their part"),
-        (len(inside) + len(outside) - len(members) - len(candidates), "in two parts"),
-        (len(candidates) - len(non_members), "with a label that the model does not know"),
-    )
+    parts = [_by_text(part) for part in (train, test, validation)]
+    members, others, reference = (_only_in(part, parts) for part in parts)
+    known = {*(f"tag {tag}" for tag in slots), *(f"intent {intent}" for intent in intents)}
+    taught = known if has_public_labels else _taught_twice(parts[0])
+    kept = [u for u in members if taught >= _labels_of(u)]
+    strangers = [u for u in others if known >= _labels_of(u)]
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x3E3B]))
-    drawn_members, drawn_others = _draw(members, non_members, generator, is_balanced, size)
+    drawn_members, drawn_others = _draw(kept, strangers, generator, is_balanced, size)
     if not drawn_members:
         raise UserError(
-            f"no members and non-members are left to compare ({len(members)} and "
-            f"{len(non_members)} different utterances)"
+            f"no members and non-members are left to compare ({len(kept)} and {len(strangers)} "
+            "different utterances)"
         )
     drawn = {id(utterance) for utterance in drawn_others}
-    spare = [u for u in non_members if id(u) not in drawn]
+    spare = [u for u in strangers if id(u) not in drawn]
     return Chosen(
         drawn_members,
         drawn_others,
-        [u for u in reference if is_known(u)] + spare,
-        "; ".join(f"{count} {why}" for count, why in counts if count),
+        [u for u in reference if known >= _labels_of(u)] + spare,
+        _say_left_out(
+            len(train) + len(test) - len(parts[0]) - len(parts[1]),
+            len(parts[0]) + len(parts[1]) - len(members) - len(others),
+            len(members) + len(others) - len(kept) - len(strangers),
+        ),
     )
 
 
@@ -95,12 +95,53 @@ def text_of(utterance: Utterance) -> str:
     return "\0".join(utterance.tokens).lower()
 
 
+def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:
+    """How many words of each the vocabulary lacks, if it was read off the training part.
+
+    Every word of a member is then known, so that a word which is not tells a stranger without a
+    look at the model. None where the words are public or are pieces.
+
+    Shapes: (U,) int64.
+    """
+    if vocabulary.word_source != "train" or vocabulary.wordpiece is not None:
+        return None
+    counts = [sum(vocabulary.word_id(t) == UNK for t in u.tokens) for u in utterances]
+    return np.array(counts, np.int64)
+
+
 def _by_text(part: Sequence[Utterance]) -> Dict[str, Utterance]:
     """The first utterance of each text."""
     found: Dict[str, Utterance] = {}
     for utterance in part:
         found.setdefault(text_of(utterance), utterance)
     return found
+
+
+def _only_in(part: Dict[str, Utterance], parts: List[Dict[str, Utterance]]) -> List[Utterance]:
+    """The utterances of a part whose text is in no other."""
+    others = [other for other in parts if other is not part]
+    return [u for text, u in part.items() if not any(text in other for other in others)]
+
+
+def _labels_of(utterance: Utterance) -> Set[str]:
+    """Its tags and its intent."""
+    return {*(f"tag {tag}" for tag in utterance.slots), f"intent {utterance.intent}"}
+
+
+def _taught_twice(train: Dict[str, Utterance]) -> Set[str]:
+    """The labels of two texts or more."""
+    counts = Counter(label for utterance in train.values() for label in _labels_of(utterance))
+    return {label for label, count in counts.items() if count > 1}
+
+
+def _say_left_out(repeats: int, shared: int, unknown: int) -> str:
+    """How many utterances are not judged, and why."""
+    counts = (
+        (repeats, "repeats of others in their part"),
+        (shared, "in two parts"),
+        (unknown, "with a label that the model has from no other utterance"),
+    )
+    return "; ".join(f"{count} {why}" for count, why in counts if count)
 
 
 def _draw(

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Dict, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class MembershipScores:
         is_member: True: in the training data.
         is_reference: not trained on, and known to the attacker as such: calibrates, is not judged.
         ids, intents: of the utterances.
+        unknown_words: how many tokens of each the vocabulary lacks, where it was read off the
+            training part (no member has any); None where it is public.
 
     Shapes: all (U,) or (U, something), in one order.
     """
@@ -65,6 +67,7 @@ class MembershipScores:
     ids: Tuple[str, ...]
     intents: Tuple[str, ...]
     origin: Origin
+    unknown_words: Optional[np.ndarray] = None
 
     @property
     def is_judged(self) -> np.ndarray:
@@ -86,6 +89,8 @@ class MembershipScores:
             "intents": np.array(self.intents, dtype=str),
             "origin": np.array(json.dumps(asdict(self.origin))),
         }
+        if self.unknown_words is not None:
+            arrays["unknown_words"] = self.unknown_words
         write_arrays(path, arrays)
 
     @classmethod
@@ -108,6 +113,7 @@ class MembershipScores:
                 ids=tuple(arrays["ids"].tolist()),
                 intents=tuple(arrays["intents"].tolist()),
                 origin=origin,
+                unknown_words=arrays.get("unknown_words"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is not a file of scores of this version ({error})") from error
@@ -130,6 +136,9 @@ class MembershipScores:
             array = getattr(self, name)
             if array.shape != (size,) or array.dtype != bool:
                 raise UserError(f"{path}: {name} is not one truth value an utterance")
+        words = self.unknown_words
+        if words is not None and (words.shape != (size,) or words.dtype != np.int64):
+            raise UserError(f"{path}: unknown_words is not one whole number an utterance")
         if len(self.intents) != size or len(set(self.ids)) != size:
             raise UserError(f"{path}: ids and intents do not go together, or an id occurs twice")
         if (self.is_member & self.is_reference).any():

@@ -30,59 +30,73 @@ class Guesses:
 
 
 def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
-    """Loss, loss calibrated by intent, and the other label-aware signals, each by itself.
+    """Loss, loss calibrated by intent, the other label-aware signals, and the words alone.
 
     Source: Yeom et al. 2018 (loss); Song and Mittal 2021 (modified entropy, thresholds by class);
     Watson et al. 2022 (calibration).
     """
+    found = [_by_loss(scores)]
+    if scores.is_reference.any():
+        found.append(_by_calibrated_loss(scores))
+    found += _by_other_signals(scores)
+    if scores.unknown_words is not None:
+        found.append(_by_words(scores.unknown_words[scores.is_judged]))
+    return found
+
+
+def _by_loss(scores: MembershipScores) -> Guesses:
+    loss = scores.signals.loss[scores.is_judged]  # (U,)
+    return Guesses(
+        "loss",
+        "low training loss; the threshold is the members' mean loss, which the attacker is taken "
+        "to know (Yeom et al.)",
+        -loss,
+        threshold=-float(loss[scores.labels].mean()),
+    )
+
+
+def _by_calibrated_loss(scores: MembershipScores) -> Guesses:
+    """Against what others, who are known not to be members, have."""
+    judged, reference = scores.is_judged, scores.is_reference
+    usual = usual_losses(
+        scores.signals.loss[reference],
+        [scores.intents[i] for i in np.flatnonzero(reference)],
+        [scores.intents[i] for i in np.flatnonzero(judged)],
+    )
+    return Guesses(
+        "loss calibrated by intent",
+        "loss below what utterances of the same intent, known not to be members, have",
+        usual - scores.signals.loss[judged],
+        threshold=0.0,
+    )
+
+
+def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
     judged, signals = scores.is_judged, scores.signals
-    is_member = scores.is_member[judged]
-    loss = signals.loss[judged]  # (U,)
-    found = [
-        Guesses(
-            "loss",
-            "low training loss; the threshold is the members' mean loss (Yeom et al.)",
-            -loss,
-            threshold=-float(loss[is_member].mean()),
-        ),
-        Guesses(
-            "loss of the intent",
-            "low cross entropy of the true intent",
-            -signals.intent_loss[judged],
-        ),
-        Guesses(
-            "loss of the slots",
-            "low negative log-likelihood of the true tags",
-            -signals.slot_loss[judged],
-        ),
-        Guesses(
+    entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (all,)
+    margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (all,)
+    kinds = (
+        ("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
+        ("loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss),
+        (
             "modified entropy",
             "a sure and right intent and sure and right tags (Song and Mittal)",
-            -(signals.intent_modified_entropy + signals.slot_modified_entropy)[judged],
+            -entropy,
         ),
-        Guesses(
-            "margin",
-            "how far the true labels lie above the best others",
-            np.minimum(signals.intent_margin, 1e6)[judged]
-            + np.minimum(signals.slot_margin, 1e6)[judged],
-        ),
-    ]
-    if scores.is_reference.any():
-        usual = usual_losses(
-            signals.loss[scores.is_reference],
-            [scores.intents[i] for i in np.flatnonzero(scores.is_reference)],
-            [scores.intents[i] for i in np.flatnonzero(judged)],
-        )
-        found.insert(
-            1,
-            Guesses(
-                "loss calibrated by intent",
-                "loss below what utterances of the same intent, known not to be members, have",
-                usual - loss,
-                threshold=0.0,
-            ),
-        )
-    return found
+        ("margin", "how far the true labels lie above the best others", margin),
+    )
+    return [Guesses(name, says, values[judged]) for name, says, values in kinds]
+
+
+def _by_words(unknown: np.ndarray) -> Guesses:
+    """What a word list that was read off the training part gives away without any model."""
+    return Guesses(
+        "words alone",
+        "all its words are in the model's vocabulary, which was read off the training part; no "
+        "output of the model is looked at",
+        -unknown.astype(np.float64),
+        threshold=-0.5,
+    )
 
 
 def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:

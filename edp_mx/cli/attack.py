@@ -6,17 +6,15 @@ import argparse
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Tuple
+from typing import TYPE_CHECKING, Any, Iterator
 
+from edp_mx.cli.attack_parts import DEFAULT_SHADOW, Said, canaries, lira, scorer, shadow
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.attacks.scores import MembershipScores
     from edp_mx.experiments.attack_directory import Outcome
     from edp_mx.experiments.run_directory import RunDirectory
 
-Said = Tuple[Dict[str, Any], str]  # an attack's outcome as JSON, and in words
-DEFAULT_SHADOW = "auto"
 EXAMPLES = """\
 examples:
   loss thresholds, which need nothing but the run (a minute):
@@ -29,6 +27,8 @@ examples:
   LiRA, with 16 shadow models on the run's own corpus, as many at once as there are cores; smaller
   ones with --set; an attack that was interrupted goes on:
     edp-mx attack RUN --lira 16 --set training.epochs=10 model.hidden_size=128
+  the same shadow models against another run on the same split, e.g. one with privacy:
+    edp-mx attack RUN2 --shadows-of RUN
   exposure of phone numbers that are put into the training part, by training anew:
     edp-mx attack RUN --canaries
   several runs that were attacked before: a table, and a picture of AUC against epsilon:
@@ -59,14 +59,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="RUN|CONFIG",
         help="the paper's attack, by this shadow; without a value one is trained on another corpus",
     )
-    add("--lira", type=int, metavar="K", help="LiRA, with so many shadow models (16 to 64)")
-    add(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="n", help="LiRA's, at once (cores)"
-    )
-    add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
-    add("--canary-count", type=int, default=3, metavar="n", help="canaries a repeat 1, 10, 100 (3)")
-    add("--canary-digits", type=int, default=7, metavar="n", help="of a phone number (7)")
-    add("--candidates", type=int, default=10_000, metavar="n", help="other numbers (10000)")
+    _add_trained(add)
     add("--compare", action="store_true", help="set runs side by side that were attacked before")
     add("--out", type=Path, metavar="FILE.png", help="with --compare: AUC against epsilon")
     add("--from-scores", action="store_true", help="use the saved scores, compute none")
@@ -77,6 +70,24 @@ def add_parser(subparsers: Any) -> None:
     add("--runs", type=Path, default=Path("runs"), help="where a shadow that is trained goes")
     add_overrides(parser)
     parser.set_defaults(run=run)
+
+
+def _add_trained(add: Any) -> None:
+    """Options of the attacks that train models of their own on the run's corpus."""
+    add("--lira", type=int, metavar="K", help="LiRA, with so many shadow models (16 to 64)")
+    add(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="n", help="LiRA's, at once (cores)"
+    )
+    add(
+        "--shadows-of",
+        type=Path,
+        metavar="RUN",
+        help="LiRA, with the shadow models of another run on the same split",
+    )
+    add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
+    add("--canary-count", type=int, default=3, metavar="n", help="canaries a repeat 1, 10, 100 (3)")
+    add("--canary-digits", type=int, default=7, metavar="n", help="of a phone number (7)")
+    add("--candidates", type=int, default=10_000, metavar="n", help="other numbers (10000)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -126,22 +137,23 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
     """
     from edp_mx.experiments.attack_shadow import attack_by_shadow, attack_by_threshold
 
-    path, scores_of = directory.path, _scorer(arguments)
-    shadow_run = _shadow(arguments, path) if arguments.shadow is not None else None
-    lira = _lira(arguments, path) if arguments.lira is not None else None
-    canaries = _canaries(arguments, directory) if arguments.canaries else None
+    path, scores_of = directory.path, scorer(arguments)
+    shadow_run = shadow(arguments, path) if arguments.shadow is not None else None
+    wants_lira = arguments.lira is not None or arguments.shadows_of is not None
+    by_lira = lira(arguments, path) if wants_lira else None
+    by_canaries = canaries(arguments, directory) if arguments.canaries else None
     scores = scores_of(path)
     yield _report(directory, attack_by_threshold(path, scores))
     if shadow_run is not None:
         shadow_path = shadow_run()
-        shadow = scores_of(shadow_path)
-        yield _report(
-            directory, attack_by_shadow(path, scores, shadow_path=shadow_path, shadow=shadow)
+        found = attack_by_shadow(
+            path, scores, shadow_path=shadow_path, shadow=scores_of(shadow_path)
         )
-    if lira is not None:
-        yield _report(directory, lira(scores))
-    if canaries is not None:
-        yield canaries()
+        yield _report(directory, found)
+    if by_lira is not None:
+        yield _report(directory, by_lira(scores))
+    if by_canaries is not None:
+        yield by_canaries()
 
 
 def _report(directory: RunDirectory, outcome: Outcome) -> Said:
@@ -153,112 +165,3 @@ def _report(directory: RunDirectory, outcome: Outcome) -> Said:
     page = write_report(folder_of(directory, outcome.attack))
     value = outcome.to_dict()
     return value, f"{render_table(HEADER, attack_rows(value))}\n{page}\n"
-
-
-def _canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable[[], Said]:
-    """What trains with canaries and measures them."""
-    from edp_mx.cli.console import progress_bar
-    from edp_mx.config import load_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments.attack_canaries import attack_by_canaries, conclude_canaries
-    from edp_mx.experiments.attack_directory import folder_of
-    from edp_mx.experiments.number_canaries import CanarySettings
-    from edp_mx.reports.exposure_page import HEADER, exposure_rows, write_exposure_report
-    from edp_mx.reports.table import render_table
-
-    settings = CanarySettings(
-        count=arguments.canary_count,
-        digits=arguments.canary_digits,
-        candidates=arguments.candidates,
-        seed=arguments.seed,
-    )
-    config = load_config(directory.config, arguments.overrides)
-    folder = folder_of(directory, "canaries")
-
-    def attack() -> Said:
-        if arguments.from_scores:
-            rows = conclude_canaries(directory)
-        else:
-            progress = progress_bar(is_first=True)
-            rows = attack_by_canaries(directory.path, config, settings, start(), progress)
-        write_exposure_report(folder)
-        text = f"{render_table(HEADER, exposure_rows(rows))}\n{folder / 'report.html'}\n"
-        return {"attack": "canaries", "canaries": rows}, text
-
-    return attack
-
-
-def _lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScores], Outcome]:
-    """What trains the shadows that are missing, and compares."""
-    from edp_mx.attacks.lira import check_number
-    from edp_mx.cli.console import progress_bar
-    from edp_mx.config import load_config
-    from edp_mx.experiments.attack_lira import attack_by_lira, lira_config
-
-    check_number(arguments.lira)
-    settings = path / "config.yaml"
-    config = lira_config(load_config(settings, arguments.overrides), load_config(settings))
-    return lambda scores: attack_by_lira(
-        path,
-        scores,
-        config,
-        shadows=arguments.lira,
-        jobs=max(1, arguments.jobs),
-        progress=progress_bar(is_first=True),
-        is_trained=arguments.from_scores,
-    )
-
-
-def _scorer(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
-    """Computes a run's scores, or reads those that were saved."""
-    from edp_mx.cli.console import progress_bar
-    from edp_mx.experiments.attack_signals import Selection, saved_scores, score_run
-
-    if arguments.from_scores:
-        return saved_scores
-    selection = Selection(arguments.seed, arguments.balanced, arguments.size)
-    progress = progress_bar(is_first=True)
-    return lambda path: score_run(path, selection, progress)
-
-
-def _shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
-    """What gives the shadow's run directory, and trains it first if need be.
-
-    Raises:
-        UserError: it is neither a run nor a configuration, or is the attacked run.
-    """
-    from edp_mx.config import load_config
-    from edp_mx.experiments.attack_shadow import shadow_config
-    from edp_mx.experiments.run_directory import RunDirectory
-
-    given = Path(arguments.shadow)
-    if arguments.shadow != DEFAULT_SHADOW and given.is_dir():
-        if arguments.overrides and arguments.lira is None and not arguments.canaries:
-            raise UserError(f"--set changes what is trained, and {given} is trained already")
-        if given.resolve() == path.resolve():
-            raise UserError(f"--shadow {given} is the attacked run itself; name another run")
-        RunDirectory.existing(given)
-        return lambda: given
-    if arguments.from_scores:
-        raise UserError("--from-scores needs a shadow that is trained: name its run directory")
-    if arguments.shadow == DEFAULT_SHADOW:
-        config = shadow_config(load_config(path / "config.yaml", arguments.overrides))
-    else:
-        config = load_config(given, arguments.overrides)
-    return lambda: _train(config, arguments.runs)
-
-
-def _train(config: Any, runs: Path) -> Path:
-    """Trains a shadow in this process."""
-    from edp_mx.cli.console import progress_bar, start_logging
-    from edp_mx.config import dump_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments.run_directory import RunDirectory
-    from edp_mx.experiments.train import train
-
-    directory = RunDirectory.choose(config.name, runs)
-    directory.create(config.name, dump_config(config))
-    start_logging(is_first=True, file=directory.log(0))
-    train(config, start(), directory, progress_bar(is_first=True))
-    start_logging(is_first=True)
-    return directory.path

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import folder_of
-from edp_mx.experiments.attack_training import train_on
+from edp_mx.experiments.attack_training import prepare_on, train_prepared
 from edp_mx.experiments.audit_canaries import canary_losses
 from edp_mx.experiments.build import encode_part
 from edp_mx.experiments.number_canaries import (
@@ -57,33 +57,22 @@ def attack_by_canaries(
     folder = folder_of(run, "canaries")
     corpus = load_corpus(config.data)
     canaries = draw_canaries(corpus, config, settings)
+    prepared = prepare_on(with_canaries(corpus, canaries), config, workers)
+    check_digits(prepared.vocabulary)
     work = folder / ".training"
     shutil.rmtree(work, ignore_errors=True)  # of one that was interrupted
     work.mkdir(parents=True)
     try:
-        prepared = train_on(
-            with_canaries(corpus, canaries), config, workers, RunDirectory(work), progress
-        )
+        train_prepared(prepared, config, workers, RunDirectory(work), progress)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    check_digits(prepared.vocabulary)
     losses = [
         _losses(prepared, config, canary, workers)
         for canary in progress(canaries, "candidates", len(canaries))
     ]
     write_text(folder / "config.yaml", dump_config(config))
     write_arrays(folder / "losses.npz", {f"canary_{i:03d}": one for i, one in enumerate(losses)})
-    write_json(
-        folder / "canaries.json",
-        {
-            "settings": {**asdict(settings), "repeats": list(settings.repeats)},
-            "canaries": [
-                {"tokens": list(c.utterance.tokens), "slots": list(c.utterance.slots),
-                 "intent": c.utterance.intent, "repeats": c.repeats}
-                for c in canaries
-            ],
-        },
-    )  # fmt: skip
+    write_json(folder / "canaries.json", _as_json(settings, canaries))
     return conclude_canaries(run)
 
 
@@ -111,6 +100,22 @@ def conclude_canaries(run: RunDirectory) -> List[Dict[str, Any]]:
     value = {"run": run.path.resolve().name, "settings": settings, "canaries": rows}
     write_json(folder / "exposure.json", value)
     return rows
+
+
+def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, Any]:
+    """What was inserted, for `canaries.json`."""
+    return {
+        "settings": {**asdict(settings), "repeats": list(settings.repeats)},
+        "canaries": [
+            {
+                "tokens": list(canary.utterance.tokens),
+                "slots": list(canary.utterance.slots),
+                "intent": canary.utterance.intent,
+                "repeats": canary.repeats,
+            }
+            for canary in canaries
+        ],
+    }
 
 
 def _losses(

@@ -11,15 +11,12 @@ import numpy as np
 from edp_mx.attacks.lira import FEW_SHADOWS, lira_attacks
 from edp_mx.attacks.roc import area, roc_curve
 from edp_mx.attacks.scores import MembershipScores
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.corpus import DataConfig
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import Outcome, conclude, folder_of
-from edp_mx.experiments.lira_shadows import (
-    read_shadow,
-    settle_plan,
-    shadow_file,
-    train_shadows,
-)
+from edp_mx.experiments.lira_plan import Plan, settle_plan
+from edp_mx.experiments.lira_shadows import read_shadow, shadow_file, train_shadows
 from edp_mx.experiments.run_directory import RunDirectory
 
 
@@ -36,8 +33,8 @@ def attack_by_lira(
     """Trains the shadows that are missing, then compares the run with them.
 
     Each shadow trains on half of the utterances that are judged, members and non-members alike,
-    with their repeats, in a process of its own; its file is kept, so that an attack that was
-    interrupted goes on. All have the run's vocabulary, which is part of what was released.
+    with their repeats, and on so many others of the corpus that it has as many as the run; in a
+    process of its own. Its file is kept, so that an attack that was interrupted goes on.
 
     Args:
         config: of the shadows: the run's, perhaps with a smaller model or fewer epochs.
@@ -50,25 +47,86 @@ def attack_by_lira(
     """
     run = RunDirectory.existing(path)
     folder = folder_of(run, "lira")
-    is_in = settle_plan(folder, scores, config, shadows)
-    missing = [k for k in range(shadows) if read_shadow(folder, k, is_in) is None]
+    plan = settle_plan(folder, scores, config, shadows)
+    missing = [k for k in range(shadows) if read_shadow(folder, k, plan) is None]
     if missing and is_trained:
         raise UserError(f"{shadow_file(folder, missing[0])} is missing: leave out --from-scores")
     for _ in progress(train_shadows(folder, missing, jobs), "shadow models", len(missing)):
         pass
-    found = [read_shadow(folder, k, is_in) for k in range(shadows)]
-    log_odds = np.stack([one["log_odds"] for one in found if one is not None], axis=1)  # (U, K)
-    losses = np.stack([one["loss"] for one in found if one is not None], axis=1)  # (U, K)
+    return _compare(run, run, scores, plan)
+
+
+def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) -> Outcome:
+    """The same with the shadows that were trained for another run on the same split.
+
+    They know of the run no more than of the other: each trained on random halves.
+
+    Args:
+        lender: the run that was attacked by LiRA before.
+
+    Raises:
+        UserError: it was not, or it was on other utterances.
+    """
+    plan = borrowed_plan(path, lender)
+    own = {scores.ids[i] for i in np.flatnonzero(scores.is_judged)}
+    if not own <= set(plan.ids):
+        raise UserError(
+            f"--shadows-of {lender}: its shadows know {len(own & set(plan.ids))} of the {len(own)} "
+            "utterances that are judged; give the --seed, --size and --balanced of its --lira"
+        )
+    return _compare(RunDirectory(path), RunDirectory(lender), scores, plan)
+
+
+def borrowed_plan(path: Path, lender: Path) -> Plan:
+    """The plan of the lender's shadows, if they serve the run at `path` too.
+
+    Raises:
+        UserError: there are none, or they trained on other utterances.
+    """
+    run, other = RunDirectory.existing(path), RunDirectory.existing(lender)
+    plan = Plan.read(folder_of(other, "lira"))
+    if not _is_same_split(*(load_config(one.config).data for one in (run, other))):
+        raise UserError(
+            f"--shadows-of {lender}: its shadows were trained on other utterances; name a run on "
+            "the same corpus with the same split"
+        )
+    return plan
+
+
+def _compare(
+    run: RunDirectory, lender: RunDirectory, scores: MembershipScores, plan: Plan
+) -> Outcome:
+    """The run's outputs against those of the shadows that lie at the lender's."""
+    folder = folder_of(lender, "lira")
+    found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]
+    if any(one is None for one in found):
+        raise UserError(f"{folder} lacks shadows: finish `edp-mx attack {lender.path} --lira`")
+    place = {name: i for i, name in enumerate(plan.ids)}
+    rows = [place[scores.ids[i]] for i in np.flatnonzero(scores.is_judged)]
+    log_odds, losses = (
+        np.stack([one[key] for one in found], axis=1)[rows] for key in ("log_odds", "loss")
+    )  # (U, K), (U, K)
+    is_in = plan.is_in[rows]  # (U, K)
     guesses = lira_attacks(scores, log_odds, losses, is_in)
+    shadows = load_config(folder / "config.yaml")
     facts = {
-        "shadows": shadows,
-        "shadows' epochs": config.training.epochs,
+        "shadows": plan.shadows,
+        "shadows were trained for": lender.path.resolve().name,
+        "shadows' epochs": shadows.training.epochs,
+        "mechanism of the run": load_config(run.config).privacy.mechanism,
+        "mechanism of the shadows": shadows.privacy.mechanism,
         "workers of the run": run.read("environment")["num_workers"],
         "workers of each shadow": 1,
         "shadow AUC, mean": _mean_auc(losses, is_in),
-        "spread": "of all utterances together" if shadows < FEW_SHADOWS else "of each utterance",
+        "spread": "of all utterances together" if plan.shadows < FEW_SHADOWS else "of each one",
     }
     return conclude(run, "lira", guesses, scores, seed=scores.origin.seed, facts=facts)
+
+
+def _is_same_split(one: DataConfig, other: DataConfig) -> bool:
+    """Whether two runs have the same utterances in the same parts."""
+    keys = ("corpus", "path", "layout", "split", "split_seed", "size")
+    return all(getattr(one, key) == getattr(other, key) for key in keys)
 
 
 def lira_config(config: ExperimentConfig, target: ExperimentConfig) -> ExperimentConfig:

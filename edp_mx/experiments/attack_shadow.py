@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
 
 from edp_mx.attacks.classifiers import learn_classifier
 from edp_mx.attacks.scores import MembershipScores
 from edp_mx.attacks.signals import Signals
 from edp_mx.attacks.thresholds import Guesses, threshold_attacks
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import STANDINS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
@@ -26,6 +27,7 @@ OTHER_CORPUS = {
     "health": "video",
     "video": "communication",
 }
+MOST_DEVIATIONS = 8.0  # between two splits that know nothing of each other
 
 
 def attack_by_threshold(path: Path, scores: MembershipScores) -> Outcome:
@@ -44,13 +46,16 @@ def attack_by_shadow(
         shadow: of the shadow run at `shadow_path`.
 
     Raises:
-        UserError: the shadow is the run itself, or has too few members.
+        UserError: the shadow is the run itself, was trained on the run's own members, or has too
+            few.
     """
     if shadow.origin.weights == scores.origin.weights:
         raise UserError(
             f"--shadow {shadow_path} has the weights of the attacked run: the attack would be told "
             "who is a member; name another run"
         )
+    if _source_of(path) == _source_of(shadow_path):
+        _check_apart(scores, shadow, shadow_path)
     seed = scores.origin.seed
     judged = shadow.is_judged
     classifier = learn_classifier(_rows(shadow.signals, judged), shadow.labels, seed=seed)
@@ -73,6 +78,34 @@ def attack_by_shadow(
     }
     run = RunDirectory.existing(path)
     return conclude(run, "shadow", [guesses], scores, seed=seed, facts=facts)
+
+
+def _source_of(path: Path) -> Tuple[Any, ...]:
+    """Where a run's utterances come from."""
+    data = load_config(RunDirectory.existing(path).config).data
+    return data.corpus, data.path, data.layout
+
+
+def _check_apart(scores: MembershipScores, shadow: MembershipScores, shadow_path: Path) -> None:
+    """Refuses a shadow from which the attack would learn who is a member of the run.
+
+    On the same utterances it must have a split of its own. Then half of those that are judged in
+    both are on the same side, as near as chance has it.
+    """
+    sides = dict(zip(_judged_ids(scores), scores.labels.tolist()))
+    others = dict(zip(_judged_ids(shadow), shadow.labels.tolist()))
+    shared = sides.keys() & others.keys()
+    agreeing = sum(sides[name] == others[name] for name in shared)
+    if abs(agreeing - len(shared) / 2) > MOST_DEVIATIONS * math.sqrt(len(shared) / 4):
+        raise UserError(
+            f"--shadow {shadow_path} was trained on the attacked run's own split ({agreeing} of "
+            f"{len(shared)} utterances are on the same side): the attack would learn who is a "
+            "member; name a run on another corpus, or with another data.split_seed"
+        )
+
+
+def _judged_ids(scores: MembershipScores) -> List[str]:
+    return [name for name, judged in zip(scores.ids, scores.is_judged.tolist()) if judged]
 
 
 def shadow_config(config: ExperimentConfig) -> ExperimentConfig:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, List, Tuple
 
-import mxnet as mx
 import numpy as np
 
-from edp_mx.attacks.members import Chosen, choose
+from edp_mx.attacks.members import Chosen, choose, unknown_words
 from edp_mx.attacks.scores import MembershipScores, Origin, hash_of
 from edp_mx.attacks.signals import Signals, signals_of
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
@@ -71,6 +70,7 @@ def score_run(path: Path, selection: Selection, progress: Progress) -> Membershi
             size=selection.size,
             left_out=chosen.left_out,
         ),
+        unknown_words=unknown_words(utterances, trained.vocabulary),
     )
     scores.write(scores_path(trained.run))
     return scores
@@ -102,6 +102,7 @@ def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
         seed=selection.seed,
         is_balanced=selection.is_balanced,
         size=selection.size,
+        has_public_labels=trained.vocabulary.label_source != "train",
     )
 
 
@@ -122,13 +123,12 @@ def compute_signals(
     chain = model.slot.crf.chain()
     parts: List[Tuple[np.ndarray, Signals]] = []
     total = -(-len(corpus) // batch_size)
-    for batch in progress(evaluation_batches(corpus, batch_size), "scores", total):
-        with mx.autograd.pause(train_mode=False):
-            emissions, intent_scores = model(batch)  # (N, T, K), (N, I)
+    batches = progress(evaluation_batches(corpus, batch_size), "scores", total)
+    for batch, emissions, intent_scores in model.outputs(batches):
         signals = signals_of(
-            intent_scores=intent_scores.asnumpy(),
+            intent_scores=intent_scores,
             intents=batch.intents,
-            emissions=emissions.asnumpy(),
+            emissions=emissions,
             slots=batch.slots,
             lengths=batch.lengths,
             chain=chain,

@@ -20,62 +20,55 @@ from edp_mx.experiments.build import (
 from edp_mx.experiments.prepare import Prepared
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.set_up import set_up_on
-from edp_mx.training.loop import epochs
 
 
-def train_on(
+def prepare_on(
     corpus: Corpus,
     config: ExperimentConfig,
     workers: Workers,
-    run: RunDirectory,
-    progress: Callable[..., Iterable[Any]],
     *,
     vocabulary: Optional[Vocabulary] = None,
 ) -> Prepared:
-    """Trains as `edp-mx train` does, with the configured mechanism, on a corpus that is given.
+    """Encodes a corpus that is given, and makes a model for it.
 
     Args:
         corpus: whatever `config.data` says of a corpus and its split.
-        config: its `training.checkpoint` and early stopping have no say: nothing is validated.
-        run: a folder that exists; a ledger may be written there.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-        vocabulary: that of another model; without it one is made as `config.data` says.
-
-    Returns:
-        The corpus, encoded, with the model after the last epoch.
+        vocabulary: without it one is made as `config.data` says.
 
     Raises:
         UserError: settings that are impossible.
     """
-    config = replace(
-        config, training=replace(config.training, checkpoint="last", early_stop_patience=0)
-    )
     start = start_of(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, start)
     start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
     encoded = {part: encode_part(config, getattr(corpus, part), vocabulary, part) for part in PARTS}
-    prepared = Prepared(
+    return Prepared(
         corpus=corpus,
         vocabulary=vocabulary,
         model=model_for(config, vocabulary, device(workers), start),
         **encoded,
     )
+
+
+def train_prepared(
+    prepared: Prepared,
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    progress: Callable[..., Iterable[Any]],
+) -> None:
+    """Trains the model as `edp-mx train` does, with the configured mechanism, to the last epoch.
+
+    Args:
+        config: its `training.checkpoint` and early stopping have no say: nothing is validated.
+        run: a folder that exists; a ledger may be written there.
+        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
+
+    Raises:
+        UserError: settings that are impossible.
+    """
+    training = replace(config.training, checkpoint="last", early_stop_patience=0)
+    config = replace(config, training=training)
     parts = set_up_on(prepared, config, workers, run, lambda _: None)
-    training = config.training
-    for _ in epochs(
-        prepared.model,
-        parts.trainer,
-        prepared.train,
-        parts.shard,
-        num_epochs=training.epochs,
-        schedule=training.schedule,
-        seed=training.seed,
-        workers=workers,
-        permit=parts.spending.permit,
-        on_step=lambda _: None,
-        wrap=lambda batches, epoch, steps: progress(
-            batches, f"epoch {epoch + 1}/{training.epochs}", steps
-        ),
-    ):
+    for _ in parts.epochs(training, workers, progress, lambda _: None):
         pass
-    return prepared

@@ -10,9 +10,8 @@ from typing import List
 
 import numpy as np
 
-from edp_mx.attacks.members import text_of
 from edp_mx.attacks.scores import hash_of, write_arrays
-from edp_mx.config import load_config
+from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
@@ -20,9 +19,11 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import start
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_signals import compute_signals
-from edp_mx.experiments.attack_training import train_on
-from edp_mx.experiments.build import encode_part
-from edp_mx.experiments.lira_shadows import read_plan, shadow_file
+from edp_mx.experiments.attack_training import prepare_on, train_prepared
+from edp_mx.experiments.build import encode_part, start_of, vocabulary_for
+from edp_mx.experiments.lira_plan import Plan
+from edp_mx.experiments.lira_shadows import shadow_file
+from edp_mx.experiments.prepare import Prepared
 from edp_mx.experiments.run_directory import RunDirectory
 
 SEEDS_APART = 1000  # of the shadows' initial weights and orders from the run's own
@@ -38,42 +39,52 @@ def train_shadow(folder: Path, number: int) -> None:
     config = load_config(folder / "config.yaml")
     seed = config.training.seed + SEEDS_APART + number
     config = replace(config, training=replace(config.training, seed=seed))
-    vocabulary = Vocabulary.from_json(run.read("vocabulary"))
-    ids, is_in, _ = read_plan(folder)
-    corpus = load_corpus(config.data)
+    labels = Vocabulary.from_json(run.read("vocabulary"))
+    plan, corpus = Plan.read(folder), load_corpus(config.data)
+    inside = _only(plan.part(corpus, labels, number), corpus)
+    prepared = _trained(inside, config, shadow_vocabulary(config, inside, labels), folder, number)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
-    if not by_id.keys() >= set(ids):
-        raise UserError(f"{config.data.corpus} has changed since {folder / 'plan.npz'} was made")
-    judged = [by_id[name] for name in ids]
-    wanted = {text_of(judged[i]) for i in np.flatnonzero(is_in[:, number])}
-    part = [u for u in corpus.utterances if text_of(u) in wanted and _is_known(u, vocabulary)]
-    work = folder / f".shadow-{number:03d}"
-    shutil.rmtree(work, ignore_errors=True)  # of one that was interrupted
-    work.mkdir()
-    try:
-        prepared = train_on(
-            _only(part, corpus),
-            config,
-            start(),
-            RunDirectory(work),
-            lambda iterable, *_: iterable,
-            vocabulary=vocabulary,
-        )
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    judged = [by_id[name] for name in plan.ids]
     signals = compute_signals(
         prepared.model,
-        encode_part(config, judged, vocabulary, "judged"),
+        encode_part(config, judged, prepared.vocabulary, "judged"),
         batch_size=config.training.evaluation_batch_size,
         progress=lambda iterable, *_: iterable,
     )
     arrays = {
         "log_odds": signals.log_odds,
         "loss": signals.loss,
-        "is_in": is_in[:, number],
+        "is_in": plan.is_in[:, number],
         "plan": np.array(hash_of(folder / "plan.npz")),
     }
     write_arrays(shadow_file(folder, number), arrays)
+
+
+def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabulary) -> Vocabulary:
+    """Words from where the run has them: from its training part, then from the shadow's own.
+
+    A word that the run's list lacks has a vector that was never trained. It must be so in a shadow
+    that was trained without the utterance too, else the run looks stranger than any shadow. Labels
+    are the run's, so that each utterance has a loss.
+    """
+    own = vocabulary_for(config, inside, start_of(config))
+    return replace(own, slots=of_run.slots, intents=of_run.intents)
+
+
+def _trained(
+    inside: Corpus, config: ExperimentConfig, vocabulary: Vocabulary, folder: Path, number: int
+) -> Prepared:
+    """The shadow; what its training leaves behind is removed."""
+    work = folder / f".shadow-{number:03d}"
+    shutil.rmtree(work, ignore_errors=True)  # of one that was interrupted
+    work.mkdir()
+    try:
+        workers = start()
+        prepared = prepare_on(inside, config, workers, vocabulary=vocabulary)
+        train_prepared(prepared, config, workers, RunDirectory(work), lambda one, *_: one)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return prepared
 
 
 def _only(part: List[Utterance], corpus: Corpus) -> Corpus:
@@ -81,11 +92,6 @@ def _only(part: List[Utterance], corpus: Corpus) -> Corpus:
     nobody = np.arange(0)
     split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
     return Corpus(corpus.name, corpus.is_standin, tuple(part), split)
-
-
-def _is_known(utterance: Utterance, vocabulary: Vocabulary) -> bool:
-    tags = (vocabulary.slot_id(tag) for tag in utterance.slots)
-    return vocabulary.intent_id(utterance.intent) >= 0 and min(tags) >= 0
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
         group = [canary for canary in canaries if canary["repeats"] == repeats]
         by_rank, by_fit = ([one[key] for one in group] for key in ("by_rank", "by_fit"))
         times = "once" if repeats == 1 else f"{repeats} times"
-        rows.append([times, _spread(by_rank), _spread(by_fit), str(len(group))])
+        rows.append([times, spread_of(by_rank), spread_of(by_fit), str(len(group))])
     return rows
 
 
@@ -48,6 +48,7 @@ def write_exposure_report(folder: Path) -> None:
     rows = [{**canary, "tokens": " ".join(canary["tokens"])} for canary in canaries]
     write_csv(folder / "exposure.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
     _plot(canaries, folder / "exposure.png")
+    most, digits = np.log2(canaries[0]["candidates"] + 1), value["settings"]["digits"]
     write_page(
         folder,
         title=f"canaries in {value['run']}",
@@ -55,9 +56,10 @@ def write_exposure_report(folder: Path) -> None:
         header=list(HEADER),
         rows=exposure_rows(canaries),
         notes=[
-            f"A rank among {canaries[0]['candidates']} candidates shows "
-            f"{np.log2(canaries[0]['candidates'] + 1):.1f} bits at most; the fit extrapolates, and "
-            "is a guess beyond them."
+            f"A rank among {canaries[0]['candidates']} candidates shows {most:.1f} bits at most; "
+            "the fit extrapolates, and is a guess beyond them.",
+            f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary that is so "
+            "exposed comes first of all.",
         ],
         pictures={"exposure": "Each canary's exposure; the dashed line is chance."},
         facts=value["settings"],
@@ -83,7 +85,7 @@ def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
     save(figure, path)
 
 
-def _spread(values: Sequence[Optional[float]]) -> str:
+def spread_of(values: Sequence[Optional[float]]) -> str:
     """Mean ± standard deviation of what there is."""
     known = [value for value in values if value is not None]
     if not known:

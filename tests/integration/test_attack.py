@@ -82,7 +82,7 @@ def test_the_scores_are_of_the_runs_own_parts(runs):
     by_id = {u.id: u for part in ("train", "test", "validation") for u in trained.part(part)}
     some = list(range(0, len(ids), 17))
     texts = {tuple(t.lower() for t in by_id[name].tokens) for name in ids}
-    assert len(texts) == len(ids)
+    assert len(texts) == len(ids) and scores.unknown_words is None  # the words are public
     encoded = encode_part(trained.config, [by_id[ids[i]] for i in some], trained.vocabulary, "some")
     single = compute_signals(trained.model, encoded, batch_size=1, progress=lambda it, *_: it)
     for name, one in scores.signals._asdict().items():
@@ -145,6 +145,18 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     assert again["LiRA online"]["auc"]["value"] == pytest.approx(
         first["LiRA online"]["auc"]["value"], abs=0.02
     )
+    twin = copy_of(runs[0], tmp_path / "twin")  # the same run: the same must come out
+    attack(twin, "--shadows-of", target)
+    assert results(twin, "lira") == again
+    facts = json.loads((twin / "attack-lira" / "attack.json").read_text())["facts"]
+    assert facts["shadows were trained for"] == target.name
+    stranger = copy_of(runs[1], tmp_path)
+    for wrong in ((twin, "--shadows-of", target, "--lira", 4), (stranger, "--shadows-of", target),
+                  (target, "--shadows-of", twin)):  # fmt: skip
+        attack(*wrong, code=2)
+    errors = capsys.readouterr().err
+    assert "leave out --lira" in errors and "trained on other utterances" in errors
+    assert "there is no" in errors  # the twin has none of its own
     for options in ((6, *small), (4, "--set", "training.epochs=2"), (4, "--set", "data.size=200")):
         attack(target, "--lira", *options, code=2)
     errors = capsys.readouterr().err
@@ -205,23 +217,3 @@ def test_help_does_not_wait_for_mxnet():
         "sys.exit('mxnet' in sys.modules or 'sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(5400)
-def test_a_model_that_is_overfit_on_purpose(tmp_path):
-    """100 epochs without dropout on 500 utterances: what every attack must see."""
-    settings = ["data.embeddings.dimension=48", "model.hidden_size=64", "model.dropout=0",
-                "training.epochs=100", "training.batch_size=32",
-                "data.vocabulary.source=train", "data.labels.source=train"]  # fmt: skip
-    for name in ("communication", "health"):
-        arguments = ["train", str(QUICKSTART), "--run", str(tmp_path / name), "--set", *settings]
-        assert main([*arguments, f"data.corpus={name}", "data.size=1112"]) == 0
-    target = tmp_path / "communication"
-    assert len(json.loads((target / "split.json").read_text())["train"]) == 500
-    attack(target, "--shadow", tmp_path / "health", "--lira", 8)
-    assert results(target, "threshold")["loss"]["auc"]["value"] >= 0.8
-    lira = results(target, "lira")
-    assert lira["LiRA online"]["auc"]["value"] >= 0.8
-    assert lira["LiRA offline"]["auc"]["value"] >= 0.8
-    assert results(target, "shadow")["shadow classifier"]["auc"]["value"] >= 0.65

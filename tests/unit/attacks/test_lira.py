@@ -10,6 +10,8 @@ from support.membership import made_scores
 from edp_mx.attacks.lira import (
     Worlds,
     draw_halves,
+    draw_others,
+    linear_scores,
     lira_attacks,
     offline_scores,
     online_scores,
@@ -44,6 +46,27 @@ def test_each_utterance_is_in_half_of_the_shadows():
     assert together.mean() == pytest.approx(-1 / 15, abs=0.02)  # half of each row is in
     with pytest.raises(UserError, match="4 shadows are the least"):
         draw_halves(10, 3, seed=0)
+
+
+def test_others_are_drawn_each_by_itself():
+    drawn = draw_others(4000, 8, share=0.3, seed=1)
+    assert drawn.shape == (4000, 8) and drawn.mean() == pytest.approx(0.3, abs=0.015)
+    together = np.corrcoef(drawn.T.astype(float))[np.triu_indices(8, 1)]
+    assert abs(together).max() < 0.07
+    assert (
+        draw_others(5, 4, share=1.0, seed=1).all() and not draw_others(5, 4, share=0, seed=1).any()
+    )
+
+
+def test_the_offline_rank_has_nothing_of_the_shadows_with_an_utterance(generator):
+    log_odds, is_in, target, _ = gaussian_world(generator, 8)
+    moved = np.where(is_in, generator.normal(50, 9, log_odds.shape), log_odds)
+    for is_pooled in (True, False):
+        ranks = [
+            offline_scores(target, worlds_of(shadows, is_in, is_pooled=is_pooled)).argsort()
+            for shadows in (log_odds, moved)
+        ]
+        np.testing.assert_array_equal(*ranks)
 
 
 @pytest.mark.parametrize("is_pooled", [True, False])
@@ -85,6 +108,41 @@ def _simulated_auc(per_side, trials=200_000):
     return (order.sum() - trials * (trials - 1) / 2) / trials**2
 
 
+def test_outputs_that_are_less_spread_with_an_utterance_are_told_by_that(generator):
+    """As after overfitting: alike with it, anything without. Oracle: the true densities."""
+    place, narrow, wide = np.array([1.0, 0.0]), 0.4, 4.0
+    is_in = draw_halves(UTTERANCES, 8, seed=3)
+    is_member = np.arange(UTTERANCES) < UTTERANCES // 2
+    base = generator.normal(0, 5, UTTERANCES)
+
+    def draw(inside):
+        stddev = np.where(inside, narrow, wide)
+        return base + generator.normal(place[1 - inside.astype(int)], stddev)
+
+    log_odds = np.stack([draw(column) for column in is_in.T], axis=1)
+    target = draw(is_member)
+    worlds = worlds_of(log_odds, is_in, is_pooled=True)
+    assert worlds.stddev_in[0] == pytest.approx(narrow, rel=0.05)
+    assert worlds.stddev_out[0] == pytest.approx(wide, rel=0.05)
+    known = norm.logpdf(target, base + 1, narrow) - norm.logpdf(target, base, wide)
+    best = area(roc_curve(known, is_member))
+    online, linear = (
+        area(roc_curve(scores(target, worlds), is_member))
+        for scores in (online_scores, linear_scores)
+    )
+    assert best > 0.9 and online > best - 0.05 > linear + 0.1
+
+
+def test_one_spread_is_the_ratio_of_two_gaussians_that_have_it(generator):
+    ins, outs = generator.normal(1, 1, 50), generator.normal(-1, 1, 50)
+    spread = np.full(50, 0.7)
+    target = generator.normal(0, 3, 50)
+    ratio = online_scores(target, Worlds(ins, spread, outs, spread))
+    np.testing.assert_allclose(
+        linear_scores(target, Worlds(ins, spread, outs, 5 * spread)), ratio * 0.7**2
+    )
+
+
 def test_the_online_score_is_the_log_of_the_ratio_of_densities(generator):
     worlds = Worlds(*(np.abs(generator.normal(2, 1, 50)) + 0.1 for _ in range(4)))
     target = generator.normal(0, 3, 50)
@@ -105,8 +163,8 @@ def test_means_and_spreads_by_hand():
     np.testing.assert_allclose(own.stddev_in**2, [2.0, 2.0])
     np.testing.assert_allclose(own.stddev_out**2, [8.0, 2.0])
     pooled = worlds_of(shadows, is_in, is_pooled=True)
-    for stddev in (pooled.stddev_in, pooled.stddev_out):
-        np.testing.assert_allclose(stddev**2, (2 + 2 + 8 + 2) / 4)
+    np.testing.assert_allclose(pooled.stddev_in**2, (2 + 2) / 2)
+    np.testing.assert_allclose(pooled.stddev_out**2, (8 + 2) / 2)
 
 
 def test_what_cannot_be_compared_is_refused():

@@ -1,12 +1,16 @@
 """Who is a member and who is not: no text on both sides, as many of each."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.attacks.members import choose, text_of
+from edp_mx.attacks.members import choose, text_of, unknown_words
 from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
 SLOTS, INTENTS = ("O", "B-x"), ("a", "b")
@@ -58,8 +62,8 @@ def test_what_is_left_out_is_told():
     test += [utterance("h", "t/1", intent="new"), utterance("i", "t/2", tag="B-new")]
     found = chosen(train, test)
     assert found.left_out == (
-        "1 repeats of others in their part; 2 in two parts; 2 with a label that the model does not "
-        "know"
+        "1 repeats of others in their part; 2 in two parts; 2 with a label that the model has from "
+        "no other utterance"
     )
     assert len(found.members) == 3 and {u.tokens[0] for u in found.non_members} == {"e", "f", "g"}
     assert found.reference == []
@@ -85,3 +89,39 @@ def test_the_draw_depends_on_the_seed_and_on_nothing_else():
 def test_nobody_left_is_said():
     with pytest.raises(UserError, match="no members and non-members are left to compare .0 and 1"):
         chosen(part("train", ["a"]), part("test", ["A", "b"]))
+
+
+def test_a_member_that_alone_taught_a_label_is_left_out_as_a_stranger_with_it_would_be():
+    train = part("train", ["a", "b", "c", "D"])
+    train += [utterance("lone", "t/1", intent="rare"), utterance("tag", "t/2", tag="B-rare")]
+    train += [utterance("twice", "t/3", intent="b"), utterance("TWICE", "t/4", intent="b")]
+    test = part("test", [f"v{i}" for i in range(9)])
+    known = {"slots": (*SLOTS, "B-rare"), "intents": (*INTENTS, "rare")}
+    found = chosen(train, test, **known)
+    assert {u.tokens[0] for u in found.members} == {"a", "b", "c", "D"}  # repeats are one text
+    assert "3 with a label that the model has from no other utterance" in found.left_out
+    public = chosen(train, test, has_public_labels=True, **known)
+    assert len(public.members) == 7
+
+
+def test_both_sides_lose_rare_labels_alike(generator):
+    """Labels drawn from a long tail: whoever is left has the same labels on both sides."""
+    labels = [f"i{n}" for n in np.minimum(generator.zipf(1.6, 12_000), 3000)]
+    everybody = [utterance(f"w{i}", f"u/{i}", intent=label) for i, label in enumerate(labels)]
+    train, test = everybody[:6000], everybody[6000:]
+    kept = chosen(train, test, intents={u.intent for u in train})
+    often = Counter(labels)
+    rare = [
+        sum(often[u.intent] <= 4 for u in side) / len(side)
+        for side in (kept.members, kept.non_members)
+    ]
+    all_rare = [sum(often[u.intent] <= 4 for u in side) / len(side) for side in (train, test)]
+    assert all_rare[0] == pytest.approx(all_rare[1], abs=0.01)
+    assert rare[0] == pytest.approx(rare[1], abs=0.006) and rare[0] < all_rare[0] - 0.02
+
+
+def test_unknown_words_are_counted_where_the_words_came_from_the_training_part():
+    vocabulary = Vocabulary.build(part("train", ["a b", "b c"]))
+    found = unknown_words(part("test", ["a B", "x b y", "c z"]), vocabulary)
+    assert found.tolist() == [0, 2, 1] and found.dtype == np.int64
+    assert unknown_words(part("test", ["x"]), replace(vocabulary, word_source="file")) is None

@@ -79,6 +79,16 @@ def test_the_interval_holds_the_true_area_about_as_often_as_it_says(generator):
     assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
 
 
+def test_the_interval_of_a_tpr_holds_the_true_one_about_as_often_as_it_says(generator):
+    true, held = norm.sf(norm.isf(0.01) - 1.0), 0
+    for trial in range(60):
+        scores = np.concatenate([generator.normal(1.0, 1, 800), generator.normal(0, 1, 800)])
+        success = measure(scores, np.arange(1600) < 800, seed=trial, draws=150, confidence=0.9)
+        low, high = success.tpr_at_fpr[0.01].interval
+        held += low <= true <= high
+    assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
+
+
 def test_shuffled_labels_and_a_model_that_saw_neither_give_one_half(generator):
     is_member = np.arange(2000) < 1000
     scores = generator.normal(is_member * 2.0, 1.0)

@@ -18,7 +18,11 @@ def test_what_is_written_is_read_back(generator, tmp_path):
         np.testing.assert_array_equal(one, other)
     assert (again.ids, again.intents, again.origin) == (scores.ids, scores.intents, scores.origin)
     assert again.labels.tolist() == [True] * 6 + [False] * 6
-    assert again.is_reference.sum() == 3
+    assert again.is_reference.sum() == 3 and again.unknown_words is None
+    counted = replace(scores, unknown_words=np.arange(15))
+    counted.write(tmp_path / "scores.npz")
+    again = MembershipScores.read(tmp_path / "scores.npz")
+    np.testing.assert_array_equal(again.unknown_words, np.arange(15))
 
 
 def test_other_weights_are_refused(generator, tmp_path):
@@ -53,6 +57,8 @@ def test_a_torn_or_missing_file_is_said(generator, tmp_path):
         ({"ids": ("u/0",) * 10}, "an id occurs twice"),
         ({"is_reference": np.ones(10, bool)}, "a reference utterance is a member"),
         ({"intents": ("play",)}, "ids and intents"),
+        ({"unknown_words": np.zeros(7, np.int64)}, "unknown_words is not one whole number"),
+        ({"unknown_words": np.zeros(10)}, "unknown_words is not one whole number"),
     ],
 )
 def test_arrays_that_do_not_go_together_are_refused(generator, tmp_path, change, message):

@@ -1,5 +1,7 @@
 """Threshold attacks on made-up losses, and the calibration by intent by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.membership import made_scores
@@ -60,3 +62,15 @@ def test_without_a_reference_nothing_is_calibrated(generator):
 def test_the_reference_is_not_judged(generator):
     scores = made_scores(generator, 20, gap=1.0, reference=7)
     assert all(one.scores.shape == (40,) for one in threshold_attacks(scores))
+
+
+def test_words_alone_by_hand(generator):
+    """A third of the strangers have an unknown word: each is told, all else is a tie."""
+    unknown = np.zeros(60, np.int64)
+    unknown[30:40] = np.arange(1, 11)
+    scores = replace(made_scores(generator, 30, gap=0.0), unknown_words=unknown)
+    words = by_name(scores)["words alone"]
+    success = measure(words.scores, scores.labels, seed=0, threshold=words.threshold, draws=10)
+    assert success.auc.value == pytest.approx((1 / 3) * 1 + (2 / 3) * 0.5)
+    assert success.balanced_accuracy == pytest.approx((1 + 1 / 3) / 2)
+    assert "words alone" not in by_name(made_scores(generator, 5, gap=1.0))

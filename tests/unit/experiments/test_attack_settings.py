@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.membership import made_scores
 
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import DataConfig, load_corpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.vocabulary import LabelsConfig, Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_lira import lira_config
-from edp_mx.experiments.attack_shadow import OTHER_CORPUS, shadow_config
+from edp_mx.experiments.attack_shadow import OTHER_CORPUS, attack_by_shadow, shadow_config
 from edp_mx.experiments.number_canaries import (
     DIGITS,
     SLOT,
@@ -21,6 +22,7 @@ from edp_mx.experiments.number_canaries import (
     slot_for,
     with_canaries,
 )
+from edp_mx.experiments.run_directory import RunDirectory
 
 CONFIG = ExperimentConfig(data=DataConfig(corpus="communication", size=300))
 
@@ -134,3 +136,26 @@ def test_the_words_before_a_number_are_random(corpus):
     assert len(prefixes) == 30 and {word for prefix in prefixes for word in prefix} <= words
     assert len({canary.utterance.intent for canary in canaries}) > 3
     assert np.all([len(canary.utterance.tokens) == 10 for canary in canaries])
+
+
+def test_a_shadow_on_the_runs_own_split_is_refused(generator, tmp_path):
+    """It would tell the attack who is a member; on a split of its own it knows nothing of it."""
+    for name in ("run", "shadow", "elsewhere"):
+        run = RunDirectory(tmp_path / name)
+        data = DataConfig(corpus="health" if name == "elsewhere" else "communication")
+        run.create(name, dump_config(ExperimentConfig(data=data)))
+        run.write("environment", {"num_workers": 1})
+    run, shadow, elsewhere = (tmp_path / name for name in ("run", "shadow", "elsewhere"))
+    scores = made_scores(generator, 150, gap=1.0, reference=40)
+    same = made_scores(generator, 150, gap=1.0, reference=40, weights="b" * 64)
+    with pytest.raises(UserError, match="own split .300 of 300 utterances are on the same side"):
+        attack_by_shadow(run, scores, shadow_path=shadow, shadow=same)
+    names = np.array(same.ids)
+    swapped = replace(same, ids=(*names[150:300], *names[:150], *names[300:]))
+    with pytest.raises(UserError, match="own split .0 of 300"):
+        attack_by_shadow(run, scores, shadow_path=shadow, shadow=swapped)
+    attack_by_shadow(run, scores, shadow_path=elsewhere, shadow=same)
+    drawn = replace(same, ids=(*generator.permutation(names[:300]), *names[300:]))
+    attack_by_shadow(run, scores, shadow_path=shadow, shadow=drawn)
+    with pytest.raises(UserError, match="has the weights of the attacked run"):
+        attack_by_shadow(run, scores, shadow_path=elsewhere, shadow=scores)

@@ -1,0 +1,135 @@
+"""`benchmarks/attack_table.py`: what the runs came to is said; what is there is not redone."""
+
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.membership import made_scores
+
+from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.config import dump_config, load_config
+from edp_mx.experiments.attack_directory import conclude
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.files import write_json
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "benchmarks" / "attack_table.py"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    return runpy.run_path(str(SCRIPT))
+
+
+def made_run(folder, name, *settings):
+    """A finished run, without a model."""
+    run = RunDirectory(folder / name)
+    config = load_config(ROOT / "configs" / f"{name}.yaml", settings)
+    run.create(name, dump_config(config))
+    bound = {"log10_epsilon": 4.4, "epsilon": 10**4.4}
+    run.write("privacy", {"as_published": bound, "holds_if": {**bound, "log10_epsilon": None}})
+    run.write("environment", {"num_workers": 1})
+    run.write("results", {"test": {"ser": 0.0512}})
+    return run
+
+
+def attacked(run, generator):
+    """The same, attacked in all ways; what was measured of the losses."""
+    scores = replace(made_scores(generator, 60, gap=1.0), unknown_words=np.arange(120) % 2)
+    found = conclude(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
+    guesses = [Guesses("LiRA online", "says", generator.normal(size=120))]
+    facts = {"shadows": 16, "shadows' epochs": 20}
+    conclude(run, "lira", guesses, scores, seed=0, facts=facts)
+    canaries = [
+        {"repeats": r, "by_fit": 2.0 * r, "by_rank": 1.0} for r in (1, 10, 100) for _ in "ab"
+    ]
+    settings = {"repeats": [1, 10, 100], "count": 2, "digits": 7, "candidates": 10_000}
+    write_json(
+        run.path / "attack-canaries" / "exposure.json",
+        {"run": "x", "settings": settings, "canaries": canaries},
+    )
+    return {name: success for name, _, success in found.results}
+
+
+def command(monkeypatch, script, folder, *arguments):
+    """Runs the script; the programs that it starts only leave their names."""
+    started = []
+
+    def start(command, **_):
+        started.append(command[command.index("edp_mx") + 1 :])
+        return type("Ended", (), {"returncode": 0})
+
+    monkeypatch.setattr("subprocess.run", start)
+    options = ["--runs", str(folder), "--out", str(folder / "page.md")]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options, *arguments])
+    script["main"]()
+    return started
+
+
+def test_the_page_says_what_was_measured(script, monkeypatch, generator, tmp_path):
+    found = attacked(made_run(tmp_path, "atis_clc_sgd"), generator)
+    made_run(tmp_path, "snips_clc_edp_linear")
+    command(monkeypatch, script, tmp_path, "--is-page-only")
+    page = (tmp_path / "page.md").read_text()
+    first, second, *_ = (one for one in page.splitlines() if one.startswith("| atis_clc_sgd"))
+    auc = found["loss"].auc
+    low, high = auc.interval
+    assert f"{100 * auc.value:.1f} ({100 * low:.1f}–{100 * high:.1f})" in first
+    assert "5.12" in first and " 67.5 " in first and "10^4.4" in first and "∞" in first
+    tpr = found["loss"].tpr_at_fpr[0.01].value
+    assert f"{100 * tpr:.1f} (" in second
+    (empty,) = (line for line in page.splitlines()[:20] if line.startswith("| snips_clc"))
+    assert " 71.9 " in empty and "(" not in empty  # 70.6 · 1.018; it was not attacked
+    assert "| 20.00 ± 0.00 (1.00 ± 0.00)" in page and "at most 13.3" in page and "is 23.3" in page
+    values = json.loads((tmp_path / "page.json").read_text())
+    assert values["atis_clc_sgd"]["attacks"]["loss"]["auc"] == auc.to_dict()
+    assert values["atis_clc_sgd"]["facts"]["lira"]["shadows"] == 16
+
+
+def test_papers_numbers(script):
+    paper = script["values_of"].__globals__["paper_auc"]
+    assert paper("atis", "sgd") == 67.5
+    assert paper("atis", "edp_none") == pytest.approx(67.5 * 0.9174)
+    assert paper("nlu_eval", "edp_linear") == pytest.approx(65.3 * 0.924)
+    assert paper("snips", "edp_exponential") == pytest.approx(70.6 * 1.044)
+
+
+def test_all_steps_in_their_order(script, monkeypatch, tmp_path):
+    options = "--only atis --lira 4 --size 900 --epochs 3 --canaries sgd --set model.hidden_size=8"
+    started = command(monkeypatch, script, tmp_path, *options.split())
+    sgd, snips = str(tmp_path / "atis_clc_sgd"), str(tmp_path / "snips_clc_sgd")
+    settings = ["--set", "model.hidden_size=8", "data.size=900", "training.epochs=3"]
+    assert started[0] == [
+        "train", str(ROOT / "configs" / "atis_clc_sgd.yaml"), "--run", sgd, *settings]  # fmt: skip
+    assert [one[0] for one in started].count("train") == 5
+    assert ["attack", sgd, "--shadow", snips] in started
+    linear = str(tmp_path / "atis_clc_edp_linear")
+    assert ["attack", linear, "--shadow", snips] in started
+    assert ["attack", sgd, "--lira", "4", "--jobs", "1"] in started
+    assert started.index(["attack", linear, "--shadows-of", sgd]) > started.index(
+        ["attack", sgd, "--lira", "4", "--jobs", "1"]
+    )
+    assert sum("--canaries" in one for one in started) == 1
+
+
+def test_what_is_there_is_not_done_again(script, monkeypatch, generator, tmp_path):
+    for name in ("atis_clc_sgd", "snips_clc_sgd"):
+        attacked(made_run(tmp_path, name), generator)
+    begun = made_run(tmp_path, "atis_clc_edp_none")
+    (begun.path / "results.json").unlink()
+    started = command(monkeypatch, script, tmp_path, "--only", "atis", "--canaries", "sgd")
+    trained = [one for one in started if one[0] == "train"]
+    assert trained[0] == ["train", "--resume", str(begun.path)] and len(trained) == 3
+    of_sgd = [one for one in started if one[1] == str(tmp_path / "atis_clc_sgd")]
+    assert [one[2] for one in of_sgd] == ["--shadow"]  # the only one that is missing
+
+
+def test_runs_of_other_settings_are_refused(script, monkeypatch, tmp_path):
+    made_run(tmp_path, "atis_clc_sgd", "training.epochs=7")
+    with pytest.raises(SystemExit, match="holds a run of other settings"):
+        command(monkeypatch, script, tmp_path, "--only", "atis")
