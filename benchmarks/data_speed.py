@@ -82,15 +82,21 @@ def encoded(size: int, family: str) -> EncodedCorpus:
 
 
 def start(size: int) -> Dict[str, float]:
-    """Seconds and MB of this process up to the first batch, and MB after an epoch of them."""
+    """Seconds and MB of this process up to the first batch; seconds of an epoch's batches for a
+    thousand utterances, and MB after them."""
     imported, started = _peak(), time.perf_counter()
     train = encoded(size, "clc")
     train.batch(range(BATCH))
     seconds, first = time.perf_counter() - started, _peak()
-    order = np.random.default_rng(0).permutation(len(train))
+    order, started = np.random.default_rng(0).permutation(len(train)), time.perf_counter()
     for place in range(0, len(order), BATCH):
         train.batch(order[place : place + BATCH])
-    return {"seconds": seconds, "mb": first - imported, "mb_epoch": _peak() - imported}
+    return {
+        "seconds": seconds,
+        "mb": first - imported,
+        "thousand": 1000 * (time.perf_counter() - started) / len(order),
+        "mb_epoch": _peak() - imported,
+    }
 
 
 def starts(options: argparse.Namespace) -> Dict[str, Dict[str, List[Dict[str, float]]]]:
@@ -144,12 +150,13 @@ def page_of_starts(found: Dict[str, Dict[str, List[Dict[str, float]]]]) -> str:
                 factor,
                 f"{kinds['cold'][0]['mb']:.0f}",
                 *(_spread_of(kinds["warm"], key).show(0) for key in ("mb", "mb_epoch")),
+                spread([1000 * one["thousand"] for one in kinds["warm"]]).show(1),
             ]
         )
         before = warm
     columns = ("utterances", "cold, s", "warm, s", "÷ line above", "cold, MB", "warm, MB")
     return "\nFrom the configuration to the first batch: median (quartiles)\n\n" + render_table(
-        (*columns, "after an epoch, MB"), rows
+        (*columns, "after an epoch, MB", "batches of 1,000 utterances, ms"), rows
     )
 
 

@@ -86,6 +86,12 @@ def _memory_growth(measured: Any) -> List[float]:
     return quotient(of="1000000", by="100000")(sizes)
 
 
+def _linear(measured: Any) -> List[float]:
+    """What an utterance costs in an epoch's batches, of a million and of ten thousand."""
+    sizes = {size: _warm(size, "thousand")(measured) for size in ("10000", "1000000")}
+    return quotient(of="1000000", by="10000")(sizes)
+
+
 def _each(make: Callable[[str], Bar]) -> Tuple[Bar, ...]:
     """One for each family."""
     return tuple(make(family) for family in FAMILIES)
@@ -190,6 +196,7 @@ SECTIONS = (
         (
             Bar("seconds to start on 1,000,000 utterances", _warm("1000000", "seconds"), 5.0, 15.0),
             Bar("memory of 1,000,000 ÷ 100,000 utterances", _memory_growth, 1.1, 2.0),
+            Bar("an utterance of 1,000,000 ÷ one of 10,000, batches", _linear, 1.5, 4.0),
             *_each(
                 lambda family: Bar(
                     f"{family.upper()}, batches ÷ steps in the same time",
