@@ -182,9 +182,11 @@ void dropout(const float *x, float *out, int64_t size, uint32_t key, uint32_t ot
     for (int64_t i = 0; i < size; i++) out[i] = x[i] * kept((uint32_t)i, key, other, lost, scale);
 }
 
-/* exp(x) for x <= 0; 0 below -87. Source: Cephes, expf; error at most 2e-7 of the result. */
+/* exp(x) for x <= 0; 0 below -87, by masks: with a condition compilers leave the loop scalar.
+ * Source: Cephes, expf; error at most 2e-7 of the result. */
 INLINE float exp_of(float x) {
-    float low = x < -87.0f ? -87.0f : x;
+    int32_t valid = -(int32_t)(x > -87.0f);
+    float low = as_float(as_bits(x) & valid);
     int32_t power = (int32_t)(low * 1.44269504f - 0.5f); /* towards zero: to the nearest */
     float n = (float)power, r = low - n * 0.693359375f + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -194,7 +196,7 @@ INLINE float exp_of(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * r * r + r + 1.0f;
-    return x < -87.0f ? 0.0f : p * as_float((power + 127) << 23);
+    return as_float(as_bits(p * as_float((power + 127) * 8388608)) & valid);
 }
 
 /* For scores (N, heads, T, T), of which row t of example n counts the first lengths[n, t]:
