@@ -14,7 +14,6 @@ import argparse
 import os
 import platform
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from edp_mx.errors import UserError
 from edp_mx.files import read_json, write_json, write_text
 
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
+ENDING = 30  # seconds to end in
 PACKAGES = ("mxnet", "numpy", "horovod")
 
 
@@ -140,8 +140,12 @@ def run(program: List[str], *, seconds: float, threads: Optional[int] = None) ->
         printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         progress(f"not done after {seconds:.0f} s: ended")
-        process.send_signal(signal.SIGINT)  # it ends its own processes first
-        process.communicate()
+        process.terminate()  # it ends its own processes first
+        try:
+            process.communicate(timeout=ENDING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
         return None
     if process.returncode:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
 from bars import Bar, quotient
-from workers import EACH, SHARED, throughput
+from worker_cost import EACH, SHARED, throughput
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
@@ -172,7 +172,7 @@ SECTIONS = (
     Section(
         "workers",
         "N workers on this machine",
-        ("workers.py", "--rounds", "3", "--steps", "1"),
+        ("worker_cost.py", "--rounds", "3", "--steps", "1"),
         115,
         tuple(
             _throughput_bar(family, part, number, guard)

@@ -10,7 +10,7 @@ from bars import Bar, quotient
 from page import BUDGET, render
 from performance import ROOT, kept, machine, main, run
 from sections import SECTIONS, Section
-from workers import throughput
+from worker_cost import throughput
 
 from edp_mx.errors import UserError
 

@@ -1,6 +1,6 @@
 """What N workers on this machine get done against one: utterances a second, and the all-reduce.
 
-Run: .venv/bin/python benchmarks/workers.py [--workers 1 2 8] [--rounds 5] [--json FILE]
+Run: .venv/bin/python benchmarks/worker_cost.py [--workers 1 2 8] [--rounds 5] [--json FILE]
 
 What a user chooses is the number of workers, for a machine and a batch that are given: all jobs
 train on the same batch, of which each worker takes its share. And once more with as many examples
@@ -51,7 +51,7 @@ def start(number: int) -> Side:
     """A job of so many workers, by the program that the launcher calls."""
     threads = max(1, len(os.sched_getaffinity(0)) // number)  # as launch/environment.sh
     launcher = str(Path(sys.executable).with_name("horovodrun"))
-    program = [sys.executable, str(Path(__file__).with_name("workers_side.py"))]
+    program = [sys.executable, str(Path(__file__).with_name("worker_cost_side.py"))]
     return Side(
         [launcher, "-np", str(number), "--gloo", *program],
         size=number,
