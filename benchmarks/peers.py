@@ -36,7 +36,7 @@ from edp_mx.reports.table import render_table
 
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")
-PAUSE = 0.05  # seconds between steps, in which the other side's threads come to rest
+PAUSE = 0.3  # seconds between steps, in which the other side's threads come to rest
 
 
 class Torch:

@@ -217,7 +217,7 @@ SECTIONS = (
         tuple(
             Bar(
                 f"{family.upper()}, {way} ÷ train, utterances/s",
-                quotient(family, of=way, by="train"),
+                quotient(family, "clock", of=way, by="train"),
                 3.0,
                 1.5,
                 is_least=True,

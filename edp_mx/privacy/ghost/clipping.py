@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import Dict, Iterator, List, Mapping, Sequence
+from itertools import chain
+from typing import Callable, Dict, Iterator, List, Mapping, Sequence, TypeVar
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
+from threadpoolctl import ThreadpoolController
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Losses, PerExampleClipping
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.block import ProbedBlock
-from edp_mx.privacy.ghost.rules import rules_of
+from edp_mx.privacy.ghost.rules import AnyRule, rules_of
+from edp_mx.threads import allowed_threads, in_threads
+
+Result = TypeVar("Result")
 
 
 class GhostClipping(PerExampleClipping):
@@ -57,6 +62,7 @@ class GhostClipping(PerExampleClipping):
         }
         self._blocks = _probed_blocks(network, self._layer_of)
         self._called: List[ProbedBlock] = []
+        self._products = ThreadpoolController()
 
     def _add(self, losses: Losses) -> mx.nd.NDArray:
         """See `PerExampleClipping._add`."""
@@ -75,17 +81,26 @@ class GhostClipping(PerExampleClipping):
         for block in reversed(self._called):
             block.backward_through_lstms()
         rules = [r for b in self._called for r in rules_of(b, len(loss), self._layer_of)]
+        norms = self._share_out(lambda rule: list(rule.squared_norms()), rules)
         squares = np.zeros((len(loss), len(self._flat.layers)))  # (n, L) float64
-        for layer, part in (norms for rule in rules for norms in rule.squared_norms()):
+        for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
         factors = self._factors(squares)  # (n,)
         if self._passes == 2 and factors.all():
             self._add_by_second_pass(losses, factors)
         else:
             totals = self._flat.views(self._sum())
-            for rule in rules:
-                rule.add_sums(totals, factors)
+            self._share_out(lambda rule: rule.add_sums(totals, factors), rules)
         return loss.sum().detach()
+
+    def _share_out(self, work: Callable[[AnyRule], Result], rules: List[AnyRule]) -> List[Result]:
+        """What `work` makes of each rule, in threads: no two rules have a parameter in common.
+
+        Each thread takes its matrix products alone: those that share threads wait for each other.
+        """
+        threads = allowed_threads()
+        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
+            return in_threads(work, rules, threads=threads)
 
     def _add_by_second_pass(self, losses: Losses, factors: np.ndarray) -> None:
         """Adds the gradient of Σ_i c_i L_i, which autograd makes. Shapes: factors (n,)."""
