@@ -178,7 +178,8 @@ def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
     rows = table(folder / "exposure.csv")
     assert [int(row["repeats"]) for row in rows] == [1, 1, 10, 10, 100, 100]
     by_rank = [float(row["by_rank"]) for row in rows]
-    assert min(by_rank[4:]) > 5 and max(by_rank) <= np.log2(201)  # chance is 1.44
+    assert max(by_rank) <= np.log2(201)
+    assert min(by_rank[4:]) > 2 and max(by_rank[4:]) > 5  # by chance 1.44 bits; > 5 once in 32
     shown = capsys.readouterr().out
     assert "| 100 times" in shown and str(folder / "report.html") in shown
     for name in ("exposure.csv", "exposure.json", "exposure.png"):
