@@ -42,6 +42,12 @@ def fill(target: mx.nd.NDArray, request: str, make: Callable[[np.ndarray], None]
         make(place)
 
 
+# What any of our operators reads backwards, as MXNet numbers it (gradients of the outputs, inputs,
+# outputs). It keeps one such list for all operators in Python: what lies on it, and which an
+# operator has but has not declared, makes that one's backward pass fail.
+READ_BACKWARDS = frozenset({0, 1, 2, 5, 7, 8})
+
+
 class Properties(mx.operator.CustomOpProp):
     """What MXNet asks about an operator.
 
@@ -62,6 +68,5 @@ class Properties(mx.operator.CustomOpProp):
         return list(self.outputs)
 
     def declare_backward_dependency(self, out_grad, in_data, out_data) -> List[int]:
-        """All: MXNet keeps one list for all operators in Python, and what lies on another's list
-        but not on an operator's own makes its backward pass fail."""
-        return [*out_grad, *in_data, *out_data]
+        """What of `READ_BACKWARDS` the operator has."""
+        return [place for place in (*out_grad, *in_data, *out_data) if place in READ_BACKWARDS]
