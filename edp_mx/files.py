@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any, BinaryIO, Iterator, Union
 from edp_mx.errors import UserError
 
 PathLike = Union[str, "os.PathLike[str]"]
+_READ = 1 << 20  # bytes that are hashed together
 
 
 def path_field(default: Any = None) -> Any:
@@ -79,3 +81,16 @@ def read_json(path: PathLike) -> Any:
         raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+
+
+def sha256_of(path: PathLike) -> str:
+    """The SHA-256 of a file's content, in hexadecimal; read in parts.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for part in iter(lambda: file.read(_READ), b""):
+            digest.update(part)
+    return digest.hexdigest()

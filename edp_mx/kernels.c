@@ -1,5 +1,5 @@
 /* Loops that NumPy would need many passes over memory for. `kernels.py` says what each of them does;
- * the NumPy form that it is held against stands there, or beside its caller.
+ * the tests have the slow form that it is held against.
  *
  * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
  */

@@ -1,7 +1,7 @@
 """Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
 
-They are built with the package where there is a C compiler. Without one all goes on in NumPy,
-slower: each caller has that form too, and the tests hold one against the other.
+They are built with the package where there is a C compiler. Without one the noise is made by NumPy
+and all else by MXNet's own operators, slower; the tests hold one against the other.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Kernels:
         by_gamma: np.ndarray,
         by_beta: np.ndarray,
     ) -> None:
-        """`models.layer_norm.gradients` of some rows; those of γ and β are added up in float32.
+        """`quick.layer_norm.gradients` of some rows; those of γ and β are added up in float32.
 
         Shapes: inputs, heads, out (r, d); gamma, by_gamma, by_beta (d,).
         """

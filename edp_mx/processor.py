@@ -23,9 +23,11 @@ def tell_openblas() -> None:
     2004. Its products are a third of a BERT's attention. NumPy's own copy takes the same hint.
     Once mxnet is imported it is too late, and nothing is changed.
     """
+    if _VARIABLE in os.environ or "mxnet" in sys.modules:
+        return
     core = core_type(_flags())
-    if core is not None and "mxnet" not in sys.modules:
-        os.environ.setdefault(_VARIABLE, core)
+    if core is not None:
+        os.environ[_VARIABLE] = core
 
 
 def core_type(flags: frozenset) -> Optional[str]:
@@ -39,9 +41,9 @@ def core_type(flags: frozenset) -> Optional[str]:
 
 
 def _flags() -> frozenset:
-    """The processor's, where the system tells them."""
+    """Those of the first processor, where the system tells them."""
     try:
-        lines = _CPUINFO.read_text().splitlines()
+        with open(_CPUINFO, encoding="utf-8") as lines:  # one of a hundred processors is enough
+            return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
     except OSError:
         return frozenset()
-    return frozenset(next((line for line in lines if line.startswith("flags")), "").split())

@@ -23,12 +23,12 @@ import numpy as np
 from edp_mx.data.store import Arrange, Stored, Torn, open_store, write_store
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.files import sha256_of
 
 logger = logging.getLogger(__name__)
 
 _OFF = "off"
 _POLL = 0.2  # seconds between two looks at whether another process is done
-_READ = 1 << 20  # bytes that are hashed together
 
 
 def cache_folder() -> Optional[Path]:
@@ -57,11 +57,8 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
     digest = hashlib.sha256(json.dumps([settings, np.__version__]).encode())
     for name, path in (*sources, *files):
         digest.update(repr(name).encode())
-        content = hashlib.sha256()
-        with contextlib.suppress(OSError), open(path, "rb") as file:  # the reader will complain
-            for piece in iter(lambda: file.read(_READ), b""):
-                content.update(piece)
-        digest.update(content.digest())
+        with contextlib.suppress(OSError):  # the reader will complain
+            digest.update(sha256_of(path).encode())
     return digest.hexdigest()[:32]
 
 

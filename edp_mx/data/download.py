@@ -17,7 +17,7 @@ from typing import Callable, Dict, Mapping, Optional
 
 from edp_mx.data.archives import CHUNK, MAX_BYTES, is_archive, unpack
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike
+from edp_mx.files import PathLike, sha256_of
 
 TRIES = 3
 BACKOFF_SECONDS = 1.0  # doubled after each failed try
@@ -148,7 +148,7 @@ def fetch(
 
 def manifest(files: Mapping[str, Path]) -> str:
     """One SHA-256 for a set of files, by their paths and contents."""
-    lines = [f"{_sha256(files[path])}  {path}\n" for path in sorted(files)]
+    lines = [f"{sha256_of(files[path])}  {path}\n" for path in sorted(files)]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
 
@@ -247,18 +247,9 @@ def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> Non
     for path, checksum in public.checksums.items():
         if path not in files:
             raise UserError(f"{source} has no {path}, which {corpus} needs")
-        if _sha256(files[path]) != checksum:
+        if sha256_of(files[path]) != checksum:
             raise UserError(f"{path} from {source} has a wrong checksum: it is not {corpus}'s own")
     if manifest(files) != public.manifest:
         raise UserError(
             f"what came from {source} ({len(files)} files) has a wrong checksum: it is not {corpus}"
         )
-
-
-def _sha256(path: Path) -> str:
-    """Of a file's content, read in parts."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        for chunk in iter(lambda: file.read(CHUNK), b""):
-            digest.update(chunk)
-    return digest.hexdigest()

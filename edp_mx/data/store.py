@@ -18,6 +18,7 @@ from edp_mx.data.splits import PARTS, Split, folded_text
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.files import sha256_of
 
 META, NAMES = "meta.json", "names.json"
 _TYPES = {
@@ -32,7 +33,6 @@ _TYPES = {
 }
 _NAMES = ("token_names", "tag_names", "intent_names")
 _FLUSH = 10_000  # utterances that are written together
-_READ = 1 << 20  # bytes that are hashed together
 
 # sizes of the parts as read, texts and intents as numbers → places of the utterances, their split
 Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, Split]]
@@ -248,10 +248,5 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _measure(path: Path) -> List[Any]:
-    """Size and SHA-256 of a file, read piece by piece."""
-    size, digest = 0, hashlib.sha256()
-    with open(path, "rb") as file:
-        for piece in iter(lambda: file.read(_READ), b""):
-            size += len(piece)
-            digest.update(piece)
-    return [size, digest.hexdigest()]
+    """Size and SHA-256 of a file."""
+    return [path.stat().st_size, sha256_of(path)]

@@ -31,8 +31,8 @@ class SelfAttention(DotProductSelfAttentionCell):
         heads = {"heads": self._num_heads}
         projected = F.FullyConnected(
             qkv,
-            _interleaved(F, (query_weight, key_weight, value_weight), self._num_heads, (-1, 0)),
-            _interleaved(F, (query_bias, key_bias, value_bias), self._num_heads, (-1,)),
+            _interleaved(F, (query_weight, key_weight, value_weight), self._num_heads, 0),
+            _interleaved(F, (query_bias, key_bias, value_bias), self._num_heads),
             num_hidden=3 * self.units,
             flatten=False,
         )  # (T, N, 3C)
@@ -49,13 +49,13 @@ class SelfAttention(DotProductSelfAttentionCell):
         return context, weights.reshape(shape=(-1, self._num_heads, 0, 0), reverse=True)
 
 
-def _interleaved(F, parts: tuple, heads: int, shape: Tuple[int, ...]):
-    """Each head's rows for query, key and value one after the other, as MXNet's products want."""
-    if len(shape) == 1:  # biases
-        parts = tuple(part.reshape(shape=(heads, -1), reverse=True) for part in parts)
-        return F.stack(*parts, axis=1).reshape(-1)
-    parts = tuple(part.reshape(shape=(heads, -1, 0), reverse=True) for part in parts)
-    return F.concat(*parts, dim=-2).reshape(shape=shape, reverse=True)
+def _interleaved(F, parts: tuple, heads: int, *width: int):
+    """Each head's rows for query, key and value one after the other, as MXNet's products want.
+
+    `width` is 0 (in `reshape`: as it was) for weights, nothing for biases.
+    """
+    split = [part.reshape(shape=(heads, -1, *width), reverse=True) for part in parts]
+    return F.concat(*split, dim=1).reshape(shape=(-1, *width), reverse=True)
 
 
 class _Operator(mx.operator.CustomOp):
