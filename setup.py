@@ -1,5 +1,9 @@
 """Packaging of edp_mx. Install with launch/setup.sh: the order of the stages matters there."""
 
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
 from setuptools import Extension, find_packages, setup
 
 # MXNet, GluonNLP and Horovod are no longer developed: exact pins. The rest lives: ranges.
@@ -36,14 +40,37 @@ EXTRAS = {
     ],
 }
 
+ON_LINUX = sys.platform.startswith("linux")
+FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
+
 # Plain C behind ctypes, no Python extension; without a compiler all goes on in NumPy, slower.
 KERNELS = Extension(
     "edp_mx._kernels",
     ["edp_mx/kernels.c"],
-    extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"],
+    extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
     optional=True,
 )
+
+
+def operators():
+    """MXNet's operators in C++, where MXNet is installed already: its package has the headers."""
+    mxnet = find_spec("mxnet")
+    if mxnet is None:
+        return []
+    folder = Path(mxnet.origin).parent
+    return [
+        Extension(
+            "edp_mx.models.quick._operators",
+            ["edp_mx/models/quick/operators.cc"],
+            include_dirs=[str(folder / name) for name in ("include", "src")],
+            extra_compile_args=["-std=c++14", *FAST, "-fopenmp", *(["-fno-gnu-unique"] * ON_LINUX)],
+            # other libraries in the process have standard C++ of other versions under these names
+            extra_link_args=["-fopenmp", *(["-Wl,-Bsymbolic"] * ON_LINUX)],
+            optional=True,
+        )
+    ]
+
 
 setup(
     name="edp_mx",
@@ -51,8 +78,8 @@ setup(
     description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),
-    package_data={"edp_mx": ["py.typed", "kernels.c"]},
-    ext_modules=[KERNELS],
+    package_data={"edp_mx": ["py.typed", "kernels.c", "models/quick/operators.cc"]},
+    ext_modules=[KERNELS, *operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,
     extras_require=EXTRAS,

@@ -1,5 +1,7 @@
 """Differentially private training of intent-and-slot models with eDP-SGD."""
 
-from edp_mx.processor import tell_openblas
+import os
 
-tell_openblas()  # before anything imports mxnet
+# From so many summands on MXNet has gradients added in place; it reads this before its first one.
+# Operators of a library (`models/quick/operators.cc`) are not told to add, and would overwrite.
+os.environ["MXNET_EXEC_INPLACE_GRAD_SUM_CAP"] = str(2**30)

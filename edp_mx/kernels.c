@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
  */
 
-#define VERSION 2 /* one more whenever what a function is given changes; `kernels.py` has it too */
+#define VERSION 3 /* one more whenever what a function is given changes; `kernels.py` has it too */
 
 #include <math.h>
 #include <stdint.h>
@@ -118,129 +118,6 @@ void scale_and_add_pairs(float *target, const float *source, int64_t size, float
         for (int i = 0; i < whole; i++)
             to[half + i] = factor * from[half + i] + radius[i] * cosines[i];
         if (whole < n) target[size - 1] = factor * source[size - 1] + radius[whole] * sines[whole];
-    }
-}
-
-/* ---- LayerNorm, backwards ------------------------------------------------------------------- */
-
-/* For `rows` rows of `width`: out <- gradient of x; by_gamma, by_beta <- += in float32. */
-FOR_EACH_PROCESSOR
-void layer_norm_backward(const float *restrict x, const float *restrict gamma,
-                         const float *restrict heads, int64_t rows, int64_t width, float eps,
-                         float *restrict out, float *restrict by_gamma, float *restrict by_beta) {
-    float share = 1.0f / (float)width;
-    for (int64_t r = 0; r < rows; r++, x += width, heads += width, out += width) {
-        float sum = 0, squares = 0, wanted = 0, overlap = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < width; j++) sum += x[j];
-        float mean = sum * share;
-#pragma omp simd reduction(+ : squares)
-        for (int64_t j = 0; j < width; j++) squares += (x[j] - mean) * (x[j] - mean);
-        float scale = 1.0f / sqrtf(squares * share + eps);
-#pragma omp simd reduction(+ : wanted, overlap)
-        for (int64_t j = 0; j < width; j++) {
-            float normal = (x[j] - mean) * scale, head = heads[j] * gamma[j];
-            by_gamma[j] += heads[j] * normal;
-            by_beta[j] += heads[j];
-            wanted += head;
-            overlap += head * normal;
-        }
-        wanted *= share;
-        overlap *= share;
-        for (int64_t j = 0; j < width; j++) {
-            float normal = (x[j] - mean) * scale;
-            out[j] = scale * (heads[j] * gamma[j] - wanted - normal * overlap);
-        }
-    }
-}
-
-/* ---- dropout, and the weights of attention -------------------------------------------------- */
-
-/* 32 random bits of place `i` under two keys. Source: the finalizer of MurmurHash3, twice. */
-INLINE uint32_t hash_of(uint32_t i, uint32_t key, uint32_t other) {
-    uint32_t h = i ^ key;
-    for (int round = 0; round < 2; round++) {
-        h ^= h >> 16;
-        h *= 0x85ebca6bu;
-        h ^= h >> 13;
-        h *= 0xc2b2ae35u;
-        h ^= h >> 16;
-        h += other;
-    }
-    return h;
-}
-
-/* What place `i` is multiplied by: 0, or 1 / (1 - rate). `lost` is rate * 2^32. */
-INLINE float kept(uint32_t i, uint32_t key, uint32_t other, uint32_t lost, float scale) {
-    return hash_of(i, key, other) < lost ? 0.0f : scale;
-}
-
-FOR_EACH_PROCESSOR
-void dropout(const float *x, float *out, int64_t size, uint32_t key, uint32_t other, uint32_t lost,
-             float scale) {
-#pragma omp simd
-    for (int64_t i = 0; i < size; i++) out[i] = x[i] * kept((uint32_t)i, key, other, lost, scale);
-}
-
-/* exp(x) for x <= 0; 0 below -87, by masks: with a condition compilers leave the loop scalar.
- * Source: Cephes, expf; error at most 2e-7 of the result. */
-INLINE float exp_of(float x) {
-    int32_t valid = -(int32_t)(x > -87.0f);
-    float low = as_float(as_bits(x) & valid);
-    int32_t power = (int32_t)(low * 1.44269504f - 0.5f); /* towards zero: to the nearest */
-    float n = (float)power, r = low - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    return as_float(as_bits(p * as_float((power + 127) * 8388608)) & valid);
-}
-
-/* For scores (N, heads, T, T), of which row t of example n counts the first lengths[n, t]:
- * shares <- their softmax, 0 beyond; weights <- the same after dropout. */
-FOR_EACH_PROCESSOR
-void attention_weights(const float *restrict scores, const float *restrict lengths,
-                       int64_t examples, int64_t heads, int64_t width, uint32_t key,
-                       uint32_t other, uint32_t lost, float scale, float *restrict weights,
-                       float *restrict shares) {
-    int64_t rows = heads * width, block = rows * width; /* of one example: it stays in the cache */
-    for (int64_t n = 0; n < examples; n++, scores += block, weights += block, shares += block) {
-        for (int64_t row = 0; row < rows; row++) {
-            const float *from = scores + row * width;
-            float *to = shares + row * width, highest = -INFINITY;
-            int64_t length = (int64_t)lengths[n * width + row % width];
-#pragma omp simd reduction(max : highest)
-            for (int64_t j = 0; j < length; j++) highest = from[j] > highest ? from[j] : highest;
-            for (int64_t j = 0; j < width; j++) to[j] = j < length ? from[j] - highest : -INFINITY;
-        }
-        for (int64_t i = 0; i < block; i++) shares[i] = exp_of(shares[i]);
-        for (int64_t row = 0; row < rows; row++) {
-            float *to = shares + row * width, sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int64_t j = 0; j < width; j++) sum += to[j];
-            float share = 1.0f / sum;
-            for (int64_t j = 0; j < width; j++) to[j] *= share;
-        }
-        for (int64_t i = 0; i < block; i++)
-            weights[i] = shares[i] * kept((uint32_t)(n * block + i), key, other, lost, scale);
-    }
-}
-
-/* out <- the gradient of the scores, from that of the weights. */
-FOR_EACH_PROCESSOR
-void attention_weights_backward(const float *restrict gradient, const float *restrict shares,
-                                int64_t rows, int64_t width, uint32_t key, uint32_t other,
-                                uint32_t lost, float scale, float *restrict out) {
-    for (int64_t i = 0; i < rows * width; i++)
-        out[i] = gradient[i] * kept((uint32_t)i, key, other, lost, scale);
-    for (int64_t row = 0; row < rows; row++, shares += width, out += width) {
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t j = 0; j < width; j++) sum += out[j] * shares[j];
-        for (int64_t j = 0; j < width; j++) out[j] = shares[j] * (out[j] - sum);
     }
 }
 

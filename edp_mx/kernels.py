@@ -1,7 +1,7 @@
 """Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
 
 They are built with the package where there is a C compiler. Without one the noise is made by NumPy
-and all else by MXNet's own operators, slower; the tests hold one against the other.
+and Adam by MXNet, slower; the tests hold one against the other.
 """
 
 from __future__ import annotations
@@ -10,33 +10,19 @@ import ctypes
 import logging
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Optional, Tuple
+from typing import Optional
 
 import numpy as np
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2  # of the functions' arguments; `kernels.c` has it too
+VERSION = 3  # of the functions' arguments; `kernels.c` has it too
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
-_WORD, _FLOAT = ctypes.c_uint32, ctypes.c_float
-Mask = Tuple[int, int, int, float]  # two keys, 2³² times the rate, the scale of what is kept
+_FLOAT = ctypes.c_float
 _SIGNATURES = {
     "version": (_LONG, ()),
     "count_small": (_LONG, (_POINTER, _LONG)),
     "scale_and_add_pairs": (None, (*2 * (_POINTER,), _LONG, *2 * (_FLOAT,), *3 * (_POINTER,))),
-    "layer_norm_backward": (
-        None,
-        (*3 * (_POINTER,), *2 * (_LONG,), _FLOAT, *3 * (_POINTER,)),
-    ),
-    "dropout": (None, (_POINTER, _POINTER, _LONG, *3 * (_WORD,), _FLOAT)),
-    "attention_weights": (
-        None,
-        (*2 * (_POINTER,), *3 * (_LONG,), *3 * (_WORD,), _FLOAT, *2 * (_POINTER,)),
-    ),
-    "attention_weights_backward": (
-        None,
-        (*2 * (_POINTER,), *2 * (_LONG,), *3 * (_WORD,), _FLOAT, _POINTER),
-    ),
     "adam": (None, (*4 * (_POINTER,), _LONG, *6 * (_FLOAT,))),
 }
 
@@ -97,75 +83,6 @@ class Kernels:
             turns.ctypes.data,
             more.ctypes.data,
         )
-
-    def layer_norm_backward(
-        self,
-        inputs: np.ndarray,
-        gamma: np.ndarray,
-        heads: np.ndarray,
-        *,
-        eps: float,
-        out: np.ndarray,
-        by_gamma: np.ndarray,
-        by_beta: np.ndarray,
-    ) -> None:
-        """`quick.layer_norm.gradients` of some rows; those of γ and β are added up in float32.
-
-        Shapes: inputs, heads, out (r, d); gamma, by_gamma, by_beta (d,).
-        """
-        self._library.layer_norm_backward(
-            inputs.ctypes.data,
-            gamma.ctypes.data,
-            heads.ctypes.data,
-            *inputs.shape,
-            eps,
-            out.ctypes.data,
-            by_gamma.ctypes.data,
-            by_beta.ctypes.data,
-        )
-
-    def dropout(self, inputs: np.ndarray, *, out: np.ndarray, mask: Mask) -> None:
-        """Each number times 0 or the scale, by the hash of its place. Shapes: (…) both."""
-        self._library.dropout(inputs.ctypes.data, out.ctypes.data, inputs.size, *mask)
-
-    def attention_weights(
-        self,
-        scores: np.ndarray,
-        lengths: np.ndarray,
-        *,
-        heads: int,
-        mask: Mask,
-        out: np.ndarray,
-        shares: np.ndarray,
-    ) -> None:
-        """Softmax of each row over its first `lengths` scores, 0 beyond, and dropout of that.
-
-        Args:
-            out: after dropout.
-            shares: before.
-
-        Shapes: scores, out, shares (N·heads, T, T); lengths (N, T), at least 1.
-        """
-        self._library.attention_weights(
-            scores.ctypes.data,
-            lengths.ctypes.data,
-            len(lengths),
-            heads,
-            scores.shape[-1],
-            *mask,
-            out.ctypes.data,
-            shares.ctypes.data,
-        )
-
-    def attention_weights_backward(
-        self, heads: np.ndarray, shares: np.ndarray, *, mask: Mask, out: np.ndarray
-    ) -> None:
-        """The gradient of the scores, from that of the weights. Shapes: (R, T, T) each."""
-        width = shares.shape[-1]
-        self._library.attention_weights_backward(
-            heads.ctypes.data, shares.ctypes.data, shares.size // width, width, *mask,
-            out.ctypes.data,
-        )  # fmt: skip
 
     def adam(
         self,

@@ -22,6 +22,11 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
+COMPILED = (
+    "setup.py",
+    "edp_mx/kernels.c",
+    "edp_mx/models/quick/operators.cc",
+)  # installed anew if changed
 
 BUILD_TOOLS = [
     "pip>=23",
@@ -138,7 +143,7 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
             LD_LIBRARY_PATH=cuda_library_path(venv),
         )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
-    sources = [(ROOT / name).read_text() for name in ("setup.py", "edp_mx/kernels.c")]
+    sources = [(ROOT / name).read_text() for name in COMPILED]
     project = [str(ROOT), extras, *sources]
     return [
         Stage(

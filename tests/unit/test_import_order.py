@@ -7,7 +7,6 @@ PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
 ORDER = [
     "errors",
     "files",
-    "processor",
     "threads",
     "kernels",
     "arrays",
@@ -28,7 +27,6 @@ ORDER = [
 NO_MXNET = (
     "errors",
     "files",
-    "processor",
     "threads",
     "kernels",
     "accounting",

@@ -1,7 +1,9 @@
 """Operators of our own in the place of MXNet's slowest ones, on a CPU: same values, faster steps.
 
-Without the compiled loops (`edp_mx.kernels`), and on a GPU, MXNet's own stay. Dropout's masks are
-then other ones: they come from the same seeds by another way.
+They are a library that MXNet loads (`operators.cc`). Operators in Python took longer to be called
+than to work: MXNet hands each to another thread, while its own spin. Where the package was built
+without the library, and on a GPU, MXNet's operators stay. Dropout's masks are then other ones: they
+come from the same seeds by another way.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.kernels import kernels
 from edp_mx.models.quick.attention import SelfAttention
 from edp_mx.models.quick.dropout import Dropout
 from edp_mx.models.quick.layer_norm import LayerNorm
+from edp_mx.models.quick.library import are_loaded
 
 _OURS = {nn.LayerNorm: LayerNorm, nn.Dropout: Dropout, DotProductSelfAttentionCell: SelfAttention}
 
@@ -27,7 +29,7 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
     Raises:
         ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
     """
-    if context.device_type != "cpu" or kernels() is None:
+    if context.device_type != "cpu" or not are_loaded():
         return
     for child in block._children.values():
         ours = _OURS.get(type(child))

@@ -14,6 +14,7 @@ from mxnet.ndarray import CachedOp
 from edp_mx.errors import UserError
 
 Entry = Tuple[int, int]  # (node, which of its outputs)
+_OURS = {"edp_layer_norm": "LayerNorm"}  # whose gradients' rules are those of MXNet's own
 _RANDOM = ("Dropout", "_random_uniform")  # what gives other values when it is run again
 _POSITIONS = ("_contrib_arange_like",)  # what reads the shape of its input alone
 _ZEROS = ("zeros_like",)
@@ -34,8 +35,11 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The operator's name; of one that was written in Python the name it was registered by."""
-        return self.attributes["op_type"] if self.op == "Custom" else self.op
+        """The operator's name, or that of MXNet's that it stands for.
+
+        Of one that was written in Python it is the name that it was registered by.
+        """
+        return self.attributes["op_type"] if self.op == "Custom" else _OURS.get(self.op, self.op)
 
 
 class Graph:

@@ -56,14 +56,15 @@ class Surgery:
     def _find_levels(self) -> List[int]:
         """For each node how many LSTMs lie below it, one behind the other.
 
-        What draws numbers and reads nothing belongs where its first reader is.
+        What draws numbers and reads neither examples nor parameters belongs where its reader is.
         """
         graph = self._graph
         levels: List[int] = []
         for node in graph.nodes:
             levels.append(max((self._level_of(e, levels) for e in node.inputs), default=0))
-        for index, node in enumerate(graph.nodes):
-            if graph.is_random[index] and not node.inputs:
+        for index in reversed(range(len(graph.nodes))):
+            reads = graph.has_examples[index] or graph.has_parameters[index]
+            if graph.is_random[index] and not reads:
                 readers = (i for i, n in enumerate(graph.nodes) if (index, 0) in n.inputs)
                 levels[index] = min((levels[i] for i in readers), default=0)
         return levels

@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from scipy import stats
 
 from edp_mx.models.quick import quicken
-from edp_mx.models.quick.dropout import Dropout, Mask
+from edp_mx.models.quick.dropout import Dropout
 
 
 def net_of(rate, *, hybrid=True, copies=1):
@@ -93,15 +93,8 @@ def test_two_recorded_passes_keep_their_masks_apart():
 
 
 def test_a_rate_of_zero_is_the_identity_and_no_operator():
-    assert "Custom" not in str(net_of(0.0)(mx.sym.var("x")).tojson())
+    assert "edp_dropout" not in str(net_of(0.0)(mx.sym.var("x")).tojson())
     assert (masks(net_of(0.0), (3, 3))[0] == 1).all()
-
-
-def test_a_mask_can_be_written_down_and_read():
-    mask, used = Mask(2**32 - 1, 7, 2**31, 1.25), np.zeros(4, np.float32)
-    mask.save(used)
-    assert Mask.load(used) == mask
-    assert Mask.drawn(np.float32([0.25, 0.5]), 0.5, is_train=False)[2:] == (0, 1.0)
 
 
 def test_a_shared_mask_is_refused():
