@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
  */
 
-#define VERSION 3 /* one more whenever what a function is given changes; `kernels.py` has it too */
+#define VERSION 4 /* one more whenever what a function is given changes; `kernels.py` has it too */
 
 #include <math.h>
 #include <stdint.h>
@@ -119,6 +119,23 @@ void scale_and_add_pairs(float *target, const float *source, int64_t size, float
             to[half + i] = factor * from[half + i] + radius[i] * cosines[i];
         if (whole < n) target[size - 1] = factor * source[size - 1] + radius[whole] * sines[whole];
     }
+}
+
+/* ---- norm ----------------------------------------------------------------------------------- */
+
+#define SUMMED 2048 /* squares that are added up in float32, in many lanes, before float64 */
+
+FOR_EACH_PROCESSOR
+double sum_of_squares(const float *x, int64_t size) {
+    double sum = 0;
+    for (int64_t start = 0; start < size; start += SUMMED) {
+        int n = (int)(size - start < SUMMED ? size - start : SUMMED);
+        float here = 0;
+#pragma omp simd reduction(+ : here)
+        for (int i = 0; i < n; i++) here += x[start + i] * x[start + i];
+        sum += here;
+    }
+    return sum;
 }
 
 /* ---- Adam ----------------------------------------------------------------------------------- */

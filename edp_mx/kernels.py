@@ -1,7 +1,7 @@
 """Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
 
-They are built with the package where there is a C compiler. Without one the noise is made by NumPy
-and Adam by MXNet, slower; the tests hold one against the other.
+They are built with the package where there is a C compiler. Without one NumPy makes the noise and
+the norms, and MXNet takes Adam's step, slower; the tests hold one against the other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-VERSION = 3  # of the functions' arguments; `kernels.c` has it too
+VERSION = 4  # of the functions' arguments; `kernels.c` has it too
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 _FLOAT = ctypes.c_float
 _SIGNATURES = {
     "version": (_LONG, ()),
     "count_small": (_LONG, (_POINTER, _LONG)),
     "scale_and_add_pairs": (None, (*2 * (_POINTER,), _LONG, *2 * (_FLOAT,), *3 * (_POINTER,))),
+    "sum_of_squares": (ctypes.c_double, (_POINTER, _LONG)),
     "adam": (None, (*4 * (_POINTER,), _LONG, *6 * (_FLOAT,))),
 }
 
@@ -83,6 +84,10 @@ class Kernels:
             turns.ctypes.data,
             more.ctypes.data,
         )
+
+    def sum_of_squares(self, values: np.ndarray) -> float:
+        """Of an array, in blocks, the blocks' sums in float64. Shapes: any."""
+        return self._library.sum_of_squares(values.ctypes.data, values.size)
 
     def adam(
         self,

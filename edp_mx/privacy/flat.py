@@ -10,6 +10,7 @@ from mxnet import autograd, gluon
 
 from edp_mx.arrays import address, host_view
 from edp_mx.errors import UserError
+from edp_mx.kernels import kernels
 from edp_mx.privacy.layers import Layer
 from edp_mx.threads import allowed_threads, in_threads
 
@@ -159,7 +160,9 @@ def sum_of_squares(values: np.ndarray) -> float:
         >>> sum_of_squares(np.full(10_000, 2, np.float32))
         40000.0
     """
-    values = values.ravel()
+    values, compiled = values.ravel(), kernels()  # (n,)
+    if compiled is not None and values.dtype == np.float32:
+        return compiled.sum_of_squares(values)
     whole = values.size - values.size % SUM_BLOCK
     blocks = values[:whole].reshape(-1, SUM_BLOCK)  # (n, SUM_BLOCK)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -9,11 +9,12 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
+from edp_mx import lstm_pass
 from edp_mx.arrays import host_view
 from edp_mx.errors import UserError
-from edp_mx.privacy.ghost import lstm_pass
+from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.packing import Packing
 from edp_mx.privacy.ghost.graph import Graph
-from edp_mx.privacy.ghost.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.privacy.ghost.segments import Cut, Tap
 from edp_mx.privacy.ghost.surgery import Surgery
 
@@ -31,6 +32,16 @@ class Seen(NamedTuple):
     inputs: np.ndarray
     gradients: np.ndarray
     axis: int
+
+
+class RunLSTM(NamedTuple):
+    """What a run of a cut left for later. Shapes: inputs (T, N, I), states (T, N, H)."""
+
+    inputs: np.ndarray
+    states: np.ndarray
+    weights: LSTMWeights
+    packing: Packing
+    memory: LSTMMemory
 
 
 class SeenLSTM(NamedTuple):
@@ -76,7 +87,7 @@ class ProbedBlock:
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
-        self._lstms: Dict[str, Tuple[np.ndarray, np.ndarray, LSTMWeights, LSTMMemory]] = {}
+        self._lstms: Dict[str, RunLSTM] = {}
         self._gates: Dict[str, np.ndarray] = {}
 
     def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
@@ -110,15 +121,23 @@ class ProbedBlock:
             cuts = self._cuts_at(level)
             if not cuts:
                 continue
-            heads, gradients = [], []
+            leaving: Dict[int, np.ndarray] = {}  # what several LSTMs read has the sum
             for cut in cuts:
-                inputs, _, weights, memory = self._lstms[cut.variable]
-                arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H)
-                leaving, gates = lstm_pass.backward(arriving, weights, memory)
-                self._gates[cut.variable] = gates
-                heads.append(self._outputs[level][cut.source])
-                gradients.append(mx.nd.array(leaving, ctx=heads[-1].context))
-            autograd.backward(heads, gradients)
+                gradient = self._go_back(cut)
+                before = leaving.get(cut.source)
+                leaving[cut.source] = gradient if before is None else before + gradient
+            heads = [self._outputs[level][source] for source in leaving]
+            context = heads[0].context
+            autograd.backward(heads, [mx.nd.array(g, ctx=context) for g in leaving.values()])
+
+    def _go_back(self, cut: Cut) -> np.ndarray:
+        """The gradient of an LSTM's inputs (T, N, I); that of its gates is kept."""
+        run = self._lstms[cut.variable]
+        arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H)
+        gates = lstm_pass.backward(arriving, run.weights, run.packing, run.memory)  # (P, 4H)
+        shape = (*run.inputs.shape[:2], gates.shape[1])
+        self._gates[cut.variable] = run.packing.spread(gates, shape)
+        return run.packing.spread(gates @ run.weights.i2h, run.inputs.shape)
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
         """What all taps and cuts saw, after all pending work is done."""
@@ -231,12 +250,23 @@ class ProbedBlock:
         weights = LSTMWeights(
             *(self._graph.parameters[name].data().asnumpy() for name in cut.parameters)
         )
-        states, memory = lstm_pass.forward(inputs, weights)
-        self._lstms[cut.variable] = (inputs, states, weights, memory)
+        packing = self._packing_of(cut, inputs.shape)
+        size = weights.h2h.shape[1]
+        memory = LSTMMemory.empty(packing.num_rows, size)
+        states = np.empty((*inputs.shape[:2], size), np.float32)
+        lstm_pass.forward(inputs, weights, packing, states=states, memory=memory)
+        self._lstms[cut.variable] = RunLSTM(inputs, states, weights, packing, memory)
         with autograd.pause():
             leaf = mx.nd.array(states, ctx=source.context, dtype="float32")
         leaf.attach_grad()
         self._values[cut.variable] = leaf
+
+    def _packing_of(self, cut: Cut, shape: Shape) -> Packing:
+        """What an LSTM reads of inputs (T, N, I)."""
+        if cut.lengths is None:
+            return Packing.whole(*shape[:2], reverse=cut.is_reverse)
+        lengths = to_numpy(self._outputs[cut.segment][cut.lengths])  # (N,)
+        return Packing.of(lengths, reverse=cut.is_reverse)
 
 
 def to_numpy(array: mx.nd.NDArray) -> np.ndarray:

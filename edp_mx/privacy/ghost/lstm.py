@@ -8,7 +8,7 @@ the h2h weight's Σ_t g_t h_{t-1}ᵀ, where h_t are the states, and either bias'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -48,14 +48,19 @@ class LSTMTotals:
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def squared_norms(
-    inputs: np.ndarray, states: np.ndarray, gate_gradients: np.ndarray
+    inputs: np.ndarray,
+    states: np.ndarray,
+    gate_gradients: np.ndarray,
+    *,
+    is_reverse: bool = False,
 ) -> LSTMSquaredNorms:
     """Squared norms of the per-example gradients, as exact as `dense.squared_norms`.
 
     Args:
         inputs: what the LSTM read.
-        states: what `lstm_pass.forward` returned.
-        gate_gradients: what `lstm_pass.backward` returned.
+        states: what `lstm_pass.forward` filled.
+        gate_gradients: what `lstm_pass.backward` returned, zero at padding.
+        is_reverse: whether it read from the last step to the first.
 
     Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H).
     Edge cases: an example that is not finite has a norm that is not; the others are not touched.
@@ -79,9 +84,9 @@ def squared_norms(
     bias = dense.weight_squared_norms(gates, ones, input_gram=gram)
     if num_steps == 1:
         return LSTMSquaredNorms(i2h, np.zeros(num_examples), bias)
-    gram = None if gram is None else gram[:, 1:, 1:]
-    earlier = _by_example(states[:-1])  # (N, T-1, H)
-    h2h = dense.weight_squared_norms(gates[:, 1:], earlier, input_gram=gram)
+    later, earlier = _neighbours(is_reverse)
+    gram = None if gram is None else gram[:, later, later]
+    h2h = dense.weight_squared_norms(gates[:, later], _by_example(states[earlier]), input_gram=gram)
     return LSTMSquaredNorms(i2h, h2h, bias)
 
 
@@ -92,15 +97,17 @@ def clipped_sums(
     factors: np.ndarray,
     *,
     totals: LSTMTotals,
+    is_reverse: bool = False,
 ) -> None:
     """Adds Σ_i factors_i · (gradient of example i) to the totals, one matrix product a weight.
 
     Args:
-        inputs: as for `squared_norms`, like the next two.
-        states: what `lstm_pass.forward` returned.
-        gate_gradients: what `lstm_pass.backward` returned.
+        inputs: as for `squared_norms`.
+        states: as there.
+        gate_gradients: as there.
         factors: what each example counts.
         totals: added to in place.
+        is_reverse: as for `squared_norms`.
 
     Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H) · factors (N,).
     Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
@@ -109,12 +116,22 @@ def clipped_sums(
     if totals.i2h is not None:
         dense.add_weight_sum(totals.i2h, _by_example(inputs), gates, factors)
     if totals.h2h is not None and len(states) > 1:
-        dense.add_weight_sum(totals.h2h, _by_example(states[:-1]), gates[:, 1:], factors)
+        later, earlier = _neighbours(is_reverse)
+        dense.add_weight_sum(totals.h2h, _by_example(states[earlier]), gates[:, later], factors)
     biases = [total for total in (totals.i2h_bias, totals.h2h_bias) if total is not None]
     if biases:
         gradients = dense.bias_gradients(gates)  # (N, 4H)
         for total in biases:
             explicit.add_sum(total, gradients, factors)
+
+
+def _neighbours(is_reverse: bool) -> Tuple[slice, slice]:
+    """The steps that have one before them, and those before them.
+
+    Read backwards, what lies before an example's last token is padding, whose state is zero.
+    """
+    later, earlier = slice(1, None), slice(0, -1)
+    return (earlier, later) if is_reverse else (later, earlier)
 
 
 def _by_example(values: np.ndarray) -> np.ndarray:

@@ -199,7 +199,7 @@ class LSTMRule:
         self._seen, self._layer_of = seen, layer_of
 
     def squared_norms(self) -> Norms:
-        norms = lstm.squared_norms(*self._seen[1:])
+        norms = lstm.squared_norms(*self._seen[1:], is_reverse=self._seen.cut.is_reverse)
         parts = (norms.i2h, norms.h2h, norms.bias, norms.bias)
         for name, part in zip(self._seen.cut.parameters, parts):
             if name in self._layer_of:
@@ -207,7 +207,12 @@ class LSTMRule:
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         mine = (totals.get(name) for name in self._seen.cut.parameters)
-        lstm.clipped_sums(*self._seen[1:], factors, totals=lstm.LSTMTotals(*mine))
+        lstm.clipped_sums(
+            *self._seen[1:],
+            factors,
+            totals=lstm.LSTMTotals(*mine),
+            is_reverse=self._seen.cut.is_reverse,
+        )
 
 
 AnyRule = Union[Rule, LSTMRule]

@@ -56,6 +56,9 @@ class Cut:
         segment: the one that its input comes from; its states go into the next.
         source: place of its input among that segment's outputs.
         variable: what stands for its states in later segments.
+        lengths: place of the examples' lengths among that segment's outputs; None where all steps
+            are read, and padding is masked elsewhere.
+        is_reverse: whether it reads from the last step to the first.
     """
 
     node: Node
@@ -63,6 +66,8 @@ class Cut:
     segment: int
     source: int
     variable: str
+    lengths: Optional[int] = None
+    is_reverse: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ POSITIONS = "positions"  # a table read by the place alone, added to what each e
 _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
+_LSTMS = ("RNN", "LSTM")  # MXNet's, and ours in `models/quick/lstm.py`
 _EXACT_IN_FLOAT32 = 1 << 24
 
 
@@ -43,7 +44,7 @@ class Surgery:
         self._graph = graph
         self._trainable = set(trainable)
         self._levels = self._find_levels()
-        self._lstms = [i for i, node in enumerate(graph.nodes) if node.op == "RNN"]
+        self._lstms = [i for i, node in enumerate(graph.nodes) if node.kind in _LSTMS]
         tapped = self._find_taps()  # node → (rule, its input, operands)
         self._refuse_uncovered(tapped)
         self.taps: Tuple[Tap, ...] = ()
@@ -72,7 +73,7 @@ class Surgery:
     def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
         """In which segment a value can be read."""
         levels = self._levels if levels is None else levels
-        return levels[entry[0]] + (self._graph.nodes[entry[0]].op == "RNN")
+        return levels[entry[0]] + (self._graph.nodes[entry[0]].kind in _LSTMS)
 
     def _find_taps(self) -> Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]:
         """Node behind which there is to be a probe → rule, input, operands."""
@@ -139,13 +140,13 @@ class Surgery:
             for name in (name for operand in operands for name in operand.parameters):
                 readers[name] = readers.get(name, 0) + 1
         for index in self._lstms:
-            for name in graph.parameters_of(graph.nodes[index].inputs[1][0]):
+            for name in self._parameters_of_lstm(graph.nodes[index]):
                 readers[name] = readers.get(name, 0) + 1
         for index, node in enumerate(graph.nodes):
             if node.is_variable or graph.is_made_of_parameters(index) or index in tapped:
                 continue
             names = {n for i, _ in node.inputs for n in self._read_directly(i)}
-            wild = sorted(n for n in names & self._trainable if node.op != "RNN")
+            wild = sorted(n for n in names & self._trainable if node.kind not in _LSTMS)
             if wild:
                 raise self._refusal(node, wild)
         for name in sorted(self._trainable):
@@ -155,6 +156,10 @@ class Surgery:
                     f"reads it in {graph.block_name}, and ghost clipping wants exactly one; set "
                     "privacy.per_example: loop, or freeze it"
                 )
+
+    def _parameters_of_lstm(self, node: Node) -> Tuple[str, ...]:
+        """In the order i2h weight, h2h weight, i2h bias, h2h bias."""
+        return tuple(n for i, _ in node.inputs[1:] for n in self._graph.parameters_of(i))
 
     def _read_directly(self, index: int) -> Tuple[str, ...]:
         """The parameters of a node that is made of parameters; none of any other."""
@@ -176,11 +181,12 @@ class Surgery:
         """Writes one segment."""
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
-        needed = self._needed([*heads, *(nodes[i].inputs[0] for i in lstms)], level)
+        read = [entry for i in lstms for entry in _read_by_lstm(nodes[i])]
+        needed = self._needed([*heads, *read], level)
         draft, taps = Draft(), []
         for i in sorted(needed):
             node = nodes[i]
-            if node.op == "RNN":
+            if node.kind in _LSTMS:
                 draft.raw[i] = draft.add(Node("null", self._states_of(i), {}, ()))
                 continue
             inputs = tuple(draft.at(entry) for entry in node.inputs)
@@ -204,7 +210,7 @@ class Surgery:
                 continue
             needed.add(index)
             node = graph.nodes[index]
-            if node.op == "RNN" and self._levels[index] < level:
+            if node.kind in _LSTMS and self._levels[index] < level:
                 continue
             if self._levels[index] < level and not graph.is_portable(index):
                 raise UserError(
@@ -238,22 +244,39 @@ class Surgery:
             UserError: it is another.
         """
         graph, node = self._graph, self._graph.nodes[index]
-        names = graph.parameters_of(node.inputs[1][0])
-        states = [graph.nodes[i].op for i, _ in node.inputs[2:]]
+        names = self._parameters_of_lstm(node)
         used = {k for n in graph.nodes for i, k in n.inputs if i == index}
         used |= {k for i, k in graph.heads if i == index}
-        attributes = node.attributes
-        if (
-            attributes.get("mode") != "lstm"
-            or attributes.get("num_layers") != "1"
-            or attributes.get("bidirectional", "False") != "False"
-            or attributes.get("use_sequence_length", "False") != "False"
-            or attributes.get("projection_size", "None") != "None"
-            or attributes.get("lstm_state_clip_min", "None") != "None"
-            or len(names) != 4
-            or any(op not in _ZERO_STATES for op in states)
-            or used - {0}
-        ):
+        if len(names) != 4 or used - {0} or not self._is_written_out(node):
             raise self._refusal(node, names)
-        source = draft.expose(node.inputs[0])
-        return Cut(node, names, len(self.segments), source, self._states_of(index))
+        source, *lengths = (draft.expose(entry) for entry in _read_by_lstm(node))
+        return Cut(
+            node,
+            names,
+            len(self.segments),
+            source,
+            self._states_of(index),
+            lengths[0] if lengths else None,
+            is_reverse=node.attributes.get("reverse", "0") == "1",
+        )
+
+    def _is_written_out(self, node: Node) -> bool:
+        """Whether an LSTM is of the kind that `lstm_pass` computes."""
+        if node.kind == "LSTM":
+            return True
+        states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
+        attributes = node.attributes
+        return (
+            attributes.get("mode") == "lstm"
+            and attributes.get("num_layers") == "1"
+            and attributes.get("bidirectional", "False") == "False"
+            and attributes.get("use_sequence_length", "False") == "False"
+            and attributes.get("projection_size", "None") == "None"
+            and attributes.get("lstm_state_clip_min", "None") == "None"
+            and all(op in _ZERO_STATES for op in states)
+        )
+
+
+def _read_by_lstm(node: Node) -> Sequence[Entry]:
+    """Its inputs, and the lengths if it is one of ours."""
+    return node.inputs[: 2 if node.kind == "LSTM" else 1]
