@@ -81,8 +81,8 @@ def _warm(size: str, what: str) -> Callable[[Any], List[float]]:
 
 
 def _memory_growth(measured: Any) -> List[float]:
-    """MB after an epoch of a million utterances in those of a tenth of them, round by round."""
-    sizes = {size: _warm(size, "mb_epoch")(measured) for size in ("100000", "1000000")}
+    """MB with an epoch of a million utterances in those of a tenth of them, round by round."""
+    sizes = {size: _warm(size, "anonymous_epoch")(measured) for size in ("100000", "1000000")}
     return quotient(of="1000000", by="100000")(sizes)
 
 
@@ -195,7 +195,7 @@ SECTIONS = (
         125,
         (
             Bar("seconds to start on 1,000,000 utterances", _warm("1000000", "seconds"), 5.0, 15.0),
-            Bar("memory of 1,000,000 ÷ 100,000 utterances", _memory_growth, 1.1, 2.0),
+            Bar("anonymous memory of 1,000,000 ÷ 100,000 utterances", _memory_growth, 1.1, 2.0),
             Bar("an utterance of 1,000,000 ÷ one of 10,000, batches", _linear, 1.5, 4.0),
             *_each(
                 lambda family: Bar(

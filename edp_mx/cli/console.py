@@ -38,7 +38,7 @@ PIPE_PACE: Dict[str, Any] = {
 }
 
 
-def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Iterable[Any]]:
+def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]:
     """`progress(iterable, description, total)`: a bar on rank 0, the iterable itself elsewhere.
 
     A worker's stderr is a pipe of horovodrun's, where a bar cannot redraw itself: there each state
@@ -47,13 +47,14 @@ def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, int], Itera
     is_terminal = sys.stderr.isatty()
     pace = {} if is_terminal else PIPE_PACE
 
-    def progress(iterable: Iterable[Any], description: str, total: int) -> Iterable[Any]:
+    def progress(iterable: Iterable[Any], description: str, total: Optional[int]) -> Iterable[Any]:
         return tqdm(
             iterable,
             desc=description,
             total=total,
             disable=not is_first,
             leave=False,
+            unit_scale=total is None or total >= 50_000,
             file=sys.stderr if is_terminal else _Lines(),
             **pace,
         )

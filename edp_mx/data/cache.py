@@ -1,6 +1,7 @@
 """Where large corpora are kept as numbers, so that a later start need not read their text.
 
-What is kept is as private as the corpus: its folder is the user's alone.
+What is kept is as private as the corpus: its folder is the user's alone. What was long not used
+goes (see `cache_eviction`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ import shutil
 import stat
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.store import Arrange, Stored, Torn, open_store, write_store
+from edp_mx.data.cache_eviction import evict, note_use
+from edp_mx.data.store import (
+    Arrange,
+    Progress,
+    Stored,
+    Torn,
+    open_store,
+    plainly,
+    write_store,
+)
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.files import sha256_of
@@ -72,6 +83,7 @@ def open_cached(folder: Path, key: str) -> Optional[Stored]:
     if not entry.is_dir():
         return None
     _refuse_foreign(folder)
+    note_use(entry)
     try:
         return open_store(entry)
     except Torn as error:
@@ -87,6 +99,8 @@ def keep(
     *,
     unchanged: Callable[[], bool],
     alive: Callable[[str], None],
+    progress: Progress = plainly,
+    total: Optional[int] = None,
 ) -> Optional[Stored]:
     """Stores a corpus under a name, unless another process does; then waits for that.
 
@@ -94,6 +108,7 @@ def keep(
         utterances, arrange: see `write_store`; not taken where another process was faster.
         unchanged: whether the files are still those of `key`; asked when they have been read.
         alive: told what goes on.
+        progress, total: see `write_store`.
 
     Returns:
         The stored corpus; None where it cannot be kept (which is said in the log).
@@ -115,7 +130,12 @@ def keep(
                 "the corpus is (EDP_MX_CACHE=off: nowhere)",
                 folder / key,
             )
-            _build(folder, key, utterances, arrange, unchanged, alive)
+            store = partial(
+                write_store, utterances=utterances, arrange=arrange, progress=progress, total=total
+            )
+            _build(folder, key, store, unchanged, alive)
+            with contextlib.suppress(OSError):  # another process evicts too
+                evict(folder, key)
             return open_store(folder / key)
     except (OSError, Torn) as error:
         logger.warning("the corpus cannot be kept in %s (%s): it is held in memory", folder, error)
@@ -125,8 +145,7 @@ def keep(
 def _build(
     folder: Path,
     key: str,
-    utterances: Iterable[Tuple[str, Utterance]],
-    arrange: Arrange,
+    store: Callable[..., None],
     unchanged: Callable[[], bool],
     alive: Callable[[str], None],
 ) -> None:
@@ -135,10 +154,8 @@ def _build(
         shutil.rmtree(left, ignore_errors=True)
     aside = Path(tempfile.mkdtemp(dir=folder, prefix=f".{key}."))  # mode 0700
     try:
-        write_store(
+        store(
             aside,
-            utterances,
-            arrange,
             on_utterances=lambda count: alive(f"reading the corpus, utterance {count:,}"),
         )
         if not unchanged():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple, Union, overload
 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
 
-_CHUNK = 1 << 16  # utterances that are looked at together
+_CHUNK = 1 << 13  # utterances that are looked at together
 
 
 class Numbers(Dict[str, int]):
@@ -19,6 +19,56 @@ class Numbers(Dict[str, int]):
     def __missing__(self, text: str) -> int:
         number = self[text] = len(self)
         return number
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Sequence[str]):
+    """Strings that lie one after the other as UTF-8, and become text when they are asked for.
+
+    Shapes: content (bytes,) uint8; offsets (strings + 1,): a string lies from one to the next. They
+    may be mapped from files.
+    """
+
+    content: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> List[str]: ...
+
+    def __getitem__(self, index: Union[int, slice]) -> Union[str, List[str]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        return decoded(self.content[self.offsets[index] : self.offsets[index + 1]].tobytes())
+
+    def __iter__(self) -> Iterator[str]:
+        for piece in pieces(len(self)):
+            ends = self.offsets[piece.start : piece.stop + 1].tolist()
+            content = self.content[ends[0] : ends[-1]].tobytes()
+            for start, end in zip(ends, ends[1:]):
+                yield decoded(content[start - ends[0] : end - ends[0]])
+            self.let_go()
+
+    def let_go(self) -> None:
+        """`let_go` of both."""
+        let_go(self.content)
+        let_go(self.offsets)
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, of any string that Python has."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decoded(content: bytes) -> str:
+    """What `encoded` was given."""
+    return content.decode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,41 +116,52 @@ class Columns:
         starts = self.offsets[rows]
         return starts, self.offsets[rows + 1] - starts
 
+    def occurring(
+        self, numbers: np.ndarray, names: Sequence[str], rows: np.ndarray
+    ) -> Dict[str, int]:
+        """How often each name stands in some utterances, in the order of first appearance.
 
-def chunks(
+        Shapes: numbers (S,), `tokens` or `tags`, places in `names`; rows (rows,).
+        """
+        counts = np.zeros(len(names), dtype=np.int64)
+        order: List[int] = []
+        for piece in pieces(len(rows)):
+            found, _ = gathered(numbers, *self.spans(rows[piece]))
+            new = found[counts[found] == 0]
+            distinct, firsts = np.unique(new, return_index=True)
+            order += distinct[np.argsort(firsts)].tolist()
+            counts += np.bincount(found, minlength=len(names))
+            self.let_go()
+        return {names[number]: int(counts[number]) for number in order}
+
+    def let_go(self) -> None:
+        """`let_go` of all that is mapped."""
+        for column in (self.offsets, self.tokens, self.tags, self.intents):
+            let_go(column)
+        if isinstance(self.token_names, Texts):
+            self.token_names.let_go()
+
+
+def pieces(length: int) -> Iterator[slice]:
+    """Which of many utterances are looked at together: some thousands at a time."""
+    return (slice(first, first + _CHUNK) for first in range(0, length, _CHUNK))
+
+
+def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-) -> Iterator[Tuple[slice, np.ndarray, np.ndarray]]:
-    """What many utterances have in a column, some thousands of them at a time.
+) -> Tuple[np.ndarray, np.ndarray]:
+    """What some utterances have in a column, and where in that each one's begins.
+
+    Returns:
+        Their numbers, (n,), and the places of the first ones among these, (rows,).
 
     Shapes: numbers (S,), the column; starts, lengths (rows,).
-
-    Yields:
-        Which of them; their numbers, (n,); where among these each one's begin, (rows,).
     """
-    for first in range(0, len(starts), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        counts = lengths[rows].astype(np.int64)
-        begins = np.cumsum(counts) - counts  # (rows,)
-        shifts = np.repeat(starts[rows] - begins, counts)  # (n,)
-        yield rows, numbers[shifts + np.arange(len(shifts))], begins
-        let_go(numbers)
-
-
-def occurring(
-    numbers: np.ndarray, names: Sequence[str], starts: np.ndarray, lengths: np.ndarray
-) -> Dict[str, int]:
-    """How often each name stands in some utterances, in the order of first appearance.
-
-    Shapes: numbers (S,), places in `names`; starts, lengths (rows,).
-    """
-    counts = np.zeros(len(names), dtype=np.int64)
-    order: List[int] = []
-    for _, found, _ in chunks(numbers, starts, lengths):
-        new = found[counts[found] == 0]
-        distinct, firsts = np.unique(new, return_index=True)
-        order += distinct[np.argsort(firsts)].tolist()
-        counts += np.bincount(found, minlength=len(names))
-    return {names[number]: int(counts[number]) for number in order}
+    counts = lengths.astype(np.int64)
+    begins = np.cumsum(counts) - counts  # (rows,)
+    shifts = np.repeat(starts - begins, counts)  # (n,)
+    shifts += np.arange(len(shifts))
+    return numbers[shifts], begins
 
 
 def let_go(array: np.ndarray) -> None:

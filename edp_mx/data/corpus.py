@@ -13,9 +13,10 @@ from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
 from edp_mx.data.config import PUBLIC_CORPORA, STANDINS, DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
+from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, public_sample, stream_corpus
 from edp_mx.data.splits import PARTS, Split, keys_of, own_split, split_by_keys
-from edp_mx.data.store import Stored
+from edp_mx.data.store import Progress, Stored, plainly
 from edp_mx.data.stored import select
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -74,7 +75,12 @@ class Corpus:
         return select(self.utterances, getattr(self.split, name), fingerprint=known)
 
 
-def load_corpus(config: DataConfig, *, alive: Callable[[str], None] = lambda _: None) -> Corpus:
+def load_corpus(
+    config: DataConfig,
+    *,
+    alive: Callable[[str], None] = lambda _: None,
+    progress: Progress = plainly,
+) -> Corpus:
     """Finds, reads (or makes) and splits a corpus.
 
     A large one is read once and kept as numbers (see `cache`), which later starts map into memory
@@ -82,6 +88,7 @@ def load_corpus(config: DataConfig, *, alive: Callable[[str], None] = lambda _: 
 
     Args:
         alive: told what goes on: the watchdog listens.
+        progress: put around the utterances where a large corpus is read for the first time.
 
     Returns:
         The same corpus and split for the same settings and files.
@@ -96,7 +103,7 @@ def load_corpus(config: DataConfig, *, alive: Callable[[str], None] = lambda _: 
     """
     if config.split == "own" and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
-    stored = _stored(config, alive)
+    stored = _stored(config, alive, progress)
     if stored is None:
         corpus = _held(config)
     else:
@@ -112,7 +119,9 @@ def load_corpus(config: DataConfig, *, alive: Callable[[str], None] = lambda _: 
     return corpus
 
 
-def _stored(config: DataConfig, alive: Callable[[str], None]) -> Optional[Stored]:
+def _stored(
+    config: DataConfig, alive: Callable[[str], None], progress: Progress
+) -> Optional[Stored]:
     """The corpus as it is kept, or will be kept now; None where it is small or nothing is kept."""
     folder = cache_folder()
     if folder is None:
@@ -127,6 +136,8 @@ def _stored(config: DataConfig, alive: Callable[[str], None]) -> Optional[Stored
             partial(_arrange, config),
             unchanged=lambda: _cache_key(config) == key,
             alive=alive,
+            progress=progress,
+            total=config.size if is_made(config) else None,
         )
     return stored
 
@@ -156,8 +167,10 @@ def _arrange(
 ) -> Tuple[np.ndarray, Split]:
     """Places of the utterances that are wanted, (U,), in order, and the split of these."""
     if config.split == "paper":
-        rows = np.arange(len(keys)) if is_made(config) else _chosen(len(keys), config)
-        return rows, split_by_keys(keys[rows], intents[rows], seed=config.split_seed)
+        rows = numbers_below(len(keys)) if is_made(config) else _chosen(len(keys), config)
+        if len(rows) < len(keys):
+            keys, intents = keys[rows], intents[rows]
+        return rows, split_by_keys(keys, intents, seed=config.split_seed)
     require_own_split(find_corpus(config), sizes)
     rows, split = own_split(sizes, keys, intents, seed=config.split_seed, held_out=_OWN_VALIDATION)
     chosen = _chosen(len(rows), config)
@@ -169,7 +182,7 @@ def _arrange(
 def _chosen(total: int, config: DataConfig) -> np.ndarray:
     """Ascending places of the utterances that the settings ask for."""
     if config.size is None:
-        return np.arange(total)
+        return numbers_below(total)
     if config.size > total:
         raise UserError(f"data.size: {config.size} of the {total} utterances of {config.corpus}")
     generator = np.random.default_rng(config.split_seed)

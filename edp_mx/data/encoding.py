@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, Optional, Sequence, Union
+from typing import Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from edp_mx.data.batching import Batch
-from edp_mx.data.columns import Columns, chunks
+from edp_mx.data.columns import Columns, gathered, let_go, pieces
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
@@ -29,28 +29,36 @@ class EncodedCorpus:
     """Utterances as ids, stored without padding.
 
     Attributes:
-        columns: their text; what lies in files stays there until a batch asks for it.
+        columns: the text of the whole corpus; what lies in files stays there until a batch asks
+            for it.
+        rows: which of its utterances these are.
         table: what each distinct token becomes.
         num_cut: how many utterances were longer than the maximum and lost their ends.
 
     Shapes:
-        U is the number of utterances. starts (U,), where each one's tokens begin in `columns`;
-        lengths (U,) int32, how many of them there are, cut to the maximum; intents (U,);
-        slot_ids (tags,), what each tag of `columns` becomes.
+        U is the number of utterances. rows (U,); lengths (U,), how many tokens each has, cut to the
+        maximum, in the smallest signed type; slot_ids (tags,) and intent_ids (intents,), what each
+        tag and each intent of `columns` becomes.
 
-    Edge cases: a label that the vocabulary lacks is −1 here.
+    Edge cases: a label that the vocabulary lacks is −1 here. Where the corpus lies in files, only
+    `lengths` and the table take memory of this process: mostly a byte an utterance.
     """
 
     columns: Columns
-    starts: np.ndarray
+    rows: np.ndarray
     lengths: np.ndarray
-    intents: np.ndarray
+    intent_ids: np.ndarray
     slot_ids: np.ndarray
     table: Table
     num_cut: int
 
     def __len__(self) -> int:
-        return len(self.intents)
+        return len(self.rows)
+
+    @property
+    def intents(self) -> np.ndarray:
+        """(U,) int32, made anew each time."""
+        return self.intent_ids[self.columns.intents[self.rows]]
 
     def batch(self, indices: Indices, *, pad_to: Optional[int] = None) -> Batch:
         """The utterances at `indices`, padded to the longest of them.
@@ -64,15 +72,15 @@ class EncodedCorpus:
         Shapes: see `Batch`; C is the longest token's length, at least 1.
         """
         index = np.asarray(indices, dtype=np.int64)
-        lengths = self.lengths[index]  # (M,)
+        rows, lengths = self.rows[index], self.lengths[index].astype(np.int32)  # (M,) each
         longest = int(lengths.max()) if len(index) else 0
         if pad_to is not None and pad_to < longest:
             raise UserError(f"cannot pad to {pad_to} tokens: an utterance has {longest}")
         places, is_token = gather(
-            self.starts[index], lengths, longest if pad_to is None else pad_to
+            self.columns.offsets[rows], lengths, longest if pad_to is None else pad_to
         )
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
-        intents = self.intents[index]  # (M,)
+        intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
         return Batch(
             inputs=self.table.inputs(self.columns.tokens[places], is_token),
             lengths=lengths,
@@ -96,7 +104,7 @@ def evaluation_batches(
     """
     if batch_size < 1:
         raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
-    order = np.argsort(corpus.lengths, kind="stable")
+    order = _by_length(corpus.lengths)
     for start in range(rank * batch_size, len(order), num_workers * batch_size):
         yield corpus.batch(order[start : start + batch_size])
 
@@ -134,8 +142,6 @@ def encode(
         columns, rows = utterances.columns, utterances.rows
     else:
         columns, rows = Columns.of(utterances), np.arange(len(utterances))
-    starts, spoken = columns.spans(rows)  # (U,)
-    lengths = spoken.clip(max=max_tokens).astype(np.int32)  # (U,)
     table: Table
     if like is not None and like.columns is columns:
         table = like.table
@@ -143,32 +149,64 @@ def encode(
         table = WordTable.of(columns.token_names, vocabulary, max_characters)
     else:
         table = PieceTable.of(columns.token_names, vocabulary.wordpiece, max_pieces - 2)
-    if isinstance(table, PieceTable):
-        lengths = _that_fit(columns.tokens, table.counts, starts, lengths, max_pieces - 2)
+    lengths, num_cut = _lengths(columns, rows, table, max_tokens, max_pieces - 2)
     intent_ids = [vocabulary.intent_id(intent) for intent in columns.intent_names]
     return EncodedCorpus(
         columns=columns,
-        starts=starts,
+        rows=rows,
         lengths=lengths,
-        intents=np.array(intent_ids, np.int32)[columns.intents[rows]],
+        intent_ids=np.array(intent_ids, np.int32),
         slot_ids=np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32),
         table=table,
-        num_cut=int((spoken > lengths).sum()),
+        num_cut=num_cut,
     )
+
+
+def _lengths(
+    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, room: int
+) -> Tuple[np.ndarray, int]:
+    """How many tokens of each utterance are kept, (U,), and how many utterances lost some.
+
+    Args:
+        room: for word pieces, which words do not need.
+    """
+    lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
+    num_cut = 0
+    for piece in pieces(len(rows)):
+        starts, spoken = columns.spans(rows[piece])  # (rows,)
+        kept = spoken.clip(max=max_tokens)  # (rows,)
+        if isinstance(table, PieceTable):
+            kept = _that_fit(columns.tokens, table.counts, starts, kept, room)
+        lengths[piece] = kept
+        num_cut += int((spoken > kept).sum())
+        columns.let_go()
+        let_go(rows)
+    return lengths, num_cut
 
 
 def _that_fit(
     tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
 ) -> np.ndarray:
-    """How many tokens of each utterance fit with all their pieces, (U,) int32.
+    """How many tokens of some utterances fit with all their pieces, (rows,).
 
-    Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (U,).
+    Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
     """
-    fitting = np.empty_like(lengths)
-    for rows, found, begins in chunks(tokens, starts, lengths):
-        ends = np.cumsum(counts[found])  # (n,)
-        before = np.concatenate([[0], ends])[begins]  # (rows,)
-        fits = ends - np.repeat(before, lengths[rows]) <= room  # (n,), true up to some token
-        total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
-        fitting[rows] = total[begins + lengths[rows]] - total[begins]
-    return fitting
+    found, begins = gathered(tokens, starts, lengths)
+    ends = np.cumsum(counts[found])  # (n,)
+    before = np.concatenate([[0], ends])[begins]  # (rows,)
+    fits = ends - np.repeat(before, lengths) <= room  # (n,), true up to some token
+    total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
+    return total[begins + lengths] - total[begins]
+
+
+def _by_length(lengths: np.ndarray) -> np.ndarray:
+    """`argsort(lengths, kind="stable")` as int32, without the two int64 vectors that it takes.
+
+    Shapes: lengths (U,), whole numbers of few different values.
+    """
+    order, filled = np.empty(len(lengths), np.int32), 0
+    for length in np.unique(lengths):
+        places = np.flatnonzero(lengths == length)
+        order[filled : filled + len(places)] = places
+        filled += len(places)
+    return order

@@ -10,10 +10,11 @@ from typing import ClassVar, Iterator, Optional, Union
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from edp_mx.data.sampling import Shard, shares_of
+from edp_mx.data.sampling import Shard, numbers_below, shares_of
 from edp_mx.errors import UserError
 
 KEY_BYTES = 32
+_AT_ONCE = 1 << 16  # records that are decided together
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class PoissonShard:
         fixes (and a run directory shows) is only the deal. Sizes that were drawn are as secret:
         nothing may be divided by them, and they are not written down either.
 
-    Shapes: indices (S,) int64.
+    Shapes: indices (S,), int32 where that suffices.
 
     Edge cases:
         A micro-batch may be empty. It may also be larger than expected: its size has mean M and
@@ -102,8 +103,9 @@ class PoissonShard:
                 f"training.length_buckets: {length_buckets} buckets and privacy.sampler: poisson "
                 "exclude each other; set length_buckets to 0"
             )
-        records = np.arange(num_records, dtype=np.int64)
-        (share,) = shares_of([records], num_workers=num_workers, rank=rank, seed=seed)
+        (share,) = shares_of(
+            [numbers_below(num_records)], num_workers=num_workers, rank=rank, seed=seed
+        )
         return cls(np.sort(share), num_records, batch_size, num_workers, rank, insecure_fixed_seed)
 
     @property
@@ -133,11 +135,15 @@ class PoissonShard:
         Every call draws anew, also for an epoch that was drawn before.
         """
         stream = Cipher(algorithms.AES(self._key(epoch)), modes.CTR(bytes(16))).encryptor()
-        zeros = bytes(8 * len(self.indices))
+        zeros = bytes(8 * min(len(self.indices), _AT_ONCE))
         largest = np.uint64((self.batch_size << 64) // self.num_records - 1)
         for _ in range(self.steps_per_epoch):
-            words = np.frombuffer(stream.update(zeros), "<u8")  # (S,)
-            yield self.indices[words <= largest]
+            drawn = [np.empty(0, np.int64)]
+            for first in range(0, len(self.indices), _AT_ONCE):
+                some = self.indices[first : first + _AT_ONCE]  # (n,)
+                words = np.frombuffer(stream.update(zeros[: 8 * len(some)]), "<u8")  # (n,)
+                drawn.append(some[words <= largest].astype(np.int64))
+            yield np.concatenate(drawn)
 
     def _key(self, epoch: int) -> bytes:
         """Of the operating system, or a repeatable one for tests."""

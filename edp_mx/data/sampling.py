@@ -60,8 +60,9 @@ class Shard:
         no record more than once. The order depends on (seed, epoch, rank) and the number of
         records alone; with length buckets on the records' lengths too, which must be public.
 
-    Shapes: `buckets` holds int64 vectors of record indices, one without length buckets.
-    `bucket_steps` is the number of micro-batches that each gives in an epoch.
+    Shapes: `buckets` holds vectors of record indices, one without length buckets; they are int32
+    where that suffices, so that an epoch takes eight bytes a record. `bucket_steps` is the number
+    of micro-batches that each gives in an epoch.
     """
 
     sampler: ClassVar[str] = "shuffle"
@@ -133,7 +134,8 @@ class Shard:
         for bucket in _generator(self.seed, _VISIT, epoch).permutation(visits):
             start = used[bucket] * self.micro_batch_size
             used[bucket] += 1
-            yield orders[bucket][start : start + self.micro_batch_size]
+            drawn = orders[bucket][start : start + self.micro_batch_size]
+            yield drawn.astype(np.int64)
 
 
 def shares_of(
@@ -154,7 +156,8 @@ def shares_of(
     for records in classes:
         # Dealing goes on where the last class ended, so that shards differ by one at most.
         first = (rank - dealt) % num_workers
-        shares.append(generator.permutation(records)[first::num_workers])
+        # A copy where it is a part, which does not keep the rest in memory.
+        shares.append(np.ascontiguousarray(generator.permutation(records)[first::num_workers]))
         dealt += len(records)
     return shares
 
@@ -170,7 +173,7 @@ def _length_classes(
         raise UserError(f"privacy.adjacency: {adjacency!r} is neither zero_out nor replace_one")
     if length_buckets < 0:
         raise UserError(f"training.length_buckets must be ≥ 0, not {length_buckets}")
-    records = np.arange(num_records, dtype=np.int64)
+    records = numbers_below(num_records)
     if length_buckets == 0:
         return [records]
     if adjacency != "zero_out":
@@ -184,6 +187,11 @@ def _length_classes(
     edges = np.unique(np.quantile(lengths, inner)) if len(inner) else np.array([])
     classes = np.searchsorted(edges, lengths, side="right")  # a function of the length alone
     return [records[classes == c] for c in np.unique(classes)]
+
+
+def numbers_below(end: int) -> np.ndarray:
+    """0, 1, …, end − 1, (end,) int32 where that suffices; a permutation draws the same of both."""
+    return np.arange(end, dtype=np.int32 if end <= np.iinfo(np.int32).max else np.int64)
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.columns import Numbers
+from edp_mx.data.stored import ids_at
+from edp_mx.data.strata import places_where, strata
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.files import PathLike, whole_file
 
 PARTS = ("train", "validation", "test")
 PAPER_FRACTIONS = (0.45, 0.05, 0.50)
@@ -19,7 +23,7 @@ PAPER_FRACTIONS = (0.45, 0.05, 0.50)
 class Split:
     """Indices into a corpus, each ascending; together every index once.
 
-    Shapes: `train`, `validation`, `test` are int64 vectors.
+    Shapes: `train`, `validation`, `test` are vectors of whole numbers.
     """
 
     train: np.ndarray
@@ -28,7 +32,23 @@ class Split:
 
     def to_json(self, utterances: Sequence[Utterance]) -> Dict[str, List[str]]:
         """The split as utterance ids, for the run directory."""
-        return {part: [utterances[i].id for i in getattr(self, part)] for part in PARTS}
+        return {part: list(ids_at(utterances, getattr(self, part))) for part in PARTS}
+
+    def write(self, path: PathLike, utterances: Sequence[Utterance]) -> None:
+        """Writes `to_json` id by id, byte for byte as `files.write_json` would, in little memory.
+
+        Raises:
+            UserError: the disk is full, or the folder cannot be written.
+        """
+        with whole_file(path) as file:
+            for begin, part in zip(("{", ",", ","), PARTS):
+                file.write(f'{begin}\n  "{part}": ['.encode())
+                end, between = "]", ""
+                for id in ids_at(utterances, getattr(self, part)):
+                    file.write(f"{between}\n    {json.dumps(id, ensure_ascii=False)}".encode())
+                    end, between = "\n  ]", ","
+                file.write(end.encode())
+            file.write(b"\n}\n")
 
     @classmethod
     def from_json(cls, value: Dict[str, Any], utterances: Sequence[Utterance]) -> Split:
@@ -51,7 +71,7 @@ class Split:
                 f"corpus holds {len(utterances)}; it was made from another corpus"
             )
         places = ([index_of[id] for id in value[part]] for part in PARTS)
-        return cls(*(_indices([np.array(part, dtype=np.int64)]) for part in places))
+        return cls(*(np.sort(np.array(part, np.int64)) for part in places))
 
 
 def split_corpus(
@@ -113,20 +133,20 @@ def split_by_keys(
     if min(fractions) < 0 or abs(sum(fractions) - 1.0) > 1e-9:
         raise UserError(f"the fractions {fractions} of a split must be ≥ 0 and add up to 1")
     generator = np.random.default_rng(seed)
-    parts: List[List[np.ndarray]] = [[], [], []]
+    part_of = np.empty(len(keys), np.uint8)  # (U,)
     lacking = np.zeros(3)  # what rounding still owes to each part
-    for single, repeated in _strata(keys, intents):
-        lacking += np.array(fractions) * (len(single) + sum(len(group) for group in repeated))
-        for group in sorted(repeated, key=len, reverse=True):
+    for single, repeated in strata(keys, intents):
+        lacking += np.array(fractions) * (len(single) + int(repeated.sizes.sum()))
+        for group in repeated.largest_first():
             part = _draw_part(lacking, generator)
-            parts[part].append(group)
+            part_of[group] = part
             lacking[part] -= len(group)
         single = generator.permutation(single)
         counts = _whole_counts(lacking, len(single), generator)
         for part, chosen in enumerate(np.split(single, np.cumsum(counts)[:-1])):
-            parts[part].append(chosen)
+            part_of[chosen] = part
         lacking -= counts
-    return Split(*(_indices(part) for part in parts))
+    return Split(*(places_where(part_of == part) for part in range(3)))
 
 
 def own_split(
@@ -146,41 +166,19 @@ def own_split(
     Shapes: keys and intents as for `split_by_keys`.
     """
     ends = np.cumsum(list(sizes.values()))
-    read = {part: np.arange(end - sizes[part], end) for part, end in zip(sizes, ends)}
-    own = [read.get(part, np.arange(0)) for part in PARTS]
+    read = {part: _range(end - sizes[part], end) for part, end in zip(sizes, ends)}
+    own = [read.get(part, _range(0, 0)) for part in PARTS]
     if len(own[1]) == 0:
         train = own[0]
         fractions = (1.0 - held_out, held_out, 0.0)
         split = split_by_keys(keys[train], intents[train], seed=seed, fractions=fractions)
         own[0], own[1] = train[split.train], train[split.validation]
     bounds = np.cumsum([0] + [len(part) for part in own])
-    return np.concatenate(own), Split(*(np.arange(a, b) for a, b in zip(bounds, bounds[1:])))
+    return np.concatenate(own), Split(*(_range(a, b) for a, b in zip(bounds, bounds[1:])))
 
 
-def _strata(keys: np.ndarray, intents: np.ndarray) -> Iterator[Tuple[np.ndarray, List[np.ndarray]]]:
-    """For each intent, the one of most groups first: what occurs once, and the repeats' groups.
-
-    Places are ascending, groups in the order of their first places; a group has its first one's
-    intent.
-    """
-    if len(keys) == 0:
-        return
-    _, group = np.unique(keys, return_inverse=True)  # (U,)
-    order = np.argsort(group, kind="stable")  # (U,)
-    sizes = np.bincount(group)  # (G,)
-    starts = np.cumsum(sizes) - sizes  # (G,)
-    firsts = order[starts]  # (G,)
-    by_place = np.argsort(firsts)  # (G,)
-    stratum = intents[firsts[by_place]]  # (G,)
-    kinds, seen, counts = np.unique(stratum, return_index=True, return_counts=True)
-    for kind in kinds[np.lexsort([seen, -counts])]:  # ties: whose first group comes first
-        groups = by_place[stratum == kind]
-        is_single = sizes[groups] == 1
-        repeated = groups[~is_single]
-        yield (
-            firsts[groups[is_single]],
-            [order[starts[g] : starts[g] + sizes[g]] for g in repeated.tolist()],
-        )
+def _range(start: int, end: int) -> np.ndarray:
+    return np.arange(start, end, dtype=np.int32)
 
 
 def _draw_part(lacking: np.ndarray, generator: np.random.Generator) -> int:
@@ -200,8 +198,3 @@ def _whole_counts(lacking: np.ndarray, total: int, generator: np.random.Generato
     while counts.sum() < total:
         counts[_draw_part(lacking - counts, generator)] += 1
     return counts
-
-
-def _indices(places: Sequence[np.ndarray]) -> np.ndarray:
-    """All of them, ascending int64."""
-    return np.sort(np.concatenate([np.empty(0, np.int64), *places]))

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Columns, Numbers
+from edp_mx.data.columns import Columns
 from edp_mx.data.fingerprint import Fingerprint, hashed_text
-from edp_mx.data.splits import PARTS, Split, folded_text
+from edp_mx.data.splits import PARTS, Split
+from edp_mx.data.store_files import (
+    HASHES,
+    KEPT,
+    NAMES,
+    columns_in,
+    mapped,
+    measure,
+    texts_in,
+    write,
+)
+from edp_mx.data.store_writer import Writer, refuse_repeated_ids
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import sha256_of
 
-META, NAMES = "meta.json", "names.json"
-_TYPES = {
-    "offsets": np.int64,
-    "tokens": np.int32,
-    "tags": np.int32,
-    "intents": np.int32,
-    "ids": np.uint8,
-    "id_offsets": np.int64,
-    "rows": np.int64,
-    **dict.fromkeys(PARTS, np.int64),
-}
-_NAMES = ("token_names", "tag_names", "intent_names")
+META = "meta.json"
 _FLUSH = 10_000  # utterances that are written together
+_MOST = 2**31 - 1  # utterances whose places are int32
 
 # sizes of the parts as read, texts and intents as numbers → places of the utterances, their split
 Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, Split]]
+
+
+# put around what is read, with a word and, where it is known, how many: e.g. a progress bar
+Progress = Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]
+
+
+def plainly(iterable: Iterable[Any], _: str, __: Optional[int]) -> Iterable[Any]:
+    """No progress bar."""
+    return iterable
 
 
 class Torn(Exception):
@@ -62,37 +68,50 @@ def write_store(
     arrange: Arrange,
     *,
     on_utterances: Callable[[int], None] = lambda _: None,
+    progress: Progress = plainly,
+    total: Optional[int] = None,
 ) -> None:
     """Writes a corpus into an empty folder, in memory that hardly grows with it.
 
     Args:
         utterances: each with the part in which it was read; taken once.
         on_utterances: told of how many are done, now and then.
+        progress: put around the reading, and then around the hashing of what was read.
+        total: how many there are, where that is known.
 
     Raises:
         UserError: an id occurs twice.
         OSError: the disk is full.
 
-    Edge cases: an utterance costs 16 bytes of memory while it is written, and about 50 while the
-    split is drawn; a distinct token costs about 100.
+    Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
+    token about 200 until all is written.
     """
-    with _Writer(folder) as writer:
-        for count, (part, utterance) in enumerate(utterances, start=1):
+    with Writer(folder) as writer:
+        read = progress(utterances, "reading the corpus", total)
+        for count, (part, utterance) in enumerate(read, start=1):
             writer.add(part, utterance)
             if count % _FLUSH == 0:
                 writer.flush()
                 on_utterances(count)
-    columns, ids = _columns(folder, writer.names()), _ids(folder)
-    writer.refuse_repeated_ids(StoredUtterances(columns, *ids, np.arange(len(columns))))
-    rows, split = arrange(writer.sizes, np.frombuffer(writer.texts, np.int64), columns.intents)
-    _write(folder / "rows", rows.astype(np.int64).tobytes())
-    for part in PARTS:
-        _write(folder / part, getattr(split, part).astype(np.int64).tobytes())
-    _write(folder / NAMES, json.dumps(writer.names()).encode("ascii"))
-    prints = _fingerprints(StoredUtterances(columns, *ids, rows), split, on_utterances)
-    files = {path.name: _measure(path) for path in sorted(folder.iterdir())}
-    meta = {"fingerprints": prints, "files": files}
-    _write(folder / META, json.dumps(meta, indent=2).encode("ascii"))
+    sizes, names = writer.sizes, writer.write_names()
+    del writer  # with its tables of distinct strings
+    columns = columns_in(folder, names)
+    if len(columns) > _MOST:
+        raise UserError(f"data: more than {_MOST:,} utterances cannot be kept: EDP_MX_CACHE=off")
+    refuse_repeated_ids(folder)
+    rows, split = arrange(sizes, mapped(folder, "text_hashes"), columns.intents)
+    for name in HASHES:
+        (folder / name).unlink()
+    for name, places in (("rows", rows), *((part, getattr(split, part)) for part in PARTS)):
+        write(folder / name, places.astype(np.int32, copy=False))
+    is_whole = _is_whole(rows, columns)
+    del rows, split
+    write(folder / NAMES, json.dumps(names).encode("ascii"))
+    stored = _open(folder, columns, is_whole, {})
+    prints = _fingerprints(stored.utterances, stored.split, on_utterances, progress)
+    files = {path.name: measure(path) for path in sorted(folder.iterdir())}
+    meta = {"fingerprints": prints, "is_whole": is_whole, "files": files}
+    write(folder / META, json.dumps(meta, indent=2).encode("ascii"))
 
 
 def open_store(folder: Path) -> Stored:
@@ -103,105 +122,42 @@ def open_store(folder: Path) -> Stored:
     """
     try:
         meta = json.loads((folder / META).read_bytes())
-        files, prints = dict(meta["files"]), dict(meta["fingerprints"])
-        if set(files) != {*_TYPES, NAMES} or set(prints) != {*PARTS, "corpus"}:
+        files, prints, is_whole = dict(meta["files"]), dict(meta["fingerprints"]), meta["is_whole"]
+        if set(files) != {*KEPT, NAMES} or set(prints) != {*PARTS, "corpus"}:
             raise Torn(f"{META} lists other files")
-        for name, measure in files.items():
-            if _measure(folder / name) != measure:
+        for name, measured in files.items():
+            if measure(folder / name) != measured:
                 raise Torn(f"{name} has changed")
         names = json.loads((folder / NAMES).read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Torn(f"{error}") from error
-    columns, rows = _columns(folder, names), _map(folder, "rows")
-    split = Split(*(_map(folder, part) for part in PARTS))
-    return Stored(StoredUtterances(columns, *_ids(folder), rows), split, prints)
+    return _open(folder, columns_in(folder, names), is_whole is True, prints)
 
 
-class _Writer:
-    """Utterances as they come, some thousands at a time.
+def _open(folder: Path, columns: Columns, is_whole: bool, prints: Mapping[str, str]) -> Stored:
+    """What lies in a folder."""
+    rows, ids = mapped(folder, "rows"), texts_in(folder, "ids", "id_offsets")
+    split = Split(*(mapped(folder, part) for part in PARTS))
+    return Stored(StoredUtterances(columns, ids, rows, is_whole=is_whole), split, prints)
 
-    Attributes:
-        texts, ids: eight bytes an utterance, the hashes of its tokens and of its id.
-        sizes: how many were read in each part.
-    """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._numbers = {name: Numbers() for name in _NAMES}
-        self._waiting: List[Utterance] = []
-        self._tokens = self._bytes = 0
-        self.texts, self.ids = bytearray(), bytearray()
-        self.sizes: Dict[str, int] = {}
-
-    def __enter__(self) -> _Writer:
-        self._stack = ExitStack()
-        names = ("offsets", "tokens", "tags", "intents", "ids", "id_offsets")
-        self._files: Dict[str, BinaryIO] = {
-            name: self._stack.enter_context(_create(self._folder / name)) for name in names
-        }
-        for name in ("offsets", "id_offsets"):
-            self._files[name].write(bytes(8))
-        return self
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        with self._stack:
-            if kind is None:
-                self.flush()
-                for file in self._files.values():
-                    file.flush()
-                    os.fsync(file.fileno())
-
-    def add(self, part: str, utterance: Utterance) -> None:
-        """Takes one in."""
-        self.sizes[part] = self.sizes.get(part, 0) + 1
-        self.texts += _digest(folded_text(utterance))
-        self.ids += _digest(utterance.id)
-        self._waiting.append(utterance)
-
-    def flush(self) -> None:
-        """Writes what waits."""
-        waiting, self._waiting = self._waiting, []
-        tokens, tags, intents = (self._numbers[name] for name in _NAMES)
-        ids = [u.id.encode("utf-8", "surrogatepass") for u in waiting]
-        ends = self._tokens + np.cumsum([len(u.tokens) for u in waiting], dtype=np.int64)
-        id_ends = self._bytes + np.cumsum([len(id) for id in ids], dtype=np.int64)
-        columns = {
-            "offsets": ends,
-            "tokens": np.array([tokens[t] for u in waiting for t in u.tokens], np.int32),
-            "tags": np.array([tags[t] for u in waiting for t in u.slots], np.int32),
-            "intents": np.array([intents[u.intent] for u in waiting], np.int32),
-            "id_offsets": id_ends,
-            "ids": np.frombuffer(b"".join(ids), np.uint8),
-        }
-        for name, column in columns.items():
-            self._files[name].write(column.tobytes())
-        if waiting:
-            self._tokens, self._bytes = int(ends[-1]), int(id_ends[-1])
-
-    def names(self) -> Dict[str, List[str]]:
-        """The distinct strings."""
-        return {name: list(numbers) for name, numbers in self._numbers.items()}
-
-    def refuse_repeated_ids(self, utterances: StoredUtterances) -> None:
-        """Ids must be unique; where two hashes are equal, the ids themselves are compared."""
-        hashes = np.frombuffer(self.ids, np.int64)
-        ordered = np.sort(hashes)
-        suspect = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        seen = set()
-        for utterance in utterances.at(np.flatnonzero(np.isin(hashes, suspect))):
-            if utterance.id in seen:
-                raise UserError(f"data: the id {utterance.id!r} occurs twice; ids must be unique")
-            seen.add(utterance.id)
+def _is_whole(rows: np.ndarray, columns: Columns) -> bool:
+    """Whether the utterances are all of the corpus, in its order."""
+    return len(rows) == len(columns) and bool((np.diff(rows, prepend=-1) == 1).all())
 
 
 def _fingerprints(
-    utterances: StoredUtterances, split: Split, on_utterances: Callable[[int], None]
+    utterances: StoredUtterances,
+    split: Split,
+    on_utterances: Callable[[int], None],
+    progress: Progress,
 ) -> Dict[str, str]:
     """What `fingerprint` finds of each part, and of all of them one after the other."""
     whole, found, count = Fingerprint(), {}, 0
     for part in PARTS:
         alone = Fingerprint()
-        for utterance in utterances.at(getattr(split, part)):
+        some = utterances.at(getattr(split, part))
+        for utterance in progress(some, f"hashing the {part} part", len(some)):
             text = hashed_text(utterance)
             alone.add_text(text)
             whole.add_text(text)
@@ -210,43 +166,3 @@ def _fingerprints(
                 on_utterances(count)
         found[part] = alone.digits()
     return {**found, "corpus": whole.digits()}
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _columns(folder: Path, names: Mapping[str, List[str]]) -> Columns:
-    offsets, tokens, tags, intents = (
-        _map(folder, name) for name in ("offsets", "tokens", "tags", "intents")
-    )
-    return Columns(offsets, tokens, tags, intents, *(names[name] for name in _NAMES))
-
-
-def _ids(folder: Path) -> Tuple[np.ndarray, np.ndarray]:
-    return _map(folder, "ids"), _map(folder, "id_offsets")
-
-
-def _map(folder: Path, name: str) -> np.ndarray:
-    """The array of one file, not read before it is looked at."""
-    path = folder / name
-    if not path.stat().st_size:  # nothing can be mapped
-        return np.empty(0, _TYPES[name])
-    return np.asarray(np.memmap(path, dtype=_TYPES[name], mode="r"))
-
-
-def _create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _write(path: Path, content: bytes) -> None:
-    with _create(path) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _measure(path: Path) -> List[Any]:
-    """Size and SHA-256 of a file."""
-    return [path.stat().st_size, sha256_of(path)]

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Sequence, Union, overload
 
 import numpy as np
 
-from edp_mx.data.columns import Columns, occurring
+from edp_mx.data.columns import Columns, Texts, gathered, pieces
 from edp_mx.data.utterance import Utterance
 
 _AT_ONCE = 4096  # utterances that are made together when all are wanted
@@ -19,19 +19,19 @@ class StoredUtterances(Sequence[Utterance]):
 
     Attributes:
         columns: the whole corpus.
-        ids, id_offsets: the ids of the whole corpus, as UTF-8 one after the other.
+        ids: of the whole corpus.
         rows: which of its utterances these are.
+        is_whole: whether these are all of them, in order, so that a place is a row.
         fingerprint: see `fingerprint.fingerprint`; empty where it is not known.
 
-    Shapes: rows (U,) int64. ids (bytes,) uint8; utterance u has those from `id_offsets[u]` up to
-    `id_offsets[u + 1]`.
+    Shapes: rows (U,), whole numbers; they may be mapped from a file.
     """
 
     columns: Columns
-    ids: np.ndarray
-    id_offsets: np.ndarray
+    ids: Texts
     rows: np.ndarray
     fingerprint: str = ""
+    is_whole: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -44,53 +44,66 @@ class StoredUtterances(Sequence[Utterance]):
 
     def __getitem__(self, index: Union[int, slice]) -> Union[Utterance, StoredUtterances]:
         if isinstance(index, slice):
-            return replace(self, rows=self.rows[index], fingerprint="")
+            return replace(self, rows=self.rows[index], fingerprint="", is_whole=False)
         return self._make(self.rows[[index]])[0]
 
     def __iter__(self) -> Iterator[Utterance]:
         for first in range(0, len(self), _AT_ONCE):
             yield from self._make(self.rows[first : first + _AT_ONCE])
+            self.columns.let_go()
+            self.ids.let_go()
 
     def at(self, indices: np.ndarray, *, fingerprint: str = "") -> StoredUtterances:
-        """Those at some places, (n,)."""
-        return replace(self, rows=self.rows[indices], fingerprint=fingerprint)
+        """Those at some places, (n,), each from 0; of the whole corpus a view of the places."""
+        rows = indices if self.is_whole else self.rows[indices]
+        return replace(self, rows=rows, fingerprint=fingerprint, is_whole=False)
+
+    def ids_at(self, indices: np.ndarray) -> Iterator[str]:
+        """The ids of those at some places, (n,), one after the other."""
+        for piece in pieces(len(indices)):
+            yield from map(self.ids.__getitem__, self.rows[indices[piece]].tolist())
+            self.ids.let_go()
 
     def token_counts(self) -> Dict[str, int]:
         """How often each token occurs, in the order of first appearance."""
         columns = self.columns
-        return occurring(columns.tokens, columns.token_names, *columns.spans(self.rows))
+        return columns.occurring(columns.tokens, columns.token_names, self.rows)
 
     def tags(self) -> List[str]:
         """The tags that occur."""
         columns = self.columns
-        return list(occurring(columns.tags, columns.tag_names, *columns.spans(self.rows)))
+        return list(columns.occurring(columns.tags, columns.tag_names, self.rows))
 
     def intents(self) -> List[str]:
         """The intents that occur."""
-        occurs = np.unique(self.columns.intents[self.rows])
-        return [self.columns.intent_names[number] for number in occurs.tolist()]
+        names, numbers = self.columns.intent_names, self.columns.intents
+        occurs = np.zeros(len(names), bool)
+        for piece in pieces(len(self)):
+            occurs[numbers[self.rows[piece]]] = True
+        return [names[number] for number in np.flatnonzero(occurs).tolist()]
 
     def _make(self, rows: np.ndarray) -> List[Utterance]:
         """The utterances of some rows of the corpus."""
         columns = self.columns
         starts, lengths = columns.spans(rows)
-        token_names, tag_names = columns.token_names, columns.tag_names
-        made: List[Utterance] = []
-        for row, start, length in zip(rows.tolist(), starts.tolist(), lengths.tolist()):
-            end = start + length
-            made.append(
-                Utterance(
-                    tuple([token_names[i] for i in columns.tokens[start:end].tolist()]),
-                    tuple([tag_names[i] for i in columns.tags[start:end].tolist()]),
-                    columns.intent_names[columns.intents[row]],
-                    self._id(row),
-                )
+        numbers, begins = gathered(columns.tokens, starts, lengths)
+        tags, _ = gathered(columns.tags, starts, lengths)
+        distinct, words = np.unique(numbers, return_inverse=True)
+        names = [columns.token_names[number] for number in distinct.tolist()]  # each once
+        spoken = [names[word] for word in words.tolist()]
+        spans = [columns.tag_names[tag] for tag in tags.tolist()]
+        ends, intents = begins + lengths, columns.intents[rows]
+        return [
+            Utterance(
+                tuple(spoken[start:end]),
+                tuple(spans[start:end]),
+                columns.intent_names[intent],
+                self.ids[row],
             )
-        return made
-
-    def _id(self, row: int) -> str:
-        text = self.ids[self.id_offsets[row] : self.id_offsets[row + 1]].tobytes()
-        return text.decode("utf-8", "surrogatepass")
+            for row, start, end, intent in zip(
+                rows.tolist(), begins.tolist(), ends.tolist(), intents.tolist()
+            )
+        ]
 
 
 def select(
@@ -100,3 +113,10 @@ def select(
     if isinstance(utterances, StoredUtterances):
         return utterances.at(indices, fingerprint=fingerprint)
     return [utterances[i] for i in indices]
+
+
+def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str]:
+    """The ids of those at some places, one after the other."""
+    if isinstance(utterances, StoredUtterances):
+        return utterances.ids_at(indices)
+    return (utterances[i].id for i in indices)

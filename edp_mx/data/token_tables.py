@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Iterable, List, Tuple
+from typing import Iterable, List, Sequence, Tuple
 
 import numpy as np
 
@@ -26,11 +27,10 @@ class WordTable:
     characters: np.ndarray
 
     @classmethod
-    def of(cls, tokens: Iterable[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
+    def of(cls, tokens: Sequence[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
         """Looks each token up; its characters beyond the maximum are cut off."""
-        tokens = list(tokens)
-        rows = [vocabulary.character_ids(token[:max_characters]) for token in tokens]
-        words = np.array([vocabulary.word_id(token) for token in tokens], dtype=np.int32)  # (F,)
+        rows = (vocabulary.character_ids(token[:max_characters]) for token in tokens)
+        words = np.fromiter(map(vocabulary.word_id, tokens), np.int32, len(tokens))  # (F,)
         return cls(words, *_flatten(rows))
 
     def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> WordInputs:
@@ -59,9 +59,9 @@ class PieceTable:
     pad_id: int
 
     @classmethod
-    def of(cls, tokens: Iterable[str], wordpiece: WordPiece, room: int) -> PieceTable:
+    def of(cls, tokens: Sequence[str], wordpiece: WordPiece, room: int) -> PieceTable:
         """Splits each token; its pieces beyond `room` are cut off."""
-        offsets, pieces = _flatten([wordpiece.ids(token)[:room] for token in tokens])
+        offsets, pieces = _flatten(wordpiece.ids(token)[:room] for token in tokens)
         return cls(offsets, pieces, wordpiece.cls_id, wordpiece.sep_id, wordpiece.pad_id)
 
     @cached_property
@@ -93,8 +93,15 @@ def gather(starts: np.ndarray, lengths: np.ndarray, width: int) -> Tuple[np.ndar
     return np.where(is_inside, starts[:, None] + steps, 0), is_inside
 
 
-def _flatten(rows: List[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
-    """Rows of any length as offsets and one flat array."""
-    offsets = np.cumsum([0] + [len(row) for row in rows]).astype(np.int64)
-    flat = np.fromiter((i for row in rows for i in row), dtype=np.int32, count=int(offsets[-1]))
-    return offsets, flat
+def _flatten(rows: Iterable[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
+    """Rows of any length as offsets and one flat array, in small types; each taken as it comes."""
+    offsets, flat = array("q", [0]), array("i")
+    for row in rows:
+        flat.extend(row)
+        offsets.append(len(flat))
+    return _small(np.frombuffer(offsets, np.int64)), _small(np.frombuffer(flat, np.int32))
+
+
+def _small(numbers: np.ndarray) -> np.ndarray:
+    """Numbers ≥ 0 in the smallest signed type of two bytes or more that holds them."""
+    return numbers.astype(np.result_type(np.min_scalar_type(-int(numbers.max(initial=0))), "i2"))

@@ -120,7 +120,9 @@ class _OneRun:
     def audit(self) -> OneRunAudit:
         """See the function of that name."""
         self.alive("preparing the data")
-        prepared = prepare(self.config, self.workers, device(self.workers), self.alive)
+        prepared = prepare(
+            self.config, self.workers, device(self.workers), self.alive, self.progress
+        )
         canaries, encoded = self._canaries(prepared)
         training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
         encoded_part = encode_part(self.config, training_part, prepared.vocabulary, "training")

@@ -12,6 +12,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.store import Progress, plainly
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.experiments.build import (
@@ -41,16 +42,18 @@ def prepare(
     workers: Workers,
     context: mx.Context,
     alive: Callable[[str], None] = lambda _: None,
+    progress: Progress = plainly,
 ) -> Prepared:
     """Loads, splits, encodes and builds; the same on every worker, which is checked.
 
     Args:
         alive: told what goes on: the watchdog listens.
+        progress: put around the utterances of a large corpus that is read for the first time.
 
     Raises:
         UserError: bad data, or workers that see different data.
     """
-    corpus = load_corpus(config.data, alive=alive)
+    corpus = load_corpus(config.data, alive=alive, progress=progress)
     workers.agree("the corpus", corpus.fingerprint())
     workers.agree("the split", fingerprint(corpus.train))
     start = start_of(config)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
 from edp_mx.data.sampling import Shard
+from edp_mx.data.store import Progress, plainly
 from edp_mx.distributed import Workers, device
 from edp_mx.experiments.first_worker import on_first_worker
 from edp_mx.experiments.mechanism import build_mechanism
@@ -83,18 +84,20 @@ def set_up(
     workers: Workers,
     run: RunDirectory,
     alive: Callable[[str], None],
+    progress: Progress = plainly,
 ) -> SetUp:
     """Prepares everything; what is impossible or has no accountant is refused here.
 
     Args:
         config, workers, run: as in `train`; a run directory with a checkpoint is resumed.
         alive: told of progress: the watchdog listens.
+        progress: see `prepare`.
 
     Raises:
         UserError: bad settings or data, workers that disagree, or a budget that is spent.
     """
     alive("preparing the data")
-    prepared = prepare(config, workers, device(workers), alive)
+    prepared = prepare(config, workers, device(workers), alive, progress)
     return set_up_on(prepared, config, workers, run, alive)
 
 

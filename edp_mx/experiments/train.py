@@ -77,7 +77,7 @@ class _Training:
     ) -> None:
         self.config, self.workers, self.run = config, workers, run
         self.progress, self.alive = progress, alive
-        self.parts = set_up(config, workers, run, alive)
+        self.parts = set_up(config, workers, run, alive, progress)
         self.model = self.parts.prepared.model
         self.selection = Selection(self.model, config.training)
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
@@ -132,7 +132,7 @@ class _Training:
             self.run.write(
                 "environment", {**environment(self.workers.size), "fingerprints": fingerprints}
             )
-            self.run.write("split", corpus.split.to_json(corpus.utterances))
+            corpus.split.write(self.run.path / "split.json", corpus.utterances)
             self.run.write("vocabulary", parts.prepared.vocabulary.to_json())
             self.run.write("layers", layers_report(parts.flat.layers, scales))
 

@@ -8,16 +8,20 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from edp_mx.data import cache as cache_module
+from edp_mx.data import cache_eviction as eviction_module
 from edp_mx.data import corpus as corpus_module
 from edp_mx.data.cache import cache_folder, cache_key
+from edp_mx.data.cache_eviction import MOST_DAYS, evict
 from edp_mx.data.corpus import DataConfig, load_corpus
 from edp_mx.data.readers import write_jsonl
+from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.errors import UserError
@@ -193,6 +197,69 @@ def test_progress_is_told(cache, mine, monkeypatch):
     assert said[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
 
 
+def test_a_bar_is_put_around_the_first_reading_alone(cache, mine):
+    bars = []
+
+    def progress(iterable, description, total):
+        bars.append((description, total))
+        return iterable
+
+    for config, total in ((mine, None), (DataConfig(corpus="health", size=150), 150)):
+        corpus = load_corpus(config, progress=progress)
+        parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
+        assert bars == [("reading the corpus", total), *parts]
+        load_corpus(config, progress=lambda *_: pytest.fail("nothing is read"))
+        bars.clear()
+
+
+# --------------------------------------------------------------------------------------- eviction
+def aged(entry, days):
+    then = time.time() - 86_400 * days
+    os.utime(entry, (then, then))
+
+
+def test_what_was_long_not_used_goes_when_another_is_kept(cache, mine):
+    configs = [replace(mine, split_seed=seed) for seed in range(3)]
+    names = []
+    for config in configs[:2]:
+        load_corpus(config)
+        names += [entry.name for entry in entries(cache) if entry.name not in names]
+    for name in names:
+        aged(cache / name, MOST_DAYS + 1)
+    load_corpus(configs[0])  # a use
+    load_corpus(configs[2])
+    left = [entry.name for entry in entries(cache)]
+    assert len(left) == 2 and names[0] in left and names[1] not in left
+
+
+def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, monkeypatch):
+    for age, name in enumerate("abcd"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "tokens").write_bytes(bytes(100))
+        aged(cache / name, age)
+    monkeypatch.setattr(eviction_module, "MOST_BYTES", 250)
+    assert evict(cache, "d") == ["c"]  # a and b are within it
+    assert [entry.name for entry in entries(cache)] == ["a", "b", "d"]
+    assert evict(cache, "d") == []
+
+
+def test_what_is_being_written_stays_and_what_was_left_behind_goes(cache):
+    for name in ("busy", "left"):
+        (cache / f".{name}.x1").mkdir(parents=True)
+    with cache_module._lock(cache / "busy.lock", lambda _: None):
+        assert evict(cache, "mine") == [".left.x1"]
+        assert [entry.name for entry in entries(cache)] == [".busy.x1"]
+    assert evict(cache, "mine") == [".busy.x1"] and not entries(cache)
+
+
+def test_who_reads_an_entry_that_goes_can_read_on(cache, mine):
+    corpus = load_corpus(mine)
+    (entry,) = entries(cache)
+    aged(entry, MOST_DAYS + 1)
+    assert evict(cache, "another") == [entry.name]
+    assert [u.id for u in corpus.utterances] == [f"health/{n:06d}" for n in range(300)]
+
+
 # ----------------------------------------------------------------------------- several processes
 LOAD = """
 import json, sys
@@ -229,23 +296,28 @@ def test_of_processes_that_start_together_one_reads(cache):
 
 
 MEMORY = """
-import json, resource, sys
+import json, sys
 from edp_mx.data import corpus
 from edp_mx.data.encoding import encode
+from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import Vocabulary
 corpus.KEPT_FROM = 100
 vocabulary = Vocabulary.from_json(json.loads(sys.argv[2]))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def held():  # memory of its own; pages of mapped files are not
+    with open("/proc/self/status") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+before = held()
 found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=int(sys.argv[1])))
 encoded = encode(found.train, vocabulary)
-encoded.batch(range(64))
-print(json.dumps([1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before),
-                  len(found.utterances)]))
+shard = Shard.deal(len(encoded), batch_size=64, num_workers=1, rank=0, seed=0)
+for indices in shard.micro_batches(0):
+    encoded.batch(indices)
+print(json.dumps([held() - before, len(found.utterances)]))
 """
 
 
 def test_memory_does_not_follow_the_utterances(cache):
-    """60,000 more of them: a list takes 1,100 bytes each, opened files take 100."""
+    """60,000 more of them: a list takes 1,100 bytes each, opened files 20, mostly of new words."""
     from edp_mx.data.vocabulary import Vocabulary
 
     words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))
@@ -256,4 +328,4 @@ def test_memory_does_not_follow_the_utterances(cache):
                                          cache=cache.parent))  # fmt: skip
             assert count == size
         taken[size] = growth
-    assert (taken[80_000] - taken[20_000]) / 60_000 < 200
+    assert (taken[80_000] - taken[20_000]) / 60_000 < 40

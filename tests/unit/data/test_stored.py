@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import store as store_module
+from edp_mx.data import store_writer as writer_module
 from edp_mx.data.corpus import DataConfig, load_corpus
 from edp_mx.data.counting import intents_of, lines_of, tags_of, token_counts
 from edp_mx.data.encoding import encode
@@ -19,12 +21,13 @@ from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.splits import PARTS, split_by_keys, split_corpus
 from edp_mx.data.store import Torn, open_store, write_store
-from edp_mx.data.stored import StoredUtterances, select
+from edp_mx.data.stored import StoredUtterances, ids_at, select
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
+from edp_mx.files import write_json
 
 words = st.text("aBé\0\ud800 ", min_size=1, max_size=4)
 pairs = st.lists(st.tuples(words, st.sampled_from(["O", "B-x", "I-x"])), min_size=1, max_size=6)
@@ -69,6 +72,10 @@ def test_text_comes_back_as_it_went_in(contents, data):
         assert isinstance(view, StoredUtterances)
         assert list(view) == select(utterances, some) == [utterances[i] for i in some]
         assert list(view[1:-1]) == list(view)[1:-1]
+        ids = [utterances[i].id for i in some]
+        assert list(ids_at(found.utterances, some)) == list(ids_at(utterances, some)) == ids
+        names = found.utterances.columns.token_names
+        assert list(names) == [names[i] for i in range(len(names))] == names[:]
         with pytest.raises(IndexError):
             found.utterances[len(utterances)]
         # What is counted on the numbers is what is counted on the text, in the same order.
@@ -90,6 +97,30 @@ def test_split_and_fingerprints_are_those_of_the_corpus_in_memory(contents):
             assert found.fingerprints[part] == fingerprint(listed)
             whole += listed
         assert found.fingerprints["corpus"] == fingerprint(whole)
+
+
+@settings(max_examples=20)
+@given(contents, st.lists(st.text('aü"\\\n'), min_size=25, max_size=25))
+def test_a_split_is_written_as_json_is(contents, ids):
+    utterances = [
+        replace(u, id=f"{id}{n}") for n, (u, id) in enumerate(zip(utterances_of(contents), ids))
+    ]
+    split = split_corpus(utterances, seed=7)
+    with tempfile.TemporaryDirectory() as folder:
+        write_json(f"{folder}/whole.json", split.to_json(utterances))
+        split.write(f"{folder}/pieces.json", utterances)
+        assert Path(folder, "pieces.json").read_bytes() == Path(folder, "whole.json").read_bytes()
+
+
+def test_a_view_of_a_whole_corpus_copies_no_places(tmp_path):
+    found = stored(utterances_of([([("a", "O")], "u")] * 40), tmp_path)
+    part = found.utterances.at(found.split.train)
+    assert part.rows is found.split.train
+    assert encode(part, Vocabulary.build(list(part))).rows is part.rows
+    (tmp_path / "some").mkdir()
+    backwards = lambda *_: (np.arange(40)[::-1], found.split)  # noqa: E731
+    some = stored(utterances_of([([("a", "O")], "u")] * 40), tmp_path / "some", backwards)
+    assert some.utterances.at(np.array([0, 3])).rows.tolist() == [39, 36]
 
 
 def test_a_fingerprint_is_the_hash_that_runs_have_always_written_down():
@@ -192,7 +223,7 @@ def test_an_id_that_occurs_twice_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="the id 'v' occurs twice"):
         stored(utterances, tmp_path)
     # Hashes that meet by chance are no repeat.
-    monkeypatch.setattr(store_module, "_digest", lambda _: bytes(8))
+    monkeypatch.setattr(writer_module, "_digest", lambda _: bytes(8))
     (tmp_path / "other").mkdir()
     assert len(stored(utterances[:3], tmp_path / "other").utterances) == 3
 

@@ -1,0 +1,73 @@
+"""A corpus by intent, and in that by what repeats: what a split draws from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator, List, Tuple
+
+import numpy as np
+
+from edp_mx.data.columns import pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of repeats, as runs of a vector of places.
+
+    Shapes: order (U,); starts, sizes (R,), the runs. int32, so that a large corpus takes little.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+
+    def largest_first(self) -> Iterator[np.ndarray]:
+        """The places of each group, ascending; groups of one size as they come."""
+        for group in np.argsort(-self.sizes, kind="stable").tolist():
+            start = self.starts[group]
+            yield self.order[start : start + self.sizes[group]]
+
+    def chosen(self, is_chosen: np.ndarray) -> Groups:
+        """Some of the groups, (R,) bool."""
+        return Groups(self.order, self.starts[is_chosen], self.sizes[is_chosen])
+
+
+def strata(keys: np.ndarray, intents: np.ndarray) -> Iterator[Tuple[np.ndarray, Groups]]:
+    """For each intent, the one of most groups first: what occurs once, and the repeats' groups.
+
+    Places are ascending, groups in the order of their first places; a group has its first one's
+    intent.
+    """
+    is_alone, repeats = _groups(keys)
+    firsts = repeats.order[repeats.starts]  # (R,), ascending
+    of_group = intents[firsts]  # (R,)
+    found: List[Tuple[int, int, Any]] = []
+    for kind in np.unique(intents):
+        alone, groups = np.flatnonzero(is_alone & (intents == kind)), of_group == kind
+        begins = [*alone[:1].tolist(), *firsts[groups][:1].tolist()]
+        if begins:
+            found.append((-len(alone) - int(groups.sum()), min(begins), kind))
+    for _, _, kind in sorted(found):  # ties: whose first group comes first
+        alone = places_where(is_alone & (intents == kind))
+        yield alone, repeats.chosen(of_group == kind)
+
+
+def _groups(keys: np.ndarray) -> Tuple[np.ndarray, Groups]:
+    """Which places have a key of their own, (U,) bool, and the others' groups by first place."""
+    order = np.argsort(keys, kind="stable").astype(np.int32)  # (U,), one group after another
+    is_start = np.ones(len(keys), bool)  # (U,)
+    for piece in pieces(max(0, len(keys) - 1)):
+        here = keys[order[piece.start : piece.stop + 1]]
+        is_start[piece.start + 1 : piece.stop + 1] = here[1:] != here[:-1]
+    starts = np.flatnonzero(is_start).astype(np.int32)  # (G,)
+    sizes = np.diff(starts, append=np.int32(len(keys)))  # (G,)
+    is_alone = np.zeros(len(keys), bool)  # (U,)
+    is_alone[order[starts[sizes == 1]]] = True
+    starts, sizes = starts[sizes > 1], sizes[sizes > 1]  # (R,)
+    by_place = np.argsort(order[starts])  # (R,)
+    return is_alone, Groups(order, starts[by_place], sizes[by_place])
+
+
+def places_where(is_there: np.ndarray) -> np.ndarray:
+    """Where it is true, ascending int32."""
+    return np.flatnonzero(is_there).astype(np.int32)
