@@ -13,12 +13,18 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
+from edp_mx.models import bilstm
 from edp_mx.models.quick.attention import SelfAttention
 from edp_mx.models.quick.dropout import Dropout
 from edp_mx.models.quick.layer_norm import LayerNorm
 from edp_mx.models.quick.library import are_loaded
+from edp_mx.models.quick.lstm import BiLSTM
 
-_OURS = {nn.LayerNorm: LayerNorm, nn.Dropout: Dropout, DotProductSelfAttentionCell: SelfAttention}
+_COMPILED = {
+    nn.LayerNorm: LayerNorm,
+    nn.Dropout: Dropout,
+    DotProductSelfAttentionCell: SelfAttention,
+}
 
 
 def quicken(block: gluon.Block, context: mx.Context) -> None:
@@ -29,10 +35,11 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
     Raises:
         ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
     """
-    if context.device_type != "cpu" or not are_loaded():
+    if context.device_type != "cpu":
         return
+    table = {bilstm.BiLSTM: BiLSTM, **(_COMPILED if are_loaded() else {})}
     for child in block._children.values():
-        ours = _OURS.get(type(child))
+        ours = table.get(type(child))
         if ours is not None:
             child.__class__ = ours
             child.check()

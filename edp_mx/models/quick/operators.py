@@ -1,4 +1,4 @@
-"""What our operators share: MXNet's frame for operators in Python, and their arrays' memory."""
+"""MXNet's frame for operators in Python, and their arrays' memory."""
 
 from __future__ import annotations
 
@@ -8,15 +8,6 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.arrays import host_view
-from edp_mx.kernels import Kernels, kernels
-
-
-def compiled() -> Kernels:
-    """The compiled loops. Raises: RuntimeError: there are none; `quicken` lets nobody come here."""
-    found = kernels()
-    if found is None:
-        raise RuntimeError("a graph with edp_mx's own operators needs edp_mx's compiled loops")
-    return found
 
 
 def memory(array: mx.nd.NDArray) -> np.ndarray:
@@ -42,14 +33,12 @@ def fill(target: mx.nd.NDArray, request: str, make: Callable[[np.ndarray], None]
         make(place)
 
 
-# What any of our operators reads backwards, as MXNet numbers it (gradients of the outputs, inputs,
-# outputs). It keeps one such list for all operators in Python: what lies on it, and which an
-# operator has but has not declared, makes that one's backward pass fail.
-READ_BACKWARDS = frozenset({0, 1, 2, 5, 7, 8})
-
-
 class Properties(mx.operator.CustomOpProp):
     """What MXNet asks about an operator.
+
+    Only one operator in Python may say what its backward pass reads: MXNet keeps one such list for
+    all of them, and what lies on it, and which another has but has not declared, makes that one's
+    backward pass fail.
 
     Attributes:
         arguments, outputs: their names.
@@ -66,7 +55,3 @@ class Properties(mx.operator.CustomOpProp):
 
     def list_outputs(self) -> List[str]:
         return list(self.outputs)
-
-    def declare_backward_dependency(self, out_grad, in_data, out_data) -> List[int]:
-        """What of `READ_BACKWARDS` the operator has."""
-        return [place for place in (*out_grad, *in_data, *out_data) if place in READ_BACKWARDS]

@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class RunLSTM(NamedTuple):
-    """What a run of a cut left for later. Shapes: inputs (T, N, I), states (T, N, H)."""
+    """What one direction's run left. Shapes: inputs (T, N, I), states (T, N, H)."""
 
     inputs: np.ndarray
     states: np.ndarray
@@ -45,9 +45,17 @@ class RunLSTM(NamedTuple):
 
 
 class SeenLSTM(NamedTuple):
-    """What a cut saw. Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H)."""
+    """What one direction of a cut saw.
 
-    cut: Cut
+    Attributes:
+        parameters: their names, as in `Cut`.
+        is_reverse: whether it read from the last step to the first.
+
+    Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
+    """
+
+    parameters: Tuple[str, ...]
+    is_reverse: bool
     inputs: np.ndarray
     states: np.ndarray
     gate_gradients: np.ndarray
@@ -87,8 +95,8 @@ class ProbedBlock:
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
-        self._lstms: Dict[str, RunLSTM] = {}
-        self._gates: Dict[str, np.ndarray] = {}
+        self._lstms: Dict[str, List[RunLSTM]] = {}
+        self._gates: Dict[str, List[np.ndarray]] = {}
 
     def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
         """What the block's own `forward` does.
@@ -121,9 +129,9 @@ class ProbedBlock:
             cuts = self._cuts_at(level)
             if not cuts:
                 continue
-            leaving: Dict[int, np.ndarray] = {}  # what several LSTMs read has the sum
+            leaving: Dict[int, np.ndarray] = {}  # autograd takes each head once
             for cut in cuts:
-                gradient = self._go_back(cut)
+                gradient = self._go_back(cut)  # (T, N, I)
                 before = leaving.get(cut.source)
                 leaving[cut.source] = gradient if before is None else before + gradient
             heads = [self._outputs[level][source] for source in leaving]
@@ -131,13 +139,16 @@ class ProbedBlock:
             autograd.backward(heads, [mx.nd.array(g, ctx=context) for g in leaving.values()])
 
     def _go_back(self, cut: Cut) -> np.ndarray:
-        """The gradient of an LSTM's inputs (T, N, I); that of its gates is kept."""
-        run = self._lstms[cut.variable]
-        arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H)
-        gates = lstm_pass.backward(arriving, run.weights, run.packing, run.memory)  # (P, 4H)
-        shape = (*run.inputs.shape[:2], gates.shape[1])
-        self._gates[cut.variable] = run.packing.spread(gates, shape)
-        return run.packing.spread(gates @ run.weights.i2h, run.inputs.shape)
+        """The gradient of a cut's inputs (T, N, I); those of its gates are kept."""
+        arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H), or of both directions
+        runs = self._lstms[cut.variable]
+        leaving = np.zeros(runs[0].inputs.shape, np.float32)
+        for run, part in zip(runs, np.split(arriving, len(runs), axis=2)):
+            gates = lstm_pass.backward(part, run.weights.h2h, run.packing, run.memory)  # (P, 4H)
+            run.packing.add(leaving, gates @ run.weights.i2h)
+            shape = (*leaving.shape[:2], gates.shape[1])
+            self._gates.setdefault(cut.variable, []).append(run.packing.spread(gates, shape))
+        return leaving
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
         """What all taps and cuts saw, after all pending work is done."""
@@ -152,8 +163,11 @@ class ProbedBlock:
             gradient = to_numpy(self._probes[tap.probe].grad)
             taps.append(Seen(tap, to_numpy(source), gradient, self._axes[tap.probe]))
         lstms = [
-            SeenLSTM(cut, *self._lstms[cut.variable][:2], self._gates[cut.variable])
+            SeenLSTM(names, place == 1, run.inputs, run.states, gates)
             for cut in self._surgery.cuts
+            for place, (names, run, gates) in enumerate(
+                zip(cut.parameters, self._lstms[cut.variable], self._gates[cut.variable])
+            )
         ]
         return taps, lstms
 
@@ -198,7 +212,7 @@ class ProbedBlock:
             taps = [tap for tap in self._surgery.taps if tap.segment == level]
             probes.update({tap.probe: found[tap.probe] for tap in taps})
             for cut in self._cuts_at(level):
-                size = int(cut.node.attributes["state_size"])
+                size = int(cut.node.attributes["state_size"]) * len(cut.parameters)
                 known[cut.variable] = (*outputs[cut.source][:2], size)
         return probes
 
@@ -246,27 +260,26 @@ class ProbedBlock:
         """Makes the states that later segments read, as a leaf of their graph."""
         source = self._outputs[cut.segment][cut.source]
         inputs = to_numpy(source)  # (T, N, I)
-        # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
-        weights = LSTMWeights(
-            *(self._graph.parameters[name].data().asnumpy() for name in cut.parameters)
-        )
-        packing = self._packing_of(cut, inputs.shape)
-        size = weights.h2h.shape[1]
-        memory = LSTMMemory.empty(packing.num_rows, size)
-        states = np.empty((*inputs.shape[:2], size), np.float32)
-        lstm_pass.forward(inputs, weights, packing, states=states, memory=memory)
-        self._lstms[cut.variable] = RunLSTM(inputs, states, weights, packing, memory)
+        num_steps, num_examples, _ = inputs.shape
+        size = int(cut.node.attributes["state_size"])
+        states = np.empty((num_steps, num_examples, size * len(cut.parameters)), np.float32)
+        runs = []
+        for place, names in enumerate(cut.parameters):
+            # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
+            weights = LSTMWeights(*(self._graph.parameters[n].data().asnumpy() for n in names))
+            packing = Packing.whole(num_steps, num_examples)
+            if cut.lengths is not None:
+                lengths = to_numpy(self._outputs[cut.segment][cut.lengths])  # (N,)
+                packing = Packing.of(lengths, reverse=place == 1)
+            part = states[:, :, place * size : (place + 1) * size]  # (T, N, H)
+            memory = LSTMMemory.empty(packing.num_rows, size)
+            lstm_pass.forward(inputs, weights, packing, states=part, memory=memory)
+            runs.append(RunLSTM(inputs, part, weights, packing, memory))
+        self._lstms[cut.variable] = runs
         with autograd.pause():
             leaf = mx.nd.array(states, ctx=source.context, dtype="float32")
         leaf.attach_grad()
         self._values[cut.variable] = leaf
-
-    def _packing_of(self, cut: Cut, shape: Shape) -> Packing:
-        """What an LSTM reads of inputs (T, N, I)."""
-        if cut.lengths is None:
-            return Packing.whole(*shape[:2], reverse=cut.is_reverse)
-        lengths = to_numpy(self._outputs[cut.segment][cut.lengths])  # (N,)
-        return Packing.of(lengths, reverse=cut.is_reverse)
 
 
 def to_numpy(array: mx.nd.NDArray) -> np.ndarray:

@@ -197,21 +197,22 @@ class LSTMRule:
 
     def __init__(self, seen: SeenLSTM, layer_of: Mapping[str, int]) -> None:
         self._seen, self._layer_of = seen, layer_of
+        self._arrays = seen.inputs, seen.states, seen.gate_gradients
 
     def squared_norms(self) -> Norms:
-        norms = lstm.squared_norms(*self._seen[1:], is_reverse=self._seen.cut.is_reverse)
+        norms = lstm.squared_norms(*self._arrays, is_reverse=self._seen.is_reverse)
         parts = (norms.i2h, norms.h2h, norms.bias, norms.bias)
-        for name, part in zip(self._seen.cut.parameters, parts):
+        for name, part in zip(self._seen.parameters, parts):
             if name in self._layer_of:
                 yield self._layer_of[name], part
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        mine = (totals.get(name) for name in self._seen.cut.parameters)
+        mine = (totals.get(name) for name in self._seen.parameters)
         lstm.clipped_sums(
-            *self._seen[1:],
+            *self._arrays,
             factors,
             totals=lstm.LSTMTotals(*mine),
-            is_reverse=self._seen.cut.is_reverse,
+            is_reverse=self._seen.is_reverse,
         )
 
 

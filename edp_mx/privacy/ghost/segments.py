@@ -48,26 +48,25 @@ class Tap:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """An LSTM, which is taken out: NumPy runs it, since MXNet's shows no gates.
+    """An LSTM, or one and the one that reads backwards, taken out: NumPy runs it, since MXNet's
+    shows no gates.
 
     Attributes:
         node: the operator.
-        parameters: names of i2h weight, h2h weight, i2h bias, h2h bias.
+        parameters: for each direction the names of i2h weight, h2h weight, i2h bias, h2h bias.
         segment: the one that its input comes from; its states go into the next.
         source: place of its input among that segment's outputs.
         variable: what stands for its states in later segments.
         lengths: place of the examples' lengths among that segment's outputs; None where all steps
             are read, and padding is masked elsewhere.
-        is_reverse: whether it reads from the last step to the first.
     """
 
     node: Node
-    parameters: Tuple[str, ...]
+    parameters: Tuple[Tuple[str, ...], ...]
     segment: int
     source: int
     variable: str
     lengths: Optional[int] = None
-    is_reverse: bool = False
 
 
 @dataclass(frozen=True, eq=False)

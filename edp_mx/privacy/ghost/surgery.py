@@ -16,7 +16,8 @@ POSITIONS = "positions"  # a table read by the place alone, added to what each e
 _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
-_LSTMS = ("RNN", "LSTM")  # MXNet's, and ours in `models/quick/lstm.py`
+_OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, over true tokens alone
+_LSTMS = ("RNN", _OURS)
 _EXACT_IN_FLOAT32 = 1 << 24
 
 
@@ -158,7 +159,7 @@ class Surgery:
                 )
 
     def _parameters_of_lstm(self, node: Node) -> Tuple[str, ...]:
-        """In the order i2h weight, h2h weight, i2h bias, h2h bias."""
+        """Those of one direction after the other, in the order that `Cut` says."""
         return tuple(n for i, _ in node.inputs[1:] for n in self._graph.parameters_of(i))
 
     def _read_directly(self, index: int) -> Tuple[str, ...]:
@@ -247,22 +248,21 @@ class Surgery:
         names = self._parameters_of_lstm(node)
         used = {k for n in graph.nodes for i, k in n.inputs if i == index}
         used |= {k for i, k in graph.heads if i == index}
-        if len(names) != 4 or used - {0} or not self._is_written_out(node):
+        if len(names) % 4 or used - {0} or not self._is_written_out(node):
             raise self._refusal(node, names)
         source, *lengths = (draft.expose(entry) for entry in _read_by_lstm(node))
         return Cut(
             node,
-            names,
+            tuple(names[i : i + 4] for i in range(0, len(names), 4)),
             len(self.segments),
             source,
             self._states_of(index),
             lengths[0] if lengths else None,
-            is_reverse=node.attributes.get("reverse", "0") == "1",
         )
 
     def _is_written_out(self, node: Node) -> bool:
         """Whether an LSTM is of the kind that `lstm_pass` computes."""
-        if node.kind == "LSTM":
+        if node.kind == _OURS:
             return True
         states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
         attributes = node.attributes
@@ -279,4 +279,4 @@ class Surgery:
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:
     """Its inputs, and the lengths if it is one of ours."""
-    return node.inputs[: 2 if node.kind == "LSTM" else 1]
+    return node.inputs[: 2 if node.kind == _OURS else 1]

@@ -276,3 +276,17 @@ def test_a_sound_network_passes_the_check_and_is_left_without_traces(family, gen
     assert ghost.statistics.steps == 0
     with pytest.raises(UserError):
         flat.refuse_stale()
+
+
+def test_mxnets_own_lstms_are_clipped_as_ours_are(generator, monkeypatch):
+    batch = random_batch(generator, LENGTHS, "clc")
+    model = tiny("clc")
+    ghost, _, _ = ghost_for(model, max_grad_norm=2.0)
+    ghost.clip([lambda: model.loss(batch)])
+    monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+    model = tiny("clc")  # the same weights
+    other, loop, _ = ghost_for(model, max_grad_norm=2.0)
+    expected = by_loop(loop, model, batch)
+    other.clip([lambda: model.loss(batch)])
+    assert_same_sum(other.take(), expected)
+    assert_same_sum(ghost.take(), expected)

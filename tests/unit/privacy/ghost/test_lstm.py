@@ -43,7 +43,7 @@ def forward(inputs, weights):
 def backward(state_gradients, weights, memory):
     """Gradients of the inputs and of the gates."""
     shape = state_gradients.shape
-    gates = lstm_pass.backward(state_gradients, weights, Packing.whole(*shape[:2]), memory)
+    gates = lstm_pass.backward(state_gradients, weights.h2h, Packing.whole(*shape[:2]), memory)
     return (gates @ weights.i2h).reshape(*shape[:2], -1), gates.reshape(*shape[:2], -1)
 
 
@@ -291,7 +291,7 @@ def test_what_reads_backwards_is_what_reads_the_turned_utterance(shape, seed, da
     memory = LSTMMemory.empty(packing.num_rows, width)
     states = np.empty((num_steps, num_examples, width), np.float32)
     lstm_pass.forward(x, weights, packing, states=states, memory=memory)
-    gates = lstm_pass.backward(dy, weights, packing, memory)
+    gates = lstm_pass.backward(dy, weights.h2h, packing, memory)
     gates = packing.spread(gates, (num_steps, num_examples, 4 * width))
     norms = squared_norms(x, states, gates, is_reverse=True)
     totals, sums = zeros_like(weights), [0.0] * 4

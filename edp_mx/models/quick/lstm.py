@@ -1,0 +1,145 @@
+"""The bi-LSTM without its padding: NumPy's LSTM, which is faster than MXNet's fused one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import List, NamedTuple, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx import lstm_pass
+from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.models import bilstm
+from edp_mx.models.quick.operators import Properties, fill, memory
+from edp_mx.packing import Packing
+
+OPERATOR = "BiLSTM"  # its name among operators in Python; ghost clipping knows it by it
+DIRECTIONS = ("forward", "backward")
+PARAMETERS = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")  # of one direction
+
+
+class BiLSTM(bilstm.BiLSTM):
+    """The bi-LSTM with the same parameters and values; its padding costs nothing.
+
+    Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
+    """
+
+    def check(self) -> None:
+        """Nothing that it cannot do."""
+
+    def hybrid_forward(self, F, inputs, lengths):
+        """See the class."""
+        states, lengths = inputs, F.cast(lengths, "float32")
+        for layer in range(self._num_layers):
+            if layer:
+                states = self.dropout(states)
+            lstms = [getattr(self, f"{direction}{layer}") for direction in DIRECTIONS]
+            parameters = [getattr(lstm, f"l0_{name}") for lstm in lstms for name in PARAMETERS]
+            # What a child block would be handed for them: its own blocks run no more.
+            values = [p.var() if F is mx.sym else p.data(inputs.context) for p in parameters]
+            size = lstms[0]._hidden_size
+            states = F.Custom(states, lengths, *values, op_type=OPERATOR, state_size=size)[0]
+        return states  # (T, N, 2H)
+
+
+class _Direction(NamedTuple):
+    """One direction's share of an operator's arrays, without a copy.
+
+    Shapes: states, or their gradients (T, N, H).
+    """
+
+    packing: Packing
+    states: np.ndarray
+    memory: LSTMMemory
+
+
+def _directions(lengths: np.ndarray, states: np.ndarray, room: np.ndarray) -> List[_Direction]:
+    """Both. Shapes: lengths (N,), states (T, N, 2H), room (2, 6·T·N·H)."""
+    size = states.shape[-1] // 2
+    both = []
+    for place, part in enumerate((states[..., :size], states[..., size:])):  # (T, N, H)
+        packing = Packing.of(lengths, reverse=place == 1)
+        kept = LSTMMemory(room[place, : 6 * packing.num_rows * size], size)
+        both.append(_Direction(packing, part, kept))
+    return both
+
+
+class _Operator(mx.operator.CustomOp):
+    """See `lstm_pass`; what its backward pass needs is an output."""
+
+    def forward(self, is_train, req, in_data, out_data, aux) -> None:  # noqa: ARG002
+        inputs, lengths, *values = (memory(array) for array in in_data)
+        weights = LSTMWeights(*values[:4]), LSTMWeights(*values[4:])
+
+        def make(states: np.ndarray) -> None:
+            for own, each in zip(weights, _directions(lengths, states, memory(out_data[1]))):
+                packing, part, kept = each
+                lstm_pass.forward(inputs, own, packing, states=part, memory=kept)
+
+        fill(out_data[0], req[0], make)
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:  # noqa: ARG002
+        heads, inputs, lengths, states, room = map(memory, (*out_grad[:1], *in_data[:2], *out_data))
+        i2h, h2h = (tuple(map(memory, in_data[i::4])) for i in (2, 3))  # of both directions
+        forwards = _directions(lengths, states, room)
+        packings = [each.packing for each in forwards]
+        gates = [
+            lstm_pass.backward(each.states, own, each.packing, each.memory)
+            for own, each in zip(h2h, _directions(lengths, heads, room))
+        ]  # (P, 4H) each
+        fill(in_grad[0], req[0], partial(_input_gradients, packings, gates, i2h))
+        fill(in_grad[1], req[1], lambda out: out.fill(0))
+        for start, own, each in zip((2, 6), gates, forwards):
+            own_targets = in_grad[start : start + 4], req[start : start + 4]
+            _parameter_gradients(own, each, inputs, *own_targets)
+
+
+def _input_gradients(
+    packings: Sequence[Packing],
+    gates: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray],
+    out: np.ndarray,
+) -> None:
+    """Of both directions. Shapes: gates (P, 4H), weights (4H, I), out (T, N, I)."""
+    packings[0].fill(out, lambda rows: np.matmul(gates[0], weights[0], out=rows))
+    packings[1].add(out, gates[1] @ weights[1])
+
+
+def _parameter_gradients(
+    gates: np.ndarray, each: _Direction, inputs: np.ndarray, targets: list, requests: list
+) -> None:
+    """Of one direction's `PARAMETERS`. Shapes: gates (P, 4H), inputs (T, N, I)."""
+    packing = each.packing
+    later, earlier = packing.pairs(gates, packing.pack(each.states))  # (Q, 4H), (Q, H)
+    products = ((gates, packing.pack(inputs)), (later, earlier))
+    for target, request, (left, right) in zip(targets, requests, products):
+        fill(target, request, partial(np.matmul, left.T, right))
+    bias = gates.sum(axis=0)  # (4H,), of either
+    for target, request in zip(targets[2:], requests[2:]):
+        fill(target, request, partial(np.copyto, src=bias))
+
+
+@mx.operator.register(OPERATOR)
+class _Properties(Properties):
+    arguments = ("data", "lengths", *(f"{d}_{name}" for d in DIRECTIONS for name in PARAMETERS))
+    outputs = ("output", "memory")
+
+    def __init__(self, state_size: str) -> None:
+        super().__init__()
+        self._size = int(state_size)
+
+    def infer_shape(self, in_shape: List[list]) -> Tuple[List[list], List[list], List[list]]:
+        steps, examples, inputs = data = in_shape[0]
+        size = self._size
+        weights = [[4 * size, inputs], [4 * size, size], [4 * size], [4 * size]]
+        outputs = [[steps, examples, 2 * size], [2, 6 * steps * examples * size]]
+        return [data, [examples], *weights, *weights], outputs, []
+
+    def declare_backward_dependency(self, out_grad, in_data, out_data) -> List[int]:
+        """All but the biases and the gradient of the memory, which would be made for nothing."""
+        return [out_grad[0], *in_data[:4], *in_data[6:8], *out_data]
+
+    def create_operator(self, ctx, shapes, dtypes) -> _Operator:  # noqa: ARG002
+        return _Operator()
