@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
  */
 
-#define VERSION 4 /* one more whenever what a function is given changes; `kernels.py` has it too */
+#define VERSION 5 /* one more whenever what a function is given changes; `kernels.py` has it too */
 
 #include <math.h>
 #include <stdint.h>
@@ -136,6 +136,120 @@ double sum_of_squares(const float *x, int64_t size) {
         sum += here;
     }
     return sum;
+}
+
+/* ---- an LSTM's cell ------------------------------------------------------------------------- */
+
+/* By masks: with a condition compilers leave the loop scalar. */
+INLINE float choose(int32_t condition, float yes, float no) {
+    int32_t mask = -(condition != 0);
+    return as_float((as_bits(yes) & mask) | (as_bits(no) & ~mask));
+}
+
+/* exp(x) for |x| <= 87. Source: Cephes, expf; error at most 2e-7 of the result. */
+INLINE float exp_of(float x) {
+    float shifted = x * 1.44269504f + 12582912.0f; /* the nearest whole number is in its low bits */
+    float n = shifted - 12582912.0f, r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    return p * as_float((as_bits(shifted) - 0x4b400000 + 127) * 8388608);
+}
+
+/* Within 87 of 0; what is no number stays none. */
+INLINE float within(float x) { return choose(x > 87.0f, 87.0f, choose(x < -87.0f, -87.0f, x)); }
+
+INLINE float sigmoid_of(float x) {
+    return choose(x != x, x, 1.0f / (1.0f + exp_of(-within(x))));
+}
+
+/* Source: Cephes, tanhf; error at most 2e-7 of the result. */
+INLINE float tanh_of(float x) {
+    float z = x * x, p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    float large = 1.0f - 2.0f / (exp_of(within(2.0f * x)) + 1.0f);
+    float small = p * z * x + x;
+    return choose(x != x, x, choose(z < 0.390625f, small, large));
+}
+
+/* One step of n examples; see `kernels.py`. */
+FOR_EACH_PROCESSOR
+void lstm_cell(float *restrict gates, const float *restrict recurrent, const float *restrict bias,
+               const float *restrict before, int64_t n, int64_t size, float *restrict cells,
+               float *restrict squashed, float *restrict states, int64_t stride) {
+    for (int64_t i = 0; i < n; i++) {
+        if (recurrent)
+            for (int64_t j = 0; j < 4 * size; j++) gates[j] += recurrent[j];
+#pragma omp simd
+        for (int64_t j = 0; j < size; j++) {
+            float enter = sigmoid_of(gates[j] + bias[j]);
+            float forget = sigmoid_of(gates[size + j] + bias[size + j]);
+            float new = tanh_of(gates[2 * size + j] + bias[2 * size + j]);
+            gates[j] = enter;
+            gates[size + j] = forget;
+            gates[2 * size + j] = new;
+            cells[j] = enter * new;
+        }
+        if (before) {
+#pragma omp simd
+            for (int64_t j = 0; j < size; j++) cells[j] += gates[size + j] * before[j];
+            before += size;
+        }
+#pragma omp simd
+        for (int64_t j = 0; j < size; j++) {
+            float leave = sigmoid_of(gates[3 * size + j] + bias[3 * size + j]);
+            float tanh = tanh_of(cells[j]);
+            gates[3 * size + j] = leave;
+            squashed[j] = tanh;
+            states[j] = leave * tanh;
+        }
+        if (recurrent) recurrent += 4 * size;
+        gates += 4 * size;
+        cells += size;
+        squashed += size;
+        states += stride;
+    }
+}
+
+/* The same step backwards; see `kernels.py`. */
+FOR_EACH_PROCESSOR
+void lstm_cell_backward(const float *restrict gates, const float *restrict before,
+                        const float *restrict squashed, const float *restrict heads,
+                        int64_t stride, const float *restrict later, int64_t later_n, int64_t n,
+                        int64_t size, float *restrict cells, float *restrict out) {
+    const float *enter = gates, *forget = gates + size;
+    const float *new = gates + 2 * size, *leave = gates + 3 * size;
+    for (int64_t i = 0; i < n; i++) {
+        int has_later = i < later_n, has_before = before != 0;
+#pragma omp simd
+        for (int64_t j = 0; j < size; j++) {
+            float state = heads[j] + (has_later ? later[j] : 0.0f);
+            float cell = cells[j] + state * leave[j] * (1.0f - squashed[j] * squashed[j]);
+            out[j] = cell * new[j] * enter[j] * (1.0f - enter[j]);
+            out[size + j] =
+                has_before ? cell * before[j] * forget[j] * (1.0f - forget[j]) : 0.0f;
+            out[2 * size + j] = cell * enter[j] * (1.0f - new[j] * new[j]);
+            out[3 * size + j] = state * squashed[j] * leave[j] * (1.0f - leave[j]);
+            cells[j] = has_before ? cell * forget[j] : cell;
+        }
+        enter += 4 * size;
+        forget += 4 * size;
+        new += 4 * size;
+        leave += 4 * size;
+        squashed += size;
+        heads += stride;
+        later += has_later ? size : 0;
+        before += has_before ? size : 0;
+        cells += size;
+        out += 4 * size;
+    }
 }
 
 /* ---- Adam ----------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 """Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
 
-They are built with the package where there is a C compiler. Without one NumPy makes the noise and
-the norms, and MXNet takes Adam's step, slower; the tests hold one against the other.
+They are built with the package where there is a C compiler. Without one NumPy makes the noise,
+the norms and an LSTM's cell, and MXNet takes Adam's step, slower; the tests hold one against the
+other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-VERSION = 4  # of the functions' arguments; `kernels.c` has it too
+VERSION = 5  # of the functions' arguments; `kernels.c` has it too
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 _FLOAT = ctypes.c_float
 _SIGNATURES = {
@@ -24,6 +25,11 @@ _SIGNATURES = {
     "count_small": (_LONG, (_POINTER, _LONG)),
     "scale_and_add_pairs": (None, (*2 * (_POINTER,), _LONG, *2 * (_FLOAT,), *3 * (_POINTER,))),
     "sum_of_squares": (ctypes.c_double, (_POINTER, _LONG)),
+    "lstm_cell": (None, (*4 * (_POINTER,), *2 * (_LONG,), *3 * (_POINTER,), _LONG)),
+    "lstm_cell_backward": (
+        None,
+        (*4 * (_POINTER,), _LONG, _POINTER, *3 * (_LONG,), *2 * (_POINTER,)),
+    ),
     "adam": (None, (*4 * (_POINTER,), _LONG, *6 * (_FLOAT,))),
 }
 
@@ -89,6 +95,42 @@ class Kernels:
         """Of an array, in blocks, the blocks' sums in float64. Shapes: any."""
         return self._library.sum_of_squares(values.ctypes.data, values.size)
 
+    def lstm_cell(
+        self,
+        gates: np.ndarray,
+        recurrent: Optional[np.ndarray],
+        bias: np.ndarray,
+        before: Optional[np.ndarray],
+        *,
+        cells: np.ndarray,
+        squashed: np.ndarray,
+        states: np.ndarray,
+    ) -> None:
+        """`lstm_cell.Cell.forward`. Shapes: see there; rows of `states` may lie apart."""
+        self._library.lstm_cell(
+            gates.ctypes.data, _address(recurrent), bias.ctypes.data, _address(before),
+            len(gates), gates.shape[1] // 4, cells.ctypes.data, squashed.ctypes.data,
+            states.ctypes.data, states.strides[0] // 4,
+        )  # fmt: skip
+
+    def lstm_cell_backward(
+        self,
+        gates: np.ndarray,
+        before: Optional[np.ndarray],
+        squashed: np.ndarray,
+        heads: np.ndarray,
+        later: Optional[np.ndarray],
+        *,
+        cells: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """`lstm_cell.Cell.backward`. Shapes: see there; rows of `heads` may lie apart."""
+        self._library.lstm_cell_backward(
+            gates.ctypes.data, _address(before), squashed.ctypes.data, heads.ctypes.data,
+            heads.strides[0] // 4, _address(later), 0 if later is None else len(later),
+            len(gates), gates.shape[1] // 4, cells.ctypes.data, out.ctypes.data,
+        )  # fmt: skip
+
     def adam(
         self,
         weight: np.ndarray,
@@ -106,6 +148,11 @@ class Kernels:
         """One step of Adam as MXNet's `adam_update` takes it, in place. Shapes: (n,) each."""
         pointers = (array.ctypes.data for array in (weight, gradient, mean, variance))
         self._library.adam(*pointers, weight.size, rate, beta1, beta2, eps, rescale, decay)
+
+
+def _address(array: Optional[np.ndarray]) -> Optional[int]:
+    """Nothing stays nothing: a null pointer."""
+    return None if array is None else array.ctypes.data
 
 
 @lru_cache(maxsize=None)

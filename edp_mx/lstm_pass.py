@@ -1,12 +1,12 @@
-"""One LSTM, forwards and backwards, in float32 NumPy: MXNet's fused one shows no gates."""
+"""One LSTM, forwards and backwards, in float32: MXNet's fused one shows no gates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 import numpy as np
 
+from edp_mx.lstm_cell import Cell
 from edp_mx.packing import Packing
 
 
@@ -88,23 +88,23 @@ def forward(
 def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LSTMMemory) -> None:
     """Step after step; the gates are what the inputs alone make of them. Shapes: states (P, H)."""
     size, most = weights.h2h.shape[1], _most(packing)
-    squash = _Squash(weights.i2h_bias + weights.h2h_bias, most)
-    gates, cells = memory.gates, memory.cells
-    recurrent, kept = np.empty((most, 4 * size), np.float32), np.empty((most, size), np.float32)
-    before: Optional[slice] = None
+    cell = Cell(size=size, most=most, bias=weights.i2h_bias + weights.h2h_bias)
+    room = np.empty((most, 4 * size), np.float32)
+    recurrent, cells, before = None, None, None  # of the step before
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for step in packing.steps:
-            gate, cell, count = gates[step], cells[step], step.stop - step.start  # (n, 4H), (n, H)
+            count = step.stop - step.start
             if before is not None:
-                state = states[before][:count]  # (n, H)
-                gate += np.matmul(state, weights.h2h.T, out=recurrent[:count])
-            squash(gate)
-            enter, forget, new, leave = _split(gate, size)  # (n, H) each
-            np.multiply(enter, new, out=cell)
-            if before is not None:
-                cell += np.multiply(forget, cells[before][:count], out=kept[:count])
-            squashed = np.tanh(cell, out=memory.squashed[step])
-            np.multiply(leave, squashed, out=states[step])
+                recurrent = np.matmul(states[before][:count], weights.h2h.T, out=room[:count])
+                cells = memory.cells[before][:count]  # (n, H)
+            cell.forward(
+                memory.gates[step],
+                recurrent,
+                cells,
+                cells=memory.cells[step],
+                squashed=memory.squashed[step],
+                states=states[step],
+            )
             before = step
 
 
@@ -128,115 +128,25 @@ def backward(
     size, most = h2h.shape[1], _most(packing)
     gate_gradients = np.empty_like(memory.gates)  # (P, 4H)
     turned = np.ascontiguousarray(h2h.T).T  # (4H, H): so its products are a fifth faster
-    work = np.empty((most, 4 * size), np.float32)
-    offsets = _offsets(size, most)
-    states = np.empty((most, size), np.float32)  # gradients of the states
+    cell, room = Cell(size=size, most=most), np.empty((most, size), np.float32)
     cells = np.zeros((most, size), np.float32)  # gradients of the cells
-    later: Optional[slice] = None
+    later = None
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for index in range(len(packing.steps) - 1, -1, -1):
             step = packing.steps[index]
-            before = packing.steps[index - 1] if index else None
             count = step.stop - step.start
-            state = states[:count]
-            if later is not None:
-                # What is longer than `later` has no gradient from there yet.
-                some = later.stop - later.start
-                np.matmul(gate_gradients[later], turned, out=state[:some])
-                state[:some] += arriving[step][:some]
-                state[some:] = arriving[step][some:]
-            else:
-                state[...] = arriving[step]
-            earlier = None if before is None else memory.cells[before][:count]
-            _gate_step(
-                state,
-                cells[:count],
-                memory,
-                step,
-                earlier,
-                gate_gradients[step],
-                work[:count],
-                offsets[:count],
+            cell.backward(
+                memory.gates[step],
+                memory.cells[packing.steps[index - 1]][:count] if index else None,
+                memory.squashed[step],
+                arriving[step],
+                later,
+                cells=cells[:count],
+                out=gate_gradients[step],
             )
-            later = step
+            if index:
+                later = np.matmul(gate_gradients[step], turned, out=room[:count])  # (n, H)
     return gate_gradients
-
-
-def _gate_step(
-    state: np.ndarray,
-    cell: np.ndarray,
-    memory: LSTMMemory,
-    step: slice,
-    earlier: Optional[np.ndarray],
-    gradients: np.ndarray,
-    work: np.ndarray,
-    offsets: np.ndarray,
-) -> None:
-    """One step back: fills `gradients` (N, 4H); `cell` (N, H) becomes the earlier step's.
-
-    `state` (N, H), the gradient of the state, and `work` (N, 4H) are used up.
-    """
-    size = state.shape[1]
-    gates, squashed, slope = memory.gates[step], memory.squashed[step], work[:, :size]
-    enter, forget, new, leave = _split(gates, size)  # (N, H) each
-    to_enter, to_forget, to_new, to_leave = _split(gradients, size)
-    np.multiply(state, squashed, out=to_leave)
-    state *= leave
-    np.multiply(squashed, squashed, out=slope)
-    np.subtract(np.float32(1), slope, out=slope)
-    state *= slope
-    cell += state
-    np.multiply(cell, new, out=to_enter)
-    np.multiply(cell, enter, out=to_new)
-    if earlier is not None:
-        np.multiply(cell, earlier, out=to_forget)
-        cell *= forget
-    else:
-        to_forget[...] = 0
-    np.add(gates, offsets, out=work)
-    gradients *= work
-    np.subtract(np.float32(1), gates, out=work)
-    gradients *= work
-
-
-class _Squash:
-    """Adds the bias to n rows of gates and puts their activations in their place.
-
-    A sigmoid is ½ tanh(½ x) + ½, so that one tanh serves all gates. The rows that NumPy would
-    repeat are written out for all examples: passes over whole arrays are twice as fast.
-
-    Shapes: bias (4H,); gates (n, 4H), n at most `most`.
-    """
-
-    def __init__(self, bias: np.ndarray, most: int) -> None:
-        half, none, whole = np.array([0.5, 0, 1], np.float32).repeat(len(bias) // 4).reshape(3, -1)
-        self._bias = _rows(bias, most)
-        self._scale = _rows(np.concatenate([half, half, whole, half]), most)
-        self._shift = _rows(np.concatenate([half, half, none, half]), most)
-
-    def __call__(self, gates: np.ndarray) -> None:
-        count = len(gates)
-        gates += self._bias[:count]
-        gates *= self._scale[:count]
-        np.tanh(gates, out=gates)
-        gates *= self._scale[:count]
-        gates += self._shift[:count]
-
-
-def _offsets(size: int, most: int) -> np.ndarray:
-    """What makes (s + offset) (1 − s) an activation's derivative: 0 of a sigmoid, 1 of tanh."""
-    row = np.zeros(4 * size, np.float32)
-    row[2 * size : 3 * size] = 1
-    return _rows(row, most)
-
-
-def _rows(row: np.ndarray, most: int) -> np.ndarray:
-    return np.repeat(row[None], most, axis=0)
-
-
-def _split(gates: np.ndarray, size: int) -> Tuple[np.ndarray, ...]:
-    """Views of the four gates. Shapes: (N, 4H) → 4 × (N, H)."""
-    return tuple(gates[:, k * size : (k + 1) * size] for k in range(4))
 
 
 def _most(packing: Packing) -> int:
