@@ -5,6 +5,8 @@ from __future__ import annotations
 from mxnet import gluon
 from mxnet.gluon import nn
 
+from edp_mx.models.first_max import FirstMax
+
 
 class CharCNN(gluon.HybridBlock):
     """One feature vector a token, from its characters alone.
@@ -37,6 +39,7 @@ class CharCNN(gluon.HybridBlock):
             self.convolution = nn.Conv1D(
                 filters, width, padding=width // 2, in_channels=dimension, prefix="convolution_"
             )
+            self.first_max = FirstMax(axis=2)
 
     def hybrid_forward(self, F, characters):
         """See the class. Shapes: (N, T, C) → (N, T, F)."""
@@ -46,9 +49,7 @@ class CharCNN(gluon.HybridBlock):
         vectors = _masked(F, vectors, F.expand_dims(is_character, 2))
         features = F.relu(self.convolution(F.transpose(vectors, (0, 2, 1))))  # (N·T, F, C)
         features = _masked(F, features, F.expand_dims(is_character, 1))
-        # pick, not F.max: where two windows tie ("aaaa"), F.max passes the gradient to both. Nor
-        # F.Pooling, whose gradient is wrong outside training mode.
-        peaks = F.pick(features, F.stop_gradient(F.argmax(features, axis=2)), axis=2)  # (N·T, F)
+        peaks = self.first_max(features)  # (N·T, F)
         return F.reshape_like(
             peaks, characters, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2
         )  # (N, T, F)

@@ -6,6 +6,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.models.crf import CRF
+from edp_mx.models.first_max import FirstMax
 
 POOLINGS = ("mean", "max", "first", "last")
 
@@ -24,6 +25,8 @@ class Pooling(gluon.HybridBlock):
         if kind not in POOLINGS:
             raise ValueError(f"no pooling {kind!r}; there are {', '.join(POOLINGS)}")
         self._kind = kind
+        if kind == "max":
+            self.first_max = FirstMax(axis=1)
 
     def hybrid_forward(self, F, states, lengths):
         """See the class. Shapes: (N, T, H), (N,) → (N, H)."""
@@ -36,8 +39,7 @@ class Pooling(gluon.HybridBlock):
             total = F.sum(F.SequenceMask(states, **by_length), axis=1)  # (N, H)
             return F.broadcast_div(total, F.expand_dims(lengths, 1))
         lowest = F.SequenceMask(states, value=-3.0e38, **by_length)  # (N, T, H)
-        # pick, not F.max: where two tokens tie, F.max passes the gradient to both.
-        return F.pick(lowest, F.stop_gradient(F.argmax(lowest, axis=1)), axis=1)
+        return self.first_max(lowest)  # (N, H)
 
 
 class IntentHead(gluon.HybridBlock):

@@ -14,8 +14,10 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.models import bilstm
+from edp_mx.models.first_max import FirstMax as PlainFirstMax
 from edp_mx.models.quick.attention import SelfAttention
 from edp_mx.models.quick.dropout import Dropout
+from edp_mx.models.quick.first_max import FirstMax
 from edp_mx.models.quick.layer_norm import LayerNorm
 from edp_mx.models.quick.library import are_loaded
 from edp_mx.models.quick.lstm import BiLSTM
@@ -23,6 +25,7 @@ from edp_mx.models.quick.lstm import BiLSTM
 _COMPILED = {
     nn.LayerNorm: LayerNorm,
     nn.Dropout: Dropout,
+    PlainFirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
 }
 

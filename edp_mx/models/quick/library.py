@@ -14,8 +14,8 @@ from mxnet.symbol.register import _make_symbol_function
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1  # of the operators' arguments; `operators.cc` has it too
-NAMES = ("edp_attention", "edp_dropout", "edp_layer_norm")
+VERSION = 2  # of the operators' arguments; `operators.cc` has it too
+NAMES = ("edp_attention", "edp_dropout", "edp_first_max", "edp_layer_norm")
 
 
 @lru_cache(maxsize=None)
