@@ -28,9 +28,8 @@ from steps import FAMILIES, LEARNING_RATE, settle_threads
 
 from edp_mx import distributed
 from edp_mx.cli.predict import at_hand, read_tokens
-from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import DataConfig, load_corpus
-from edp_mx.data.embeddings import EmbeddingsConfig
+from edp_mx.config import load_config
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.distributed import Workers
 from edp_mx.experiments.attack_signals import compute_signals
@@ -38,8 +37,6 @@ from edp_mx.experiments.build import Start, encode_part, model_for, vocabulary_f
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.trained import TrainedRun, load_run
 from edp_mx.files import write_json
-from edp_mx.models.bert import BERTConfig
-from edp_mx.models.clc import CLCConfig
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.trainer import PrivateTrainer
@@ -68,9 +65,9 @@ def main() -> None:
 
 def untrained(family: str) -> TrainedRun:
     """A model of the paper's size for ATIS, with the weights that training begins with."""
-    data = DataConfig(corpus="atis", embeddings=EmbeddingsConfig(dimension=300))
-    config = ExperimentConfig(data=data, model=CLCConfig() if family == "clc" else BERTConfig())
-    vocabulary = vocabulary_for(config, load_corpus(data), Start())
+    path = Path(__file__).resolve().parents[1] / "configs" / "model" / f"{family}.yaml"
+    config = load_config(path, ["data.corpus=atis"])
+    vocabulary = vocabulary_for(config, load_corpus(config.data), Start())
     model = model_for(config, vocabulary, mx.cpu())
     return TrainedRun(RunDirectory(Path("no run")), config, vocabulary, model)
 
@@ -189,7 +186,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", action="append", choices=FAMILIES, help="both if left out")
     parser.add_argument("--run", type=Path, metavar="RUN", help="a trained model instead")
-    parser.add_argument("--utterances", type=int, default=512, help="of the test part")
+    parser.add_argument("--utterances", type=int, default=1024, help="of the test part")
     parser.add_argument("--batch", type=int, help="utterances at once, if not as configured")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--json", metavar="FILE", help="where to write all speeds")
