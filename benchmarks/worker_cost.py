@@ -111,6 +111,10 @@ def page(family: str, result: Dict[str, Any]) -> str:
             )
         columns = (part, "examples", "utterances/s", "÷ one worker", "all-reduce ÷ step")
         lines.append(f"\n{render_table(columns, rows)}")
+    lines.append(
+        "\nA batch that is divided has no bar: every worker clips, noises and updates the whole "
+        "gradient,\nhowever few examples it is left with."
+    )
     return "\n".join(lines)
 
 
