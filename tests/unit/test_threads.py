@@ -1,6 +1,8 @@
 """Threads: every item once, in order, errors heard, none left over, never more than allowed."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -61,3 +63,20 @@ def test_how_many_are_allowed_on_eight_cores(monkeypatch, variables, threads):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert allowed_threads() == threads
+
+
+@pytest.mark.parametrize("workers, given, expected", [
+    ("1", None, str(len(os.sched_getaffinity(0)))), ("1000", None, "1"), ("1", "3", "3"),
+    (None, None, "None"),
+])  # fmt: skip
+def test_workers_share_the_cores_before_anything_counts_them(workers, given, expected):
+    names = {"HOROVOD_LOCAL_SIZE": workers, "OMP_NUM_THREADS": given}
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment.update({name: value for name, value in names.items() if value is not None})
+    code = (
+        "import edp_mx, os, sys; print(os.environ.get('OMP_NUM_THREADS'), 'numpy' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert found.stdout.split() == [expected, "False"], found.stderr
