@@ -118,7 +118,8 @@ def page_of(values: Dict[str, Any], command: str) -> str:
     ]
     lira = [row["facts"]["lira"] for row in rows if "lira" in row["facts"]]
     if lira:
-        parts.append(LIRA.format(shadows=lira[0]["shadows"], epochs=lira[0]["shadows' epochs"]))
+        epochs = dict.fromkeys(str(facts["shadows' epochs"]) for facts in lira)
+        parts.append(LIRA.format(shadows=lira[0]["shadows"], epochs=" or ".join(epochs)))
     parts += ["## TPR in % at a small FPR\n\nAt FPR 1 %, then at 0.1 %.\n", _tpr_table(rows)]
     exposed = [row for row in rows if row["exposure"]]
     if exposed:

@@ -108,8 +108,8 @@ SECTIONS = (
     Section(
         "short",
         "The same with short utterances",
-        ("step_cost.py", "--no-peak", "--variants", "edp_sgd", "--tokens", "8", "--rounds", "9"),
-        30,
+        ("step_cost.py", "--no-peak", "--variants", "edp_sgd", "--tokens", "8", "--rounds", "25"),
+        50,
         _step_bars(1.12, 1.4, how=", short utterances"),
     ),
     Section(
@@ -141,7 +141,7 @@ SECTIONS = (
         "crf",
         "The CRF's share of a step",
         ("crf_share.py", "--rounds", "7"),
-        25,
+        20,
         _each(
             lambda family: Bar(
                 f"{family.upper()}, CRF ÷ step",
@@ -173,7 +173,7 @@ SECTIONS = (
         "workers",
         "N workers on this machine",
         ("worker_cost.py", "--rounds", "3", "--steps", "1"),
-        115,
+        90,
         tuple(
             _throughput_bar(family, number, guard)
             for family in FAMILIES
@@ -212,7 +212,7 @@ SECTIONS = (
         "evaluation",
         "Evaluation, attack and prediction beside training",
         ("evaluation_speed.py", "--rounds", "2"),
-        50,
+        60,
         tuple(
             Bar(
                 f"{family.upper()}, {way} ÷ train, utterances/s",
