@@ -20,6 +20,7 @@ from edp_mx.privacy.ghost.surgery import Surgery
 
 Shape = Tuple[int, ...]
 Arrays = Dict[str, mx.nd.NDArray]
+_ZEROS = ""  # no probe has this name
 
 
 class Seen(NamedTuple):
@@ -85,7 +86,7 @@ class ProbedBlock:
         flags = [("static_alloc", True)]
         self._operators = [CachedOp(segment.symbol, flags) for segment in self._segments]
         self._arguments = [segment.symbol.list_inputs() for segment in self._segments]
-        self._room: Dict[str, Tuple[mx.nd.NDArray, mx.nd.NDArray]] = {}
+        self._room: Dict[str, mx.nd.NDArray] = {}
         self._shapes: Dict[Tuple[Shape, ...], Dict[str, Shape]] = {}
         self._axes: Dict[str, int] = {}
         self.forget()
@@ -244,12 +245,16 @@ class ProbedBlock:
         return value.detach() if is_constant else value
 
     def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
-        """A zero with room for its gradient; both lie in memory that is kept for the next run."""
+        """A zero with room for its gradient, in memory that is kept for the next run.
+
+        All probes read the same zeros.
+        """
         size = int(np.prod(shape))
         with autograd.pause():
-            if name not in self._room or self._room[name][0].size < size:
-                self._room[name] = (mx.nd.zeros(size, ctx=context), mx.nd.zeros(size, ctx=context))
-            zero, gradient = (array[:size].reshape(shape) for array in self._room[name])
+            for room in (_ZEROS, name):
+                if room not in self._room or self._room[room].size < size:
+                    self._room[room] = mx.nd.zeros(size, ctx=context)
+            zero, gradient = (self._room[room][:size].reshape(shape) for room in (_ZEROS, name))
         autograd.mark_variables([zero], [gradient])
         return zero
 
