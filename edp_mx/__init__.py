@@ -5,7 +5,7 @@ import os
 from edp_mx.threads import allowed_threads
 
 # From so many summands on MXNet has gradients added in place; it reads this before its first one.
-# Operators of a library (`models/quick/operators.cc`) are not told to add, and would overwrite.
+# Operators of a library (`models/quick/native`) are not told to add, and would overwrite.
 os.environ["MXNET_EXEC_INPLACE_GRAD_SUM_CAP"] = str(2**30)
 
 # Workers that horovodrun started by itself share the cores, as launch/environment.sh has it: MXNet

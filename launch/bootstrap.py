@@ -22,11 +22,6 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
-COMPILED = (
-    "setup.py",
-    "edp_mx/kernels.c",
-    "edp_mx/models/quick/operators.cc",
-)  # installed anew if changed
 
 BUILD_TOOLS = [
     "pip>=23",
@@ -143,7 +138,9 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
             LD_LIBRARY_PATH=cuda_library_path(venv),
         )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
-    sources = [(ROOT / name).read_text() for name in COMPILED]
+    native = sorted((ROOT / "edp_mx" / "models" / "quick" / "native").iterdir())
+    compiled = [ROOT / "setup.py", ROOT / "edp_mx" / "kernels.c", *native]
+    sources = [path.read_text() for path in compiled]
     project = [str(ROOT), extras, *sources]
     return [
         Stage(

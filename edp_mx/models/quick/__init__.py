@@ -1,6 +1,6 @@
 """Operators of our own in the place of MXNet's slowest ones, on a CPU: same values, faster steps.
 
-They are a library that MXNet loads (`operators.cc`). Operators in Python took longer to be called
+They are a library that MXNet loads (`native`). Operators in Python took longer to be called
 than to work: MXNet hands each to another thread, while its own spin. Where the package was built
 without the library, and on a GPU, MXNet's operators stay. Dropout's masks are then other ones: they
 come from the same seeds by another way.

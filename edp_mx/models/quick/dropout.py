@@ -6,7 +6,7 @@ from typing import Any
 
 from mxnet.gluon import nn
 
-DRAWS = 64  # numbers that make a mask; `operators.cc` has it too
+DRAWS = 64  # numbers that make a mask; `native/mask.h` has it too
 
 
 def draws_of(F: Any) -> Any:

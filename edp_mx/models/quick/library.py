@@ -1,4 +1,4 @@
-"""Our operators (`operators.cc`), built with the package, as MXNet knows them."""
+"""Our operators (`native`), built with the package, as MXNet knows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mxnet.symbol.register import _make_symbol_function
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2  # of the operators' arguments; `operators.cc` has it too
+VERSION = 2  # of the operators' arguments; `native/operators.cc` has it too
 NAMES = ("edp_attention", "edp_dropout", "edp_first_max", "edp_layer_norm")
 
 
