@@ -40,6 +40,7 @@ EXTRAS = {
     ],
 }
 
+NUMBERS = "edp_mx/numbers.h"
 NATIVE = "edp_mx/models/quick/native"
 ON_LINUX = sys.platform.startswith("linux")
 FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
@@ -48,6 +49,7 @@ FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 KERNELS = Extension(
     "edp_mx._kernels",
     ["edp_mx/kernels.c"],
+    depends=[NUMBERS],
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
     optional=True,
@@ -64,7 +66,7 @@ def operators():
         Extension(
             "edp_mx.models.quick._operators",
             [f"{NATIVE}/operators.cc"],
-            depends=sorted(str(path) for path in Path(NATIVE).glob("*.h")),
+            depends=[NUMBERS, *sorted(str(path) for path in Path(NATIVE).glob("*.h"))],
             include_dirs=[str(folder / name) for name in ("include", "src")],
             extra_compile_args=["-std=c++14", *FAST, "-fopenmp", *(["-fno-gnu-unique"] * ON_LINUX)],
             # other libraries in the process have standard C++ of other versions under these names
@@ -80,7 +82,7 @@ setup(
     description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),
-    package_data={"edp_mx": ["py.typed", "kernels.c", "models/quick/native/*"]},
+    package_data={"edp_mx": ["py.typed", "kernels.c", "numbers.h", "models/quick/native/*"]},
     ext_modules=[KERNELS, *operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,

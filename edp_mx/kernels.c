@@ -9,13 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR \
-    __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
-#define INLINE static inline __attribute__((always_inline))
+#include "numbers.h"
 
 int64_t version(void) { return VERSION; }
 
@@ -25,20 +19,11 @@ int64_t version(void) { return VERSION; }
 #define CHUNK 2048          /* pairs that are in work at once */
 #define SEARCHED 64         /* of them, for small numbers */
 
-typedef union {
-    float number;
-    int32_t bits;
-} Float;
-
-INLINE float as_float(int32_t bits) { return ((Float){.bits = bits}).number; }
-
-INLINE int32_t as_bits(float number) { return ((Float){.number = number}).bits; }
-
 /* 32 random bits as a number in [0, 1]. */
-INLINE float uniform_of(int32_t word) { return (float)word * 0x1p-32f + 0.5f; }
+static INLINE float uniform_of(int32_t word) { return (float)word * 0x1p-32f + 0.5f; }
 
 /* ln(u) for a normal float in (0, 1]. Source: Cephes, logf; error at most 1e-7 of the result. */
-INLINE float log_of(float u) {
+static INLINE float log_of(float u) {
     int32_t bits = as_bits(u);
     int32_t exponent = (bits >> 23) - 127;
     float mantissa = as_float((bits & 0x007fffff) | 0x3f800000); /* [1, 2) */
@@ -61,7 +46,7 @@ INLINE float log_of(float u) {
 
 /* sin and cos of π · turn / 2³¹. The quarter turns are taken off as integers, without an error.
  * Source: Cephes, sinf and cosf on [-π/4, π/4]. */
-INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
+static INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
     int32_t quarter = (int32_t)((uint32_t)turn + 0x20000000u) >> 30;
     int32_t rest = (int32_t)((uint32_t)turn - ((uint32_t)quarter << 30));
     float r = (float)rest * (1.57079632679489662f * 0x1p-30f), z = r * r;
@@ -123,7 +108,7 @@ void scale_and_add_pairs(float *target, const float *source, int64_t size, float
 
 /* ---- norm ----------------------------------------------------------------------------------- */
 
-#define SUMMED 2048 /* squares that are added up in float32, in many lanes, before float64 */
+#define SUMMED 512 /* squares added up in float32 before float64: 128 in each of at least 4 lanes */
 
 FOR_EACH_PROCESSOR
 double sum_of_squares(const float *x, int64_t size) {
@@ -141,34 +126,22 @@ double sum_of_squares(const float *x, int64_t size) {
 /* ---- an LSTM's cell ------------------------------------------------------------------------- */
 
 /* By masks: with a condition compilers leave the loop scalar. */
-INLINE float choose(int32_t condition, float yes, float no) {
+static INLINE float choose(int32_t condition, float yes, float no) {
     int32_t mask = -(condition != 0);
     return as_float((as_bits(yes) & mask) | (as_bits(no) & ~mask));
 }
 
-/* exp(x) for |x| <= 87. Source: Cephes, expf; error at most 2e-7 of the result. */
-INLINE float exp_of(float x) {
-    float shifted = x * 1.44269504f + 12582912.0f; /* the nearest whole number is in its low bits */
-    float n = shifted - 12582912.0f, r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    return p * as_float((as_bits(shifted) - 0x4b400000 + 127) * 8388608);
+/* Within 87 of 0; what is no number stays none. */
+static INLINE float within(float x) {
+    return choose(x > 87.0f, 87.0f, choose(x < -87.0f, -87.0f, x));
 }
 
-/* Within 87 of 0; what is no number stays none. */
-INLINE float within(float x) { return choose(x > 87.0f, 87.0f, choose(x < -87.0f, -87.0f, x)); }
-
-INLINE float sigmoid_of(float x) {
+static INLINE float sigmoid_of(float x) {
     return choose(x != x, x, 1.0f / (1.0f + exp_of(-within(x))));
 }
 
 /* Source: Cephes, tanhf; error at most 2e-7 of the result. */
-INLINE float tanh_of(float x) {
+static INLINE float tanh_of(float x) {
     float z = x * x, p = -5.70498872745e-3f;
     p = p * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;

@@ -138,8 +138,9 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
             LD_LIBRARY_PATH=cuda_library_path(venv),
         )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
-    native = sorted((ROOT / "edp_mx" / "models" / "quick" / "native").iterdir())
-    compiled = [ROOT / "setup.py", ROOT / "edp_mx" / "kernels.c", *native]
+    package = ROOT / "edp_mx"
+    native = sorted((package / "models" / "quick" / "native").iterdir())
+    compiled = [ROOT / "setup.py", package / "kernels.c", package / "numbers.h", *native]
     sources = [path.read_text() for path in compiled]
     project = [str(ROOT), extras, *sources]
     return [

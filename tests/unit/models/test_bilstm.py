@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd
+from support.lstm_loop import loop_direction
 
 from edp_mx.models.bilstm import BiLSTM
 
@@ -29,16 +30,7 @@ def loop_lstm(block, tokens):
         name: getattr(block, f"l0_{name}").data().asnumpy().astype(np.float64)
         for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")
     }
-    state = cell = np.zeros(values["h2h_weight"].shape[1])
-    states = []
-    for token in tokens:
-        gates = values["i2h_weight"] @ token + values["i2h_bias"]
-        gates = gates + values["h2h_weight"] @ state + values["h2h_bias"]
-        enter, forget, new, leave = np.split(gates, 4)
-        cell = cell / (1 + np.exp(-forget)) + np.tanh(new) / (1 + np.exp(-enter))
-        state = np.tanh(cell) / (1 + np.exp(-leave))
-        states.append(state)
-    return np.array(states)
+    return loop_direction(values, tokens)
 
 
 def loop_bilstm(lstm, tokens, num_layers):

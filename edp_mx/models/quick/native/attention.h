@@ -56,7 +56,7 @@ void attend(Attention sizes, const float *projected, const float *lengths, int64
             for (int32_t j = 0; j < wide; j++) highest = row[j] > highest ? row[j] : highest;
 #pragma omp simd reduction(+ : sum)
             for (int32_t j = 0; j < wide; j++) {
-                row[j] = exp_of(row[j] - highest);
+                row[j] = exp_or_zero(row[j] - highest);
                 sum += row[j];
             }
             float share = sum > 0.0f ? 1.0f / sum : 0.0f; /* 0: no piece is valid */

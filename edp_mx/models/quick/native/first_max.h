@@ -33,7 +33,8 @@ struct Axis {
     Axis(const Attributes &attributes, const std::vector<int64_t> &shape) {
         size_t axis = std::stoul(attributes.at("axis"));
         length = shape[axis];
-        for (size_t i = 0; i < shape.size(); i++) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
+        for (size_t i = 0; i < axis; i++) outer *= shape[i];
+        for (size_t i = axis + 1; i < shape.size(); i++) inner *= shape[i];
     }
 };
 

@@ -1,5 +1,5 @@
-/* LayerNorm, dropout, self-attention and a maximum as operators of MXNet, for processors. MXNet loads this
- * library (`library.py`) and calls it from its own threads, whose OpenMP team is also ours.
+/* LayerNorm, dropout, self-attention and a maximum as operators of MXNet, for processors. MXNet
+ * loads this library (`library.py`) and calls it from its own threads, whose OpenMP team is also ours.
  *
  * MXNet does not tell an operator of a library whether it trains: see `Mask`. Nor whether a result
  * is to be added to what is there, which it asks for where an array has many readers: it is kept

@@ -68,7 +68,8 @@ INLINE void copy_row(const float *from, int64_t width, float *to) {
         for (int64_t j = 0; j < width; j++) to[j] = from[j];
         return;
     }
-    for (int64_t j = 0; j + LANES <= width; j += LANES) *(Lanes *)(to + j) = *(const Lanes *)(from + j);
+    for (int64_t j = 0; j + LANES <= width; j += LANES)
+        *(Lanes *)(to + j) = *(const Lanes *)(from + j);
     *(Lanes *)(to + width - LANES) = *(const Lanes *)(from + width - LANES);
 }
 

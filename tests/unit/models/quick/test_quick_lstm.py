@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
+from support.lstm_loop import loop_direction
 
 from edp_mx.models import bilstm
 from edp_mx.models.quick import quicken
@@ -70,20 +71,6 @@ def assert_same(ours, theirs):
     for name, expected in theirs.items():
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(ours[name], expected, rtol=0, atol=1e-5 * scale, err_msg=name)
-
-
-def loop_direction(values, tokens):
-    """One direction over one utterance (T, I), step by step in float64."""
-    state = cell = np.zeros(values["h2h_weight"].shape[1])
-    states = []
-    for token in tokens:
-        gates = values["i2h_weight"] @ token + values["i2h_bias"]
-        gates = gates + values["h2h_weight"] @ state + values["h2h_bias"]
-        enter, forget, new, leave = np.split(gates, 4)
-        cell = cell / (1 + np.exp(-forget)) + np.tanh(new) / (1 + np.exp(-enter))
-        state = np.tanh(cell) / (1 + np.exp(-leave))
-        states.append(state)
-    return np.array(states)
 
 
 def loop_loss(values, inputs, heads, lengths, num_layers):
