@@ -26,6 +26,7 @@ from edp_mx.privacy.ghost import explicit
 GROUP_FLOATS = 1 << 20  # working memory of the norms: 4 MB
 # Below this part of Σ_t ‖g_t‖² ‖a_t‖² so much has cancelled that float32 shows in the fifth digit.
 MIN_REMAINDER = 0.05
+MOST_POSITIONS = 0.9  # from so many on that have a gradient, a copy without the others costs more
 MIN_TRACE = 1e-30  # the squares of smaller numbers leave float32's normal range
 
 
@@ -99,7 +100,8 @@ def add_weight_sum(
 ) -> None:
     """total += Σ_i c_i Σ_t g_it a_itᵀ, in place, as one matrix product.
 
-    The narrower of the two arrays is scaled; the other one is read where it lies.
+    The narrower of the two arrays is scaled; the other one is read where it lies. Where many
+    positions have no gradient, as the padding of a batch has none, both are copied without these.
 
     Shapes: total (p, d) · inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) ·
     factors (N,).
@@ -107,11 +109,12 @@ def add_weight_sum(
     """
     inputs, gradients = _sequences(inputs), _sequences(gradients)
     factors, inputs, gradients = explicit.contributing(factors, inputs, gradients)
+    counts = gradients.any(axis=2)  # (n, T)
     if gradients.shape[2] <= inputs.shape[2]:
-        rows, scaled = _rows(inputs, gradients, factors)
+        rows, scaled = _rows(inputs, gradients, factors, counts)
         total += scaled.T @ rows
     else:
-        rows, scaled = _rows(gradients, inputs, factors)
+        rows, scaled = _rows(gradients, inputs, factors, counts)
         total += rows.T @ scaled
 
 
@@ -200,14 +203,22 @@ def _groups(num_examples: int, floats: int) -> Iterator[slice]:
 
 
 def _rows(
-    still: np.ndarray, scaled: np.ndarray, factors: np.ndarray
+    still: np.ndarray, scaled: np.ndarray, factors: np.ndarray, counts: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Both arrays as rows, in the order in which the first lies in memory; the second scaled.
 
-    Shapes: (N, T, d), (N, T, p), (N,) → (N·T, d), which is a view, and (N·T, p).
+    Args:
+        counts: which positions are wanted; all are taken where these are most.
+
+    Shapes: (N, T, d), (N, T, p), (N,), (N, T) → (n, d), which is a view of all N·T rows or a copy,
+    and (n, p).
     """
-    factors = factors[:, None, None]  # (N, 1, 1)
+    factors = np.broadcast_to(factors[:, None, None], (*counts.shape, 1))  # (N, T, 1)
     if still.strides[0] < still.strides[1]:  # (T, N, d) in memory
-        still, scaled, factors = (np.swapaxes(x, 0, 1) for x in (still, scaled, factors))
+        still, scaled, factors, counts = (
+            np.swapaxes(x, 0, 1) for x in (still, scaled, factors, counts)
+        )
+    if np.count_nonzero(counts) < MOST_POSITIONS * counts.size:
+        still, scaled, factors = still[counts], scaled[counts], factors[counts]  # (n, …)
     product = np.multiply(scaled, factors, order="C")
-    return still.reshape(-1, still.shape[2]), product.reshape(-1, product.shape[2])
+    return still.reshape(-1, still.shape[-1]), product.reshape(-1, product.shape[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from functools import cached_property
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
@@ -134,10 +135,11 @@ class EmbeddingRule(Rule):
 class SmallRule(Rule):
     """An operator with parameters so small that each example's gradient is held."""
 
-    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
-        super().__init__(seen, num_examples, layer_of)
+    @cached_property
+    def _held(self) -> Dict[str, np.ndarray]:
+        """Each trainable parameter's gradients (N, …)."""
         wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
-        self._held = {name: made for name, made in self._make() if name in wanted}
+        return {name: made for name, made in self._make() if name in wanted}
 
     def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
         """Parameters and their gradients (N, …)."""

@@ -85,6 +85,7 @@ class Draft:
     raw: Dict[int, int] = field(default_factory=dict)  # node of the graph → of the segment
     probed: Dict[int, int] = field(default_factory=dict)  # the same behind its probe
     outputs: List[Entry] = field(default_factory=list)
+    shown: Dict[Entry, int] = field(default_factory=dict)  # value → its place among the outputs
 
     def add(self, node: Node) -> int:
         """Returns its place."""
@@ -105,6 +106,19 @@ class Draft:
             name = f"{self.nodes[place[0]].name}.copy"
             place = self.add(Node("_copy", name, {}, (place,))), 0
         return place
+
+    def show(self, entry: Entry) -> int:
+        """Makes a value an output to look at, if it is none yet; returns its place among them.
+
+        It is a copy without gradient: any other output that no loss reads gets a gradient of zeros,
+        which are made, and added to the true one.
+        """
+        place = self.at(entry)
+        if place not in self.shown:
+            name = f"{self.nodes[place[0]].name}.shown{place[1]}"
+            self.outputs.append((self.add(Node("BlockGrad", name, {}, (place,))), 0))
+            self.shown[place] = len(self.outputs) - 1
+        return self.shown[place]
 
     def expose(self, entry: Entry) -> int:
         """Makes a value an output, if it is none yet; returns its place among them."""

@@ -235,7 +235,7 @@ class Surgery:
         rule, entry, operands = found
         source: Union[str, int] = self._graph.nodes[entry[0]].name
         if source not in self._graph.input_names:
-            source = draft.expose(entry)
+            source = draft.show(entry)
         return Tap(self._graph.nodes[index], rule, operands, len(self.segments), probe, source)
 
     def _cut(self, index: int, draft: Draft) -> Cut:

@@ -188,7 +188,23 @@ def test_an_example_that_is_not_finite_is_alone_with_it(shape, bad):
 def test_the_wider_array_is_not_copied(swapped):
     still, scaled = draw((3, 4, 8, 2), swapped=(swapped, not swapped))
     factors = drawn_factors(0, 3)
-    rows, product = dense._rows(still, scaled, factors)
+    rows, product = dense._rows(still, scaled, factors, np.ones((3, 4), bool))
     assert np.shares_memory(rows, still)
     expected = np.einsum("ntd,ntp,n->dp", still, scaled, factors)
     np.testing.assert_allclose(rows.T @ product, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("shape", [(3, 6, 8, 2), (3, 6, 2, 8)])
+def test_positions_without_gradient_are_left_out(shape, swapped):
+    inputs, gradients = draw(shape, swapped=(swapped, not swapped))
+    gradients[1, 2:] = gradients[2] = 0  # padding, and an example without loss
+    weights, _ = loop(inputs, gradients)
+    inputs[1, 4] = np.nan  # nobody reads what lies there
+    factors = drawn_factors(0, 3)
+    total = np.ones(shape[:1:-1], np.float32)
+    dense.add_weight_sum(total, inputs, gradients, factors)
+    assert_sum(total, 1.0, weights, factors, scale=shape[1])
+    rows, _ = dense._rows(inputs, gradients, factors, gradients.any(axis=2))
+    assert len(rows) == 8  # six of the first example, two of the second
+
