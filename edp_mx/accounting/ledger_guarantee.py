@@ -9,10 +9,11 @@ from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, neighbours_of
-from edp_mx.accounting.guarantee import Guarantee, guarantee
+from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import Entry, Ledger, read_ledger
 from edp_mx.accounting.ledger_plan import SCALES, differences, planned_epochs
 from edp_mx.accounting.release import Release
+from edp_mx.accounting.report import Guarantee
 from edp_mx.errors import UserError
 from edp_mx.files import PathLike
 

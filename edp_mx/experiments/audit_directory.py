@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.report import Guarantee
 from edp_mx.attacks.one_run import OneRunAudit
 from edp_mx.experiments.audit_canaries import Canaries
 from edp_mx.experiments.run_directory import RunDirectory, environment

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Tuple
 import numpy as np
 
 from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.report import Guarantee
 from edp_mx.attacks.one_run import OneRunAudit, guess
 from edp_mx.attacks.verdict import Verdict
 from edp_mx.config import ExperimentConfig

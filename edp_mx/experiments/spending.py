@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Dict, Optional
 
-from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.accounting.ledger import Entry, LedgerFile, read_ledger
+from edp_mx.accounting.report import Guarantee
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers

@@ -7,10 +7,10 @@ import textwrap
 from typing import List, Sequence
 
 from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.accounting.ledger_guarantee import LedgerAccount
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.release import Release
+from edp_mx.accounting.report import Guarantee
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.membership import Limits, limits_of
