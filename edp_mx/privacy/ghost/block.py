@@ -9,12 +9,9 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
-from edp_mx import lstm_pass
-from edp_mx.arrays import host_view
 from edp_mx.errors import UserError
-from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
-from edp_mx.packing import Packing
 from edp_mx.privacy.ghost.graph import Graph
+from edp_mx.privacy.ghost.lstm_run import LSTMRun, SeenLSTM, to_numpy
 from edp_mx.privacy.ghost.segments import Cut, Tap
 from edp_mx.privacy.ghost.surgery import Surgery
 
@@ -33,33 +30,6 @@ class Seen(NamedTuple):
     inputs: np.ndarray
     gradients: np.ndarray
     axis: int
-
-
-class RunLSTM(NamedTuple):
-    """What one direction's run left. Shapes: inputs (T, N, I), states (T, N, H)."""
-
-    inputs: np.ndarray
-    states: np.ndarray
-    weights: LSTMWeights
-    packing: Packing
-    memory: LSTMMemory
-
-
-class SeenLSTM(NamedTuple):
-    """What one direction of a cut saw.
-
-    Attributes:
-        parameters: their names, as in `Cut`.
-        is_reverse: whether it read from the last step to the first.
-
-    Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
-    """
-
-    parameters: Tuple[str, ...]
-    is_reverse: bool
-    inputs: np.ndarray
-    states: np.ndarray
-    gate_gradients: np.ndarray
 
 
 class ProbedBlock:
@@ -96,8 +66,7 @@ class ProbedBlock:
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
-        self._lstms: Dict[str, List[RunLSTM]] = {}
-        self._gates: Dict[str, List[np.ndarray]] = {}
+        self._lstms: Dict[str, LSTMRun] = {}
 
     def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
         """What the block's own `forward` does.
@@ -132,24 +101,12 @@ class ProbedBlock:
                 continue
             leaving: Dict[int, np.ndarray] = {}  # autograd takes each head once
             for cut in cuts:
-                gradient = self._go_back(cut)  # (T, N, I)
+                gradient = self._lstms[cut.variable].go_back()  # (T, N, I)
                 before = leaving.get(cut.source)
                 leaving[cut.source] = gradient if before is None else before + gradient
             heads = [self._outputs[level][source] for source in leaving]
             context = heads[0].context
             autograd.backward(heads, [mx.nd.array(g, ctx=context) for g in leaving.values()])
-
-    def _go_back(self, cut: Cut) -> np.ndarray:
-        """The gradient of a cut's inputs (T, N, I); those of its gates are kept."""
-        arriving = to_numpy(self._values[cut.variable].grad)  # (T, N, H), or of both directions
-        runs = self._lstms[cut.variable]
-        leaving = np.zeros(runs[0].inputs.shape, np.float32)
-        for run, part in zip(runs, np.split(arriving, len(runs), axis=2)):
-            gates = lstm_pass.backward(part, run.weights.h2h, run.packing, run.memory)  # (P, 4H)
-            run.packing.add(leaving, gates @ run.weights.i2h)
-            shape = (*leaving.shape[:2], gates.shape[1])
-            self._gates.setdefault(cut.variable, []).append(run.packing.spread(gates, shape))
-        return leaving
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
         """What all taps and cuts saw, after all pending work is done."""
@@ -163,13 +120,7 @@ class ProbedBlock:
             )
             gradient = to_numpy(self._probes[tap.probe].grad)
             taps.append(Seen(tap, to_numpy(source), gradient, self._axes[tap.probe]))
-        lstms = [
-            SeenLSTM(names, place == 1, run.inputs, run.states, gates)
-            for cut in self._surgery.cuts
-            for place, (names, run, gates) in enumerate(
-                zip(cut.parameters, self._lstms[cut.variable], self._gates[cut.variable])
-            )
-        ]
+        lstms = [seen for cut in self._surgery.cuts for seen in self._lstms[cut.variable].seen()]
         return taps, lstms
 
     def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
@@ -258,41 +209,15 @@ class ProbedBlock:
         autograd.mark_variables([zero], [gradient])
         return zero
 
+    def _run_lstm(self, cut: Cut) -> None:
+        """Makes the states that later segments read."""
+        outputs = self._outputs[cut.segment]
+        lengths = None if cut.lengths is None else outputs[cut.lengths]
+        run = LSTMRun(cut, self._graph.parameters, outputs[cut.source], lengths)
+        self._lstms[cut.variable], self._values[cut.variable] = run, run.states
+
     def _cuts_at(self, level: int) -> List[Cut]:
         return [cut for cut in self._surgery.cuts if cut.segment == level]
-
-    def _run_lstm(self, cut: Cut) -> None:
-        """Makes the states that later segments read, as a leaf of their graph."""
-        source = self._outputs[cut.segment][cut.source]
-        inputs = to_numpy(source)  # (T, N, I)
-        num_steps, num_examples, _ = inputs.shape
-        size = int(cut.node.attributes["state_size"])
-        states = np.empty((num_steps, num_examples, size * len(cut.parameters)), np.float32)
-        runs = []
-        for place, names in enumerate(cut.parameters):
-            # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
-            weights = LSTMWeights(*(self._graph.parameters[n].data().asnumpy() for n in names))
-            packing = Packing.whole(num_steps, num_examples)
-            if cut.lengths is not None:
-                lengths = to_numpy(self._outputs[cut.segment][cut.lengths])  # (N,)
-                packing = Packing.of(lengths, reverse=place == 1)
-            part = states[:, :, place * size : (place + 1) * size]  # (T, N, H)
-            memory = LSTMMemory.empty(packing.num_rows, size)
-            lstm_pass.forward(inputs, weights, packing, states=part, memory=memory)
-            runs.append(RunLSTM(inputs, part, weights, packing, memory))
-        self._lstms[cut.variable] = runs
-        with autograd.pause():
-            leaf = mx.nd.array(states, ctx=source.context, dtype="float32")
-        leaf.attach_grad()
-        self._values[cut.variable] = leaf
-
-
-def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
-    """The values: the memory itself on a CPU, a copy from elsewhere; integers too."""
-    array.wait_to_read()
-    if array.context.device_type != "cpu" or array.dtype != np.float32:
-        return array.asnumpy()
-    return host_view(array)
 
 
 def _carries_gradient(array: mx.nd.NDArray) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, layer_norm, lstm
-from edp_mx.privacy.ghost.block import ProbedBlock, Seen, SeenLSTM
+from edp_mx.privacy.ghost.block import ProbedBlock, Seen
+from edp_mx.privacy.ghost.lstm_run import SeenLSTM
 from edp_mx.privacy.ghost.segments import Operand
 from edp_mx.privacy.ghost.surgery import POSITIONS
 

@@ -1,0 +1,111 @@
+"""An LSTM that was taken out of its graph, run by NumPy: forward, back, and what it leaves."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx import lstm_pass
+from edp_mx.arrays import host_view
+from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.packing import Packing
+from edp_mx.privacy.ghost.segments import Cut
+
+
+class SeenLSTM(NamedTuple):
+    """What one direction of a cut saw.
+
+    Attributes:
+        parameters: their names, as in `Cut`.
+        is_reverse: whether it read from the last step to the first.
+
+    Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
+    """
+
+    parameters: Tuple[str, ...]
+    is_reverse: bool
+    inputs: np.ndarray
+    states: np.ndarray
+    gate_gradients: np.ndarray
+
+
+class _Direction(NamedTuple):
+    """What one direction's way forward left. Shapes: states (T, N, H)."""
+
+    states: np.ndarray
+    weights: LSTMWeights
+    packing: Packing
+    memory: LSTMMemory
+
+
+class LSTMRun:
+    """One run of a cut's LSTM, or of both its directions, for one loss.
+
+    Args:
+        cut: the LSTM.
+        parameters: by name.
+        inputs: what it reads.
+        lengths: of the examples; None where all steps are read.
+
+    Attributes:
+        states: what later segments read, as a leaf of their graph: (T, N, H) of each direction.
+
+    Shapes: inputs (T, N, I) · lengths (N,).
+    """
+
+    def __init__(
+        self,
+        cut: Cut,
+        parameters: Mapping[str, gluon.Parameter],
+        inputs: mx.nd.NDArray,
+        lengths: Optional[mx.nd.NDArray],
+    ) -> None:
+        self._cut = cut
+        self._inputs = to_numpy(inputs)  # (T, N, I)
+        self._gates: List[np.ndarray] = []
+        num_steps, num_examples, _ = self._inputs.shape
+        size = int(cut.node.attributes["state_size"])
+        states = np.empty((num_steps, num_examples, size * len(cut.parameters)), np.float32)
+        self._directions = []
+        for place, names in enumerate(cut.parameters):
+            # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
+            weights = LSTMWeights(*(parameters[name].data().asnumpy() for name in names))
+            packing = Packing.whole(num_steps, num_examples)
+            if lengths is not None:
+                packing = Packing.of(to_numpy(lengths), reverse=place == 1)
+            part = states[:, :, place * size : (place + 1) * size]  # (T, N, H)
+            memory = LSTMMemory.empty(packing.num_rows, size)
+            lstm_pass.forward(self._inputs, weights, packing, states=part, memory=memory)
+            self._directions.append(_Direction(part, weights, packing, memory))
+        with autograd.pause():
+            self.states = mx.nd.array(states, ctx=inputs.context, dtype="float32")
+        self.states.attach_grad()
+
+    def go_back(self) -> np.ndarray:
+        """The gradient of the inputs (T, N, I), once that of the states has arrived."""
+        arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
+        leaving = np.zeros(self._inputs.shape, np.float32)
+        parts = np.split(arriving, len(self._directions), axis=2)
+        for (_, weights, packing, memory), part in zip(self._directions, parts):
+            gates = lstm_pass.backward(part, weights.h2h, packing, memory)  # (P, 4H)
+            packing.add(leaving, gates @ weights.i2h)
+            shape = (*leaving.shape[:2], gates.shape[1])
+            self._gates.append(packing.spread(gates, shape))  # (T, N, 4H)
+        return leaving
+
+    def seen(self) -> Iterator[SeenLSTM]:
+        """What each direction saw, after `go_back`."""
+        found = zip(self._cut.parameters, self._directions, self._gates)
+        for place, (names, direction, gates) in enumerate(found):
+            yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
+
+
+def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    """The values: the memory itself on a CPU, a copy from elsewhere; integers too."""
+    array.wait_to_read()
+    if array.context.device_type != "cpu" or array.dtype != np.float32:
+        return array.asnumpy()
+    return host_view(array)
