@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -32,9 +31,9 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.training.config import TrainingConfig
+from edp_mx.yaml_tree import KeyPath, override, read
 
 T = TypeVar("T")
-KeyPath = Tuple[str, ...]
 ModelConfig = Union[CLCConfig, BERTConfig]
 FAMILIES: Dict[str, type] = {"clc": CLCConfig, "bert": BERTConfig}  # by `model.family`
 
@@ -83,9 +82,9 @@ def load_config(
         UserError: not YAML, a key twice, an unknown key (the nearest known one is named), a wrong
             type or an impossible value; says the key's path, the file and the line.
     """
-    tree, origins = _read(Path(path), ())
-    for override in overrides:
-        _override(tree, origins, override)
+    tree, origins = read(Path(path))
+    for text in overrides:
+        override(tree, origins, text)
     try:
         return structure(tree, kind)
     except _KeyError as error:
@@ -125,99 +124,6 @@ class _KeyError(Exception):
     def __init__(self, path: KeyPath, reason: str) -> None:
         super().__init__(f"{'.'.join(path)}: {reason}")
         self.path, self.reason = path, reason
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads `1e-6` as a number, which plain PyYAML takes for a string."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
-
-
-def _read(path: Path, chain: Tuple[Path, ...]) -> Tuple[Dict[str, Any], Dict[KeyPath, str]]:
-    """One file with its includes: the tree, and for each key where it was set."""
-    if path.resolve() in chain:
-        raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
-    origins: Dict[KeyPath, str] = {}
-    try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
-        node = loader.get_single_node()
-        own = _construct(loader, node, path, (), origins) if node is not None else {}
-    except OSError as error:
-        raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
-    except (yaml.YAMLError, RecursionError) as error:  # a forbidden character; an alias of itself
-        raise UserError(f"{path}: not YAML that can be read ({type(error).__name__})") from error
-    if not isinstance(own, dict):
-        raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
-    included = own.pop("include", [])
-    if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
-        raise UserError(f"{origins[('include',)]}: include: must be a list of files")
-    tree: Dict[str, Any] = {}
-    all_origins: Dict[KeyPath, str] = {}
-    for name in included:
-        if not (path.parent / name).is_file():
-            raise UserError(f"{origins[('include',)]}: include: there is no {path.parent / name}")
-        part, part_origins = _read(path.parent / name, (*chain, path.resolve()))
-        _merge(tree, part)
-        all_origins.update(part_origins)
-    _merge(tree, own)
-    all_origins.update(origins)
-    return tree, all_origins
-
-
-def _construct(
-    loader: _Loader, node: yaml.Node, file: Path, path: KeyPath, origins: Dict[KeyPath, str]
-) -> Any:
-    """Turns a YAML node into a value, noting where each key stands and refusing repeated ones."""
-    if not isinstance(node, yaml.MappingNode):
-        return loader.construct_object(node, deep=True)
-    mapping: Dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(loader.construct_object(key_node))
-        origin = f"{file}, line {key_node.start_mark.line + 1}"
-        place = (*path, key)
-        if key in mapping:
-            raise UserError(f"{origin}: {'.'.join(place)} is set twice")
-        origins[place] = origin
-        mapping[key] = _construct(loader, value_node, file, place, origins)
-    return mapping
-
-
-def _merge(tree: Dict[str, Any], other: Dict[str, Any]) -> None:
-    """Lays `other` over `tree`: mappings key by key, everything else replaced."""
-    for key, value in other.items():
-        if isinstance(value, dict) and isinstance(tree.get(key), dict):
-            _merge(tree[key], value)
-        else:
-            tree[key] = value
-
-
-def _override(tree: Dict[str, Any], origins: Dict[KeyPath, str], text: str) -> None:
-    """Applies one `a.b=value`; the value is read as YAML."""
-    name, equals, value_text = text.partition("=")
-    path = tuple(name.strip().split("."))
-    if not equals or not all(path):
-        raise UserError(f"--set {text}: write it as key.path=value, e.g. --set training.epochs=3")
-    try:
-        value = yaml.load(value_text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: the value is not YAML") from error
-    branch = tree
-    for key in path[:-1]:
-        if not isinstance(branch.setdefault(key, {}), dict):
-            branch[key] = {}
-        branch = branch[key]
-    _merge(branch, {path[-1]: value})
-    origins[path] = f"--set {text}"
 
 
 def structure(tree: Any, kind: Type[T]) -> T:

@@ -7,6 +7,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
 ORDER = [
     "errors",
     "files",
+    "yaml_tree",
     "threads",
     "kernels",
     "arrays",
@@ -30,6 +31,7 @@ ORDER = [
 NO_MXNET = (
     "errors",
     "files",
+    "yaml_tree",
     "threads",
     "kernels",
     "packing",

@@ -207,4 +207,3 @@ def test_positions_without_gradient_are_left_out(shape, swapped):
     assert_sum(total, 1.0, weights, factors, scale=shape[1])
     rows, _ = dense._rows(inputs, gradients, factors, gradients.any(axis=2))
     assert len(rows) == 8  # six of the first example, two of the second
-
