@@ -11,7 +11,7 @@ from mxnet.ndarray import CachedOp
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.ghost.graph import Graph
-from edp_mx.privacy.ghost.lstm_run import LSTMRun, SeenLSTM, to_numpy
+from edp_mx.privacy.ghost.lstm_run import LSTMRun, SeenLSTM, refuse_unused, to_numpy
 from edp_mx.privacy.ghost.segments import Cut, Tap
 from edp_mx.privacy.ghost.surgery import Surgery
 
@@ -94,7 +94,11 @@ class ProbedBlock:
         return heads[0] if self._graph.is_single else heads
 
     def backward_through_lstms(self) -> None:
-        """Goes on where the backward pass of the loss ended: at the last LSTMs."""
+        """Goes on where the backward pass of the loss ended: at the last LSTMs.
+
+        Raises:
+            UserError: the loss has already gone back through what lies below an LSTM.
+        """
         for level in range(len(self._segments) - 1, -1, -1):
             cuts = self._cuts_at(level)
             if not cuts:
@@ -104,12 +108,30 @@ class ProbedBlock:
                 gradient = self._lstms[cut.variable].go_back()  # (T, N, I)
                 before = leaving.get(cut.source)
                 leaving[cut.source] = gradient if before is None else before + gradient
-            heads = [self._outputs[level][source] for source in leaving]
-            context = heads[0].context
-            autograd.backward(heads, [mx.nd.array(g, ctx=context) for g in leaving.values()])
+            self._go_back(level, leaving)
+
+    def _go_back(self, level: int, leaving: Dict[int, np.ndarray]) -> None:
+        """Takes gradients on from outputs of a segment, if anything below is to have some."""
+        heads = {source: self._outputs[level][source] for source in leaving}
+        heads = {source: head for source, head in heads.items() if _carries_gradient(head)}
+        if not heads:
+            return
+        gradients = [mx.nd.array(leaving[k], ctx=head.context) for k, head in heads.items()]
+        try:
+            autograd.backward(list(heads.values()), gradients)
+        except mx.MXNetError as error:
+            raise UserError(
+                f"{self.block.name} has an LSTM, and the loss reads what lies below it by another "
+                "way too, which ghost clipping does not follow; set privacy.per_example: loop"
+            ) from error
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
-        """What all taps and cuts saw, after all pending work is done."""
+        """What all taps and cuts saw, after all pending work is done.
+
+        Raises:
+            UserError: the backward pass did not come by an operator, so that what lies there is
+                the gradient of other examples.
+        """
         mx.nd.waitall()
         taps = []
         for tap in self._surgery.taps:
@@ -118,7 +140,9 @@ class ProbedBlock:
                 if isinstance(tap.source, str)
                 else self._outputs[tap.segment][tap.source]
             )
-            gradient = to_numpy(self._probes[tap.probe].grad)
+            probe = self._probes[tap.probe]
+            refuse_unused(probe, tap.node.name)
+            gradient = to_numpy(probe.grad)
             taps.append(Seen(tap, to_numpy(source), gradient, self._axes[tap.probe]))
         lstms = [seen for cut in self._surgery.cuts for seen in self._lstms[cut.variable].seen()]
         return taps, lstms

@@ -15,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Losses, PerExampleClipping
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost import explicit
 from edp_mx.privacy.ghost.block import ProbedBlock
 from edp_mx.privacy.ghost.rules import AnyRule, rules_of
 from edp_mx.threads import allowed_threads, in_threads
@@ -86,7 +87,7 @@ class GhostClipping(PerExampleClipping):
         for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
         factors = self._factors(squares)  # (n,)
-        if self._passes == 2 and factors.all():
+        if self._passes == 2 and (factors >= explicit.SMALLEST_FACTOR).all():
             self._add_by_second_pass(losses, factors)
         else:
             totals = self._flat.views(self._sum())

@@ -48,18 +48,25 @@ def add_sum(total: np.ndarray, ids: np.ndarray, gradients: np.ndarray, factors: 
 
     Shapes: total (V, d) · ids (N, ...) · gradients (N, ..., d) · factors (N,).
     Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
-
-    Raises:
-        IndexError: an id is not a row of the table. MXNet clips such an id, silently, and its
-            norm would be wrong.
     """
     numbers, examples, rows = _flat(ids, gradients)
-    if numbers.min() < 0 or numbers.max() >= len(total):
-        raise IndexError(f"ids {numbers.min()} … {numbers.max()} for a table of {len(total)} rows")
     kept, positions = explicit.contributing(factors[examples], np.arange(len(numbers)))
     if len(positions):
         found, sums = _sums_by_key(numbers[positions], positions, kept, rows)
         total[found] += sums
+
+
+def refuse_strangers(ids: np.ndarray, num_rows: int) -> None:
+    """Refuses ids that are not rows of the table.
+
+    MXNet silently takes the nearest row instead: two such ids are one row, and what `squared_norms`
+    says of them is too small. Its gradient would be clipped to more than C.
+
+    Raises:
+        IndexError: says which ids there are.
+    """
+    if ids.min() < 0 or ids.max() >= num_rows:
+        raise IndexError(f"ids {ids.min()} … {ids.max()} for a table of {num_rows} rows")
 
 
 def _flat(ids: np.ndarray, gradients: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from mxnet import autograd, gluon
 
 from edp_mx import lstm_pass
 from edp_mx.arrays import host_view
+from edp_mx.errors import UserError
 from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.packing import Packing
 from edp_mx.privacy.ghost.segments import Cut
@@ -85,7 +86,12 @@ class LSTMRun:
         self.states.attach_grad()
 
     def go_back(self) -> np.ndarray:
-        """The gradient of the inputs (T, N, I), once that of the states has arrived."""
+        """The gradient of the inputs (T, N, I), once that of the states has arrived.
+
+        Raises:
+            UserError: it never came.
+        """
+        refuse_unused(self.states, self._cut.node.name)
         arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
         leaving = np.zeros(self._inputs.shape, np.float32)
         parts = np.split(arriving, len(self._directions), axis=2)
@@ -101,6 +107,23 @@ class LSTMRun:
         found = zip(self._cut.parameters, self._directions, self._gates)
         for place, (names, direction, gates) in enumerate(found):
             yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
+
+
+def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
+    """Refuses what the backward pass did not come by: what lies there belongs to other examples.
+
+    Args:
+        leaf: with room for its gradient.
+        name: of the operator behind it.
+
+    Raises:
+        UserError: the operator is named.
+    """
+    if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
+        raise UserError(
+            f"the loss does not use {name}, whose parameters are to be trained; freeze them "
+            "(grad_req 'null') or set privacy.per_example: loop"
+        )
 
 
 def to_numpy(array: mx.nd.NDArray) -> np.ndarray:

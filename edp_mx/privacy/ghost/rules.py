@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from functools import cached_property
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
@@ -123,7 +122,9 @@ class EmbeddingRule(Rule):
         self._inputs = np.broadcast_to(self._inputs, self._gradients.shape[:-1])  # (N, …)
 
     def squared_norms(self) -> Norms:
-        yield self._layer_of[self._table], embedding.squared_norms(self._inputs, self._gradients)
+        embedding.refuse_strangers(self._inputs, self._operands[0].num_rows)
+        norms = embedding.squared_norms(self._inputs, self._gradients)
+        yield self._layer_of[self._table], norms
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         embedding.add_sum(totals[self._table], self._inputs, self._gradients, factors)
@@ -136,17 +137,17 @@ class EmbeddingRule(Rule):
 class SmallRule(Rule):
     """An operator with parameters so small that each example's gradient is held."""
 
-    @cached_property
-    def _held(self) -> Dict[str, np.ndarray]:
-        """Each trainable parameter's gradients (N, …)."""
-        wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
-        return {name: made for name, made in self._make() if name in wanted}
+    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        super().__init__(seen, num_examples, layer_of)
+        self._held: Dict[str, np.ndarray] = {}  # trainable parameters' gradients, (N, …) each
 
     def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
         """Parameters and their gradients (N, …)."""
         raise NotImplementedError
 
     def squared_norms(self) -> Norms:
+        wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
+        self._held = {name: made for name, made in self._make() if name in wanted}
         for name, gradients in self._held.items():
             yield self._layer_of[name], explicit.squared_norms(gradients)
 
@@ -234,6 +235,13 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
     """A rule for each operator with trainable parameters, after the backward pass."""
     taps, lstms = block.seen()
     rules: List[AnyRule] = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
+    for seen in lstms:
+        if seen.inputs.shape[1] != num_examples:
+            raise UserError(
+                f"{seen.parameters[0]}: an LSTM over {seen.inputs.shape[1]} sequences of "
+                f"{num_examples} examples, which ghost clipping does not follow; set "
+                "privacy.per_example: loop"
+            )
     return rules + [LSTMRule(seen, layer_of) for seen in lstms]
 
 

@@ -17,10 +17,12 @@ class Operand:
 
     Attributes:
         parameters: their names.
+        num_rows: of the first of them.
         rows: where the rows of each parameter lie in it; None where it is one parameter itself.
     """
 
     parameters: Tuple[str, ...]
+    num_rows: int
     rows: Optional[Dict[str, np.ndarray]] = None
 
 

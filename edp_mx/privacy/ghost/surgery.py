@@ -6,6 +6,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import mxnet as mx
 import numpy as np
+from mxnet import autograd
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
@@ -112,26 +113,36 @@ class Surgery:
         """
         graph = self._graph
         names = graph.parameters_of(index)
+        shapes = [graph.parameters[name].shape for name in names]
         if graph.nodes[index].is_variable or not names:
-            return Operand(names)
-        numbers, start, first = {}, 0, {}
-        for name in names:
-            shape = graph.parameters[name].shape
-            size = int(np.prod(shape))
-            numbers[name] = mx.nd.arange(start, start + size).reshape(shape)
-            first[name], start = start, start + size
-        value = graph.value(index, numbers).asnumpy().astype(np.int64)  # (P, …)
-        value = value.reshape(len(value), -1)
+            return Operand(names, shapes[0][0] if shapes else 0)
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        numbers = np.arange(1, ends[-1] + 1)  # none twice, none zero
+        numbers[::3] *= -1
+        parts = np.split(numbers, ends[:-1])
+        arrays = {n: mx.nd.array(p.reshape(s)) for n, p, s in zip(names, parts, shapes)}
+        for array in arrays.values():
+            array.attach_grad()
+        with autograd.record():
+            made = graph.value(index, arrays)  # (P, …)
+        value = made.asnumpy().astype(np.int64)
+        value = value.reshape(len(value), -1)  # (P, d)
+        refusal = self._refusal(graph.nodes[index], names)
+        if len(numbers) >= _EXACT_IN_FLOAT32 or value.size != len(numbers):
+            raise refusal
+        made.backward(made.detach())  # the gradient of a number is then the number itself
+        order = np.argsort(value[:, 0])
         rows = {}
-        for name in names:
-            size = int(np.prod(graph.parameters[name].shape))
-            whole = np.arange(first[name], first[name] + size).reshape(-1, value.shape[1])
-            order = np.argsort(value[:, 0], kind="stable")
-            found = order[np.searchsorted(value[order, 0], whole[:, 0])]
-            if start >= _EXACT_IN_FLOAT32 or not np.array_equal(value[found], whole):
-                raise self._refusal(graph.nodes[index], names)
-            rows[name] = found
-        return Operand(names, rows)
+        for name, part in zip(names, parts):
+            whole = part.reshape(-1, value.shape[1])
+            places = np.searchsorted(value[order, 0], whole[:, 0])
+            rows[name] = order[np.minimum(places, len(order) - 1)]
+            gradient = arrays[name].grad.asnumpy()
+            if not (
+                np.array_equal(value[rows[name]], whole) and np.array_equal(gradient.ravel(), part)
+            ):
+                raise refusal
+        return Operand(names, shapes[0][0], rows)
 
     def _refuse_uncovered(self, tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]) -> None:
         """Refuses a trainable parameter that no rule reads, or that two do."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd, gluon
-from mxnet.gluon import nn
+from mxnet.gluon import nn, rnn
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import LoopClipping
@@ -219,6 +219,182 @@ def test_a_block_that_is_used_twice_is_refused():
     x = mx.nd.ones((2, 2))
     with pytest.raises(UserError, match="twice is used twice"):
         ghost.clip([lambda: network(network(x)).sum(axis=1)])
+
+
+class Blocks(gluon.Block):
+    """Several blocks, and how they make the losses of x (N, T, 3)."""
+
+    def __init__(self, losses, **blocks):
+        super().__init__(prefix="blocks_")
+        self._losses = losses
+        for name, block in blocks.items():
+            setattr(self, name, block)
+
+    def forward(self, x):
+        """Shapes: (N, T, 3) → (N,)."""
+        return self._losses(self, x)
+
+
+class Tagger(gluon.HybridBlock):
+    """An LSTM, over what a dense layer gives if there is one."""
+
+    def __init__(self, *, dense):
+        super().__init__(prefix="tagger_")
+        with self.name_scope():
+            self.dense = None
+            if dense:
+                self.dense = nn.Dense(3, in_units=3, flatten=False, prefix="dense_")
+            self.lstm = rnn.LSTM(4, input_size=3, prefix="lstm_")
+
+    def hybrid_forward(self, F, x):
+        """Shapes: (N, T, 3) → (N, T, 4)."""
+        x = x if self.dense is None else self.dense(x)
+        return F.swapaxes(self.lstm(F.swapaxes(x, 0, 1)), 0, 1)
+
+
+def dense(prefix):
+    """A layer over positions."""
+    return nn.Dense(3, in_units=3, flatten=False, prefix=prefix)
+
+
+def squares(values):
+    """Shapes: (N, …) → (N,)."""
+    return mx.nd.square(values).reshape((0, -1)).sum(axis=1)
+
+
+def test_a_gradient_of_earlier_examples_is_never_clipped_again(generator):
+    reads_both = [True, False]
+
+    def losses(network, x):
+        first, second = network.first(x), network.second(x)
+        return squares(first) + squares(second) if reads_both.pop(0) else squares(first)
+
+    network = Blocks(losses, first=dense("first_"), second=dense("second_"))
+    network.initialize(mx.init.Normal(1))
+    ghost, _, _ = ghost_for(network)
+    x = mx.nd.array(generator.normal(size=(2, 4, 3)))
+    ghost.clip([lambda: network(x)])
+    with pytest.raises(UserError, match="the loss does not use second_fwd"):
+        ghost.clip([lambda: network(x)])
+
+
+def test_an_lstm_that_the_loss_leaves_out_is_refused(generator):
+    network = Blocks(
+        lambda network, x: (network.tagger(x), squares(network.dense(x)))[1],
+        dense=dense("dense_"),
+        tagger=Tagger(dense=False),
+    )
+    network.initialize(mx.init.Normal(1))
+    ghost, _, _ = ghost_for(network)
+    with pytest.raises(UserError, match="the loss does not use tagger_lstm"):
+        ghost.clip([lambda: network(mx.nd.array(generator.normal(size=(2, 4, 3))))])
+
+
+@pytest.mark.parametrize("frozen", [None, "dense"])
+def test_an_lstm_with_nothing_to_train_below_it(frozen, generator):
+    network = Blocks(
+        lambda network, x: squares(network.tagger(x)), tagger=Tagger(dense=frozen is not None)
+    )
+    network.initialize(mx.init.Normal(1))
+    if frozen:
+        network.collect_params(".*dense_.*").setattr("grad_req", "null")
+    ghost, loop, _ = ghost_for(network)
+    x = mx.nd.array(generator.normal(size=(3, 4, 3)))
+    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
+    expected = loop.take().copy()
+    ghost.clip([lambda: network(x)])
+    assert_same_sum(ghost.take(), expected)
+
+
+def test_a_way_around_a_block_with_an_lstm_is_refused(generator):
+    def losses(network, x):
+        below = network.below(x)
+        return squares(below) + squares(network.tagger(below))
+
+    network = Blocks(losses, below=dense("below_"), tagger=Tagger(dense=False))
+    network.initialize(mx.init.Normal(1))
+    ghost, _, _ = ghost_for(network)
+    with pytest.raises(UserError, match="tagger has an LSTM, and the loss reads what lies below"):
+        ghost.clip([lambda: network(mx.nd.array(generator.normal(size=(2, 4, 3))))])
+
+
+class OverCharacters(Tagger):
+    """An LSTM whose sequences are positions, not examples."""
+
+    def hybrid_forward(self, F, x):
+        """Shapes: (N, T, 3) → (N, T, 4)."""
+        rows = F.expand_dims(F.reshape(self.dense(x), shape=(-3, 0)), axis=0)  # (1, N·T, 3)
+        return F.reshape(self.lstm(rows), shape=(-1, 4, 4))
+
+
+def test_an_lstm_over_other_sequences_than_examples_is_refused(generator):
+    network = Blocks(lambda network, x: squares(network.tagger(x)), tagger=OverCharacters(dense=1))
+    network.initialize(mx.init.Normal(1))
+    ghost, _, _ = ghost_for(network)
+    with pytest.raises(UserError, match="an LSTM over 8 sequences of 2 examples"):
+        ghost.clip([lambda: network(mx.nd.array(generator.normal(size=(2, 4, 3))))])
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_ids_outside_a_table_are_refused(passes):
+    network = nn.HybridSequential(prefix="table_")
+    with network.name_scope():
+        network.add(nn.Embedding(3, 2))
+    network.initialize(mx.init.One())
+    ghost, _, _ = ghost_for(network, passes=passes)
+    with pytest.raises(IndexError, match="ids 2.0 … 4.0 for a table of 3 rows"):
+        ghost.clip([lambda: squares(network(mx.nd.array([[2, 3, 4]])).sum(axis=1))])
+
+
+class Read(gluon.HybridBlock):
+    """A product with something made of a weight (3, 3)."""
+
+    def __init__(self, made):
+        super().__init__(prefix="read_")
+        self._made = made
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=(3, 3))
+
+    def hybrid_forward(self, F, x, weight):
+        """Shapes: (N, T, 3) → (N,)."""
+        made = self._made(F, weight)
+        y = F.FullyConnected(x, made, num_hidden=3, no_bias=True, flatten=False)
+        return F.sum(F.reshape(F.square(y), shape=(0, -1)), axis=1)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda F, w: F.relu(w),
+        lambda F, w: F.abs(w),
+        lambda F, w: 2 * w,
+        lambda F, w: -w,
+        lambda F, w: w * w,
+        lambda F, w: F.transpose(w),
+        lambda F, w: F.BlockGrad(w),
+        lambda F, w: F.concat(w, w, dim=0),
+        lambda F, w: F.slice_axis(w, axis=0, begin=0, end=2),
+    ],
+)
+def test_what_is_more_than_a_weights_rows_is_refused(made):
+    network = Read(made)
+    network.initialize(mx.init.Normal(1))
+    with pytest.raises(UserError, match="clipping has no rule .it reads read_weight"):
+        ghost_for(network)
+
+
+@pytest.mark.parametrize(
+    "made", [lambda F, w: F.reverse(w, axis=0), lambda F, w: F.reshape(w, shape=(-1, 3))]
+)
+def test_a_weight_whose_rows_are_put_in_another_order(made, generator):
+    network = Read(made)
+    network.initialize(mx.init.Normal(1))
+    ghost, loop, _ = ghost_for(network)
+    x = mx.nd.array(generator.normal(size=(3, 4, 3)))
+    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
+    expected = loop.take().copy()
+    ghost.clip([lambda: network(x)])
+    assert_same_sum(ghost.take(), expected)
 
 
 class Interleaved(gluon.HybridBlock):

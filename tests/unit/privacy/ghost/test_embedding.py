@@ -144,6 +144,4 @@ def test_an_example_that_is_not_finite_is_alone_with_it():
 @pytest.mark.parametrize("bad", [-1, 3])
 def test_ids_that_mxnet_would_clip_are_refused(bad):
     with pytest.raises(IndexError, match="a table of 3 rows"):
-        embedding.add_sum(
-            np.zeros((3, 2), "f"), np.array([[bad]]), np.ones((1, 1, 2), "f"), np.ones(1)
-        )
+        embedding.refuse_strangers(np.array([[0, bad]]), 3)
