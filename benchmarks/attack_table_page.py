@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
+import numpy as np
+
 from edp_mx.config import load_config
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.files import read_json
-from edp_mx.reports.exposure_page import spread_of
 from edp_mx.reports.summary import say_epsilon
 from edp_mx.reports.table import render_table
 
@@ -49,8 +50,8 @@ EXPOSURE = """\
 ## Exposure of canaries
 
 A model trained anew by the run's settings, with {count} phone numbers of {digits} digits each
-in the training part 1, 10 and 100 times. Exposure in bits, mean ± standard deviation over canaries,
-by the fitted distribution as in Li et al. 2022, Table 9 (by rank among {candidates} other numbers:
+in the training part 1, 10 and 100 times; the same in all runs of a corpus. Exposure in bits, mean
+± its standard error over canaries (not over trainings), by the fitted distribution as in Li et al. 2022, Table 9 (by rank among {candidates} other numbers:
 at most {most:.1f}); chance is 1.44, all of the number is {all:.1f}.
 """
 
@@ -187,8 +188,16 @@ def _exposure(rows: List[Dict[str, Any]]) -> str:
         cells = []
         for repeats in settings["repeats"]:
             group = [c for c in row["exposure"]["canaries"] if c["repeats"] == repeats]
-            by_fit, by_rank = (spread_of([c[key] for c in group]) for key in ("by_fit", "by_rank"))
+            by_fit, by_rank = (_mean_of([c[key] for c in group]) for key in ("by_fit", "by_rank"))
             cells.append(f"{by_fit} ({by_rank})")
         table.append([f"{row['corpus']}_clc_{row['mechanism']}", *cells])
     header = ["run", *(f"r = {repeats}" for repeats in settings["repeats"])]
     return f"{text}\n{render_table(header, table)}"
+
+
+def _mean_of(values: List[Optional[float]]) -> str:
+    """Mean ± standard error of what could be fitted."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return "not to be fitted"
+    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1) / math.sqrt(len(known)):.1f}"

@@ -90,8 +90,8 @@ def conclude_canaries(run: RunDirectory) -> List[Dict[str, Any]]:
     arrays = read_arrays(folder / "losses.npz", "run `edp-mx attack RUN --canaries`")
     try:
         rows = []
-        for canary, name in zip(about["canaries"], sorted(arrays)):
-            loss, *others = arrays[name].tolist()
+        for i, canary in enumerate(about["canaries"]):
+            loss, *others = arrays[f"canary_{i:03d}"].tolist()
             exposure = exposure_of(loss, np.array(others))
             rows.append({**canary, "loss": loss, **exposure.to_dict()})
         settings = about["settings"]

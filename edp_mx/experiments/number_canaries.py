@@ -127,9 +127,10 @@ def _numbers(total: int, settings: CanarySettings, generator: np.random.Generato
     """Different random numbers, in which every digit occurs if there is room for it."""
     room = total * settings.digits
     while True:
-        numbers = {"".join(generator.choice(DIGITS, settings.digits)) for _ in range(total)}
-        if len(numbers) == total and (room < 40 or len(set("".join(numbers))) == len(DIGITS)):
-            return sorted(numbers, key=lambda _: generator.random())
+        numbers = ["".join(generator.choice(DIGITS, settings.digits)) for _ in range(total)]
+        is_varied = room < 40 or len(set("".join(numbers))) == len(DIGITS)
+        if len(set(numbers)) == total and is_varied:
+            return numbers
         if 10**settings.digits < 2 * total:
             raise UserError(
                 f"--canary-digits {settings.digits} leaves too few numbers for {total} canaries"

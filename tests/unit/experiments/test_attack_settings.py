@@ -1,5 +1,8 @@
 """Canaries with numbers in them, the default shadow, and what LiRA's shadows may differ in."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -47,6 +50,31 @@ def test_canaries_hold_different_random_numbers(corpus):
     again = draw_canaries(corpus, CONFIG, settings)
     assert again == canaries
     assert draw_canaries(corpus, CONFIG, replace(settings, seed=3)) != canaries
+
+
+DRAW = """
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.experiments.number_canaries import CanarySettings, draw_canaries
+
+config = ExperimentConfig(data=DataConfig(corpus="communication", size=100))
+for canary in draw_canaries(load_corpus(config.data), config, CanarySettings(candidates=10)):
+    print(canary.utterance.tokens, canary.utterance.intent, canary.repeats, canary.others)
+"""
+
+
+def test_runs_are_compared_on_the_same_canaries():
+    # of processes, whose sets of words are in another order each
+    drawn = [
+        subprocess.run(
+            [sys.executable, "-c", DRAW],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert drawn[0] == drawn[1] and len(drawn[0].splitlines()) == 9
 
 
 def test_few_numbers_are_all_compared(corpus):
