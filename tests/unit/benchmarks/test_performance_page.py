@@ -1,6 +1,7 @@
 """results/performance.md: what it says of bars, of what was not measured, and what it keeps."""
 
 import json
+import re
 import socket
 import sys
 from dataclasses import replace
@@ -71,7 +72,7 @@ def test_the_page_has_command_machine_and_time():
 
 def test_the_machine_is_described_without_host_or_path():
     text = json.dumps(machine())
-    assert socket.gethostname() not in text
+    assert socket.gethostname() not in re.findall(r"[\w.-]+", text)  # a short one may be in a word
     assert "/" not in text
     assert machine()["versions"]["mxnet"]
 
@@ -177,8 +178,8 @@ def test_the_page_can_be_made_without_measuring(only, tmp_path):
 def test_a_program_chooses_its_threads_and_loses_the_launchers_prefix(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     program = "import os; print('[0]<stdout>:a'); print('b', os.environ.get('OMP_NUM_THREADS'))"
-    assert run([sys.executable, "-c", program], seconds=60) == "a\nb None"
-    assert run([sys.executable, "-c", program], seconds=60, threads=1) == "a\nb 1"
+    assert run([sys.executable, "-c", program], seconds=250) == "a\nb None"
+    assert run([sys.executable, "-c", program], seconds=250, threads=1) == "a\nb 1"
 
 
 def test_a_program_that_fails_or_hangs_is_no_result():

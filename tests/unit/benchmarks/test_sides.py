@@ -43,8 +43,8 @@ def state_of(pid):
 
 
 def comes_to(pid, states):
-    """Whether a process is soon in one of these states."""
-    for _ in range(100):
+    """Whether a process is in one of these states within a minute."""
+    for _ in range(1200):
         if state_of(pid) in states:
             return True
         time.sleep(0.05)
