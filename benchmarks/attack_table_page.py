@@ -51,8 +51,9 @@ EXPOSURE = """\
 
 A model trained anew by the run's settings, with {count} phone numbers of {digits} digits each
 in the training part 1, 10 and 100 times; the same in all runs of a corpus. Exposure in bits, mean
-± its standard error over canaries (not over trainings), by the fitted distribution as in Li et al. 2022, Table 9 (by rank among {candidates} other numbers:
-at most {most:.1f}); chance is 1.44, all of the number is {all:.1f}.
+± its standard error over canaries (not over trainings), by the fitted distribution as in Li et al.
+2022, Table 9 (by rank among {candidates} other numbers: at most {most:.1f}); chance is 1.44, all of
+the number is {all:.1f}.
 """
 
 
