@@ -76,7 +76,7 @@ def _section(section: Section, result: Any) -> List[str]:
     parts = [f"`{section.command}` ({result['seconds']:.0f} s; {machine})", result["printed"]]
     if section.bars:
         parts.append(render_table(COLUMNS, bar_rows(section, result)))
-    return parts
+    return parts + ([section.note] if section.note else [])
 
 
 def describe(machine: Mapping[str, Any]) -> str:

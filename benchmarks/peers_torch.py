@@ -67,14 +67,13 @@ class BERT(nn.Module):
 
 
 class CLC(nn.Module):
-    """Frozen word vectors and a character CNN, a bi-LSTM, and its largest states."""
+    """Word vectors and a character CNN, a bi-LSTM, and its largest states."""
 
     def __init__(self, sizes: Dict[str, float], lstm: type) -> None:
         super().__init__()
         width, filters = sizes["character_width"], sizes["character_filters"]
         self.output_size = 2 * sizes["hidden_size"]
         self.words = nn.Embedding(sizes["words"], sizes["word_dimension"])
-        self.words.weight.requires_grad_(False)
         self.characters = nn.Embedding(sizes["letters"], sizes["character_dimension"])
         self.convolution = nn.Conv2d(
             sizes["character_dimension"], filters, (1, width), padding=(0, width // 2)

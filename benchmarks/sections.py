@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, Iterator, List, Tuple
 
 from bars import Bar, quotient
 from worker_cost import EACH, throughput
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
+PEERS = ".venv-peers/bin/python"
+NEEDS_PEERS = "it needs PyTorch, which benchmarks/setup_peers.sh installs into .venv-peers"
 NEEDS_ATIS = "it needs ATIS, which `edp-mx data fetch atis` brings"
 
 
@@ -24,6 +26,7 @@ class Section:
         arguments: the script in benchmarks/ and its options.
         seconds: the budget.
         bars: what its figures are held against.
+        note: what a reader should know besides.
         workers: started by horovodrun if more than one.
         needs: a file that must be there, below the project's root.
         missing: what else must be there, said where nothing was measured.
@@ -34,6 +37,7 @@ class Section:
     arguments: Tuple[str, ...]
     seconds: int
     bars: Tuple[Bar, ...] = ()
+    note: str = ""
     workers: int = 1
     needs: str = "."
     missing: str = ""
@@ -63,6 +67,28 @@ def _step_bars(limit: float, guard: float, how: str = "") -> Tuple[Bar, ...]:
         )
         for family in FAMILIES
     )
+
+
+def _ghost_bars() -> Iterator[Bar]:
+    """DP-SGD's step by ghost clipping in SGD's, and its peak memory."""
+    for family, limit in (("clc", 1.7), ("bert", 1.5)):
+        name, ghost = family.upper(), {"of": "dp_sgd_ghost", "by": "sgd"}
+        yield Bar(
+            f"{name}, DP-SGD by ghost ÷ SGD", quotient(family, "seconds", **ghost), limit, 2.0
+        )
+        yield Bar(f"{name}, the same in peak memory", _peak(family, **ghost), 1.5, 1.7)
+
+
+def _peak(family: str, *, of: str, by: str) -> Callable[[Any], List[float]]:
+    """Reads one variant's peak memory over another's."""
+    return lambda measured: [measured[family]["peak_mb"][of] / measured[family]["peak_mb"][by]]
+
+
+def _opacus_bars() -> Iterator[Bar]:
+    """Our ghost step in Opacus' steps."""
+    for peer in ("ghost", "hooks"):
+        read = quotient("bert", "seconds", of="edp_mx dp_sgd_ghost", by=f"torch opacus_{peer}")
+        yield Bar(f"BERT, our ghost ÷ Opacus' {peer}", read, 1.0, 1.5)
 
 
 def _throughput_bar(family: str, number: str, guard: float) -> Bar:
@@ -101,15 +127,15 @@ SECTIONS = (
     Section(
         "step",
         "What privacy costs a step",
-        ("step_cost.py", "--no-peak", "--variants", "dp_sgd_ghost", "--rounds", "9"),
-        70,
-        _step_bars(1.07, 1.25),
+        ("step_cost.py", "--variants", "dp_sgd_ghost", "--rounds", "15"),
+        100,
+        (*_step_bars(1.07, 1.25), *_ghost_bars()),
     ),
     Section(
         "short",
         "The same with short utterances",
         ("step_cost.py", "--no-peak", "--variants", "edp_sgd", "--tokens", "8", "--rounds", "25"),
-        50,
+        45,
         _step_bars(1.12, 1.4, how=", short utterances"),
     ),
     Section(
@@ -118,13 +144,15 @@ SECTIONS = (
         ("step_cost.py", "--no-peak", "--variants", "edp_sgd", "--rounds", "7"),
         55,
         _step_bars(1.12, 1.4, how=", two workers"),
+        note="The all-reduce does not overlap with the backward pass: a worker may send nothing "
+        "before it is clipped, by the norm of its whole gradient, and noised.",
         workers=2,
     ),
     Section(
         "noise",
         "Noise, scaled and added, beside MXNet's operators",
         ("noise_cost.py", "--rounds", "7"),
-        25,
+        27,
         tuple(
             Bar(
                 f"MXNet's operators ÷ ours, {threads} thread(s)",
@@ -156,7 +184,7 @@ SECTIONS = (
         "peers",
         "Our plain step beside PyTorch's",
         ("peers.py", "--plain", "--rounds", "5"),
-        45,
+        40,
         tuple(
             Bar(
                 f"{family.upper()}, our SGD ÷ PyTorch's",
@@ -166,34 +194,52 @@ SECTIONS = (
             )
             for family, limit, guard in (("clc", 1.2, 2.4), ("bert", 1.0, 2.0))
         ),
-        needs=".venv-peers/bin/python",
-        missing="it needs PyTorch, which benchmarks/setup_peers.sh installs into .venv-peers",
+        needs=PEERS,
+        missing=NEEDS_PEERS,
+    ),
+    Section(
+        "opacus",
+        "DP-SGD beside Opacus",
+        ("peers.py", "--model", "bert", "--rounds", "3"),
+        50,
+        tuple(_opacus_bars()),
+        note="Opacus unrolls CLC's LSTM: `benchmarks/peers.py --model clc --rounds 1` takes "
+        "minutes, and is left out here.",
+        needs=PEERS,
+        missing=NEEDS_PEERS,
     ),
     Section(
         "workers",
         "N workers on this machine",
         ("worker_cost.py", "--rounds", "3", "--steps", "1"),
-        90,
+        75,
         tuple(
             _throughput_bar(family, number, guard)
             for family in FAMILIES
             for number, guard in (("2", 0.7), ("8", 0.3))
         ),
+        note="A batch that is divided among workers has no bar: each of them noises and updates "
+        "the whole gradient, however small its share of the batch.",
     ),
     Section(
         "epoch",
         "An epoch of ATIS, before and after",
         ("epoch_time.py", "--steps", "24"),
-        60,
+        38,
         missing=NEEDS_ATIS,
     ),
     Section(
         "data",
         "Data: starts, batches, memory",
         ("data_speed.py", "--rounds", "2"),
-        125,
+        90,
         (
-            Bar("seconds to start on 1,000,000 utterances", _warm("1000000", "seconds"), 5.0, 15.0),
+            Bar(
+                "seconds to start on 1,000,000 utterances that were read before",
+                _warm("1000000", "seconds"),
+                5.0,
+                15.0,
+            ),
             Bar("anonymous memory of 1,000,000 ÷ 100,000 utterances", _memory_growth, 1.1, 2.0),
             Bar("an utterance of 1,000,000 ÷ one of 10,000, batches", _linear, 1.5, 4.0),
             *_each(

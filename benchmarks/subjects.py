@@ -57,14 +57,14 @@ def synthetic_batch(
 
 
 def paper_model(family: str, *, has_crf: bool) -> IntentSlotModel:
-    """CLC on frozen word vectors, or BERT; without its CRF, whose parameters are then frozen."""
+    """CLC, whose word vectors are trained too, or BERT; if without its CRF, this is frozen."""
     if family == "clc":
         encoder = CLCEncoder(
             CLCConfig(),
             num_words=WORDS,
             num_characters=LETTERS,
             word_dimension=WORD_DIMENSION,
-            is_embedding_trainable=False,
+            is_embedding_trainable=True,
             prefix="clc_",
         )
     else:

@@ -8,22 +8,9 @@ loop in Python, an operator of the wrong kind.
 from dataclasses import replace
 
 import pytest
-from bars import Bar, quotient
 from performance import measured
-from sections import FAMILIES, SECTIONS
+from sections import SECTIONS
 
-# Ghost clipping has no bar on the page: the exact mechanism may cost more than the shortcut.
-MORE = {
-    "step": [
-        Bar(
-            f"{family.upper()}, ghost ÷ SGD",
-            quotient(family, "seconds", of="dp_sgd_ghost", by="sgd"),
-            limit=1.6,
-            guard=2.0,
-        )
-        for family in FAMILIES
-    ]
-}
 GUARDED = [section for section in SECTIONS if section.bars]
 
 
@@ -38,7 +25,6 @@ def test_the_ratios_hold_with_slack(section):
     result = measured(few, threads=1)
     assert result, "the benchmark failed; see above"
     print(result["printed"])
-    bars = [*section.bars, *MORE.get(section.name, [])]
-    seen = {bar.what: (bar.spread(result["measured"]), bar.guard) for bar in bars}
-    worse = {bar.what: seen[bar.what] for bar in bars if not bar.guards(result["measured"])}
+    seen = {bar.what: (bar.spread(result["measured"]), bar.guard) for bar in section.bars}
+    worse = {bar.what: seen[bar.what] for bar in section.bars if not bar.guards(result["measured"])}
     assert not worse, f"beyond the limit with slack: {worse}"
