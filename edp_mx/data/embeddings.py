@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
@@ -14,6 +17,17 @@ from edp_mx.errors import UserError
 from edp_mx.files import PathLike, path_field
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
+_TRAIN = """
+import json, sys
+import fasttext
+
+texts, out, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+try:
+    model = fasttext.train_unsupervised(texts, model="skipgram", verbose=0, **settings)
+except (ValueError, RuntimeError) as error:
+    sys.exit(str(error))
+model.save_model(out)
+"""
 
 
 @dataclass(frozen=True)
@@ -108,29 +122,29 @@ def train_fasttext(
 
     Raises:
         UserError: the text is missing or holds no word that occurs `min_count` times.
-    """
-    import fasttext
 
+    Edge cases: with fewer than ten threads fastText fills only `threads` tenths of its vectors with
+    numbers and leaves in the others what memory held, which went into the file. So it runs in a
+    process of its own, where that is zero: nothing of this one can get there, and one thread
+    repeats itself.
+    """
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
     for name, value in (("dimension", dimension), ("epochs", epochs), ("threads", threads)):
         if value < 1:
             raise UserError(f"{name} is {value}; it must be 1 or more")
-    try:
-        model = fasttext.train_unsupervised(
-            str(texts_path),
-            model="skipgram",
-            dim=dimension,
-            epoch=epochs,
-            minCount=min_count,
-            thread=threads,
-            verbose=0,
-        )
-    except (ValueError, RuntimeError) as error:
-        raise UserError(f"fastText cannot learn from {texts_path}: {error}") from error
     Path(out_path).parent.mkdir(parents=True, exist_ok=True)
     aside = f"{out_path}.part"
-    model.save_model(aside)
+    settings = {"dim": dimension, "epoch": epochs, "minCount": min_count, "thread": threads}
+    process = subprocess.run(
+        [sys.executable, "-c", _TRAIN, str(texts_path), aside, json.dumps(settings)],
+        env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero, used or not
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if process.returncode:
+        reason = process.stderr.strip().rpartition("\n")[2] or f"it ended with {process.returncode}"
+        raise UserError(f"fastText cannot learn from {texts_path}: {reason}")
     os.replace(aside, out_path)
 
 

@@ -283,7 +283,7 @@ def start(script, *arguments, cache):
 
 
 def answer(process):
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=500)
     assert process.returncode == 0
     return json.loads(output)
 
@@ -296,7 +296,8 @@ def test_of_processes_that_start_together_one_reads(cache):
 
 
 MEMORY = """
-import json, sys
+import ctypes, json, sys
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no pages of 2 MB, which would round what is measured
 from edp_mx.data import corpus
 from edp_mx.data.encoding import encode
 from edp_mx.data.sampling import Shard
@@ -317,7 +318,7 @@ print(json.dumps([held() - before, len(found.utterances)]))
 
 
 def test_memory_does_not_follow_the_utterances(cache):
-    """60,000 more of them: a list takes 1,100 bytes each, opened files 20, mostly of new words."""
+    """60,000 more: a list takes 1,100 bytes of each, files that are read 120, opened ones 20."""
     from edp_mx.data.vocabulary import Vocabulary
 
     words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))
@@ -328,4 +329,4 @@ def test_memory_does_not_follow_the_utterances(cache):
                                          cache=cache.parent))  # fmt: skip
             assert count == size
         taken[size] = growth
-    assert (taken[80_000] - taken[20_000]) / 60_000 < 40
+    assert (taken[80_000] - taken[20_000]) / 60_000 < 70

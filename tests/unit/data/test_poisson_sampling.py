@@ -18,7 +18,7 @@ from edp_mx.errors import UserError
 
 RECORDS, BATCH, EPOCHS = 240, 12, 200  # 4,000 steps
 Q = BATCH / RECORDS
-Z = 5.5  # standard errors: a right sampler fails once in ten million
+Z = 6  # standard errors: a right sampler fails once in 10⁸
 
 
 def deal_all(num_records, *, batch_size, num_workers, seed=0, **settings):
@@ -40,7 +40,7 @@ def has_rate(draws, q):
     steps, records = draws.shape
     overall = abs(draws.mean() - q) < Z * np.sqrt(q * (1 - q) / draws.size)
     squares = ((draws.mean(axis=0) - q) ** 2).sum() / (q * (1 - q) / steps)
-    return overall and squares < stats.chi2.isf(1e-7, records)
+    return overall and squares < stats.chi2.isf(1e-9, records)
 
 
 def has_binomial_sizes(draws, q):

@@ -55,7 +55,7 @@ def test_lines_of_a_batch_are_of_similar_length_and_batches_are_shuffled(generat
     spreads = [len(max(batch, key=len)) - len(min(batch, key=len)) for batch in batches]
     assert np.mean(spreads) < 5  # 100 at random
     means = np.array([np.mean([len(line) for line in batch]) for batch in batches[:50]])
-    assert abs(np.corrcoef(means, np.arange(50))[0, 1]) < 0.6  # sorted: 1; chance: 0.14
+    assert abs(np.corrcoef(means, np.arange(50))[0, 1]) < 0.8  # sorted: 1; chance: 0.14
 
 
 def test_lines_become_rows_of_pieces():

@@ -54,7 +54,7 @@ def test_the_workers_shares_add_up(files):
 
 
 def test_another_line_is_another_fingerprint(files, tmp_path):
-    text = Text.open(TextConfig(tuple(files)))
+    text = Text.open(TextConfig(tuple(files), held_out_fraction=0.3))
     before = look(text)[1].fingerprint
     with open(files[1], "a") as file:
         file.write("\none more that is long enough to be there")

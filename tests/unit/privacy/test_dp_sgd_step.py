@@ -92,7 +92,7 @@ def test_a_step_is_the_clipped_mean_and_its_noise(generator, size, z, adjacency)
     for found, sums, numbers, scale in zip(released, expected, normal_numbers(step.flat), SCALES):
         stddev = kappa * z_t * scale / size
         for tensor, total, y in zip(found, sums, numbers):
-            np.testing.assert_allclose(tensor, total / size + stddev * y, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(tensor, total / size + stddev * y, rtol=1e-5, atol=3e-6)
     statistics = step.mechanism.statistics
     assert statistics.steps == 5 and statistics.clipped == (norms > 1).sum()
 
@@ -125,7 +125,7 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     gradients = flat.gradients()
     mechanism.privatise(gradients, epoch=0)
     deviation = gradients.astype(np.float64).std() / (1.5 / 2.5)
-    assert abs(deviation - 1) < 0.02  # rejects 2/3 and 3/2 by far; 100,000 numbers
+    assert abs(deviation - 1) < 0.02  # 9 standard errors; rejects 2/3 and 3/2 by far
     assert mechanism.statistics.steps == 0
 
 

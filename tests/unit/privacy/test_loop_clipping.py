@@ -43,9 +43,11 @@ def gradient_free(weights, x):
 
 
 def assert_equal(flat, array, expected, rtol=1e-5):
+    """To float32's rounding of the terms, which are as large as the largest sum and may cancel."""
+    size = max(1.0, *(abs(value).max() for slow in expected for value in slow))
     for tensors, slow in zip(tensors_of(flat, array), expected):
         for tensor, value in zip(tensors, slow):
-            np.testing.assert_allclose(tensor, value, rtol=rtol, atol=1e-6)
+            np.testing.assert_allclose(tensor, value, rtol=rtol, atol=3e-6 * size)
 
 
 @pytest.mark.parametrize("c", [0.05, 1.0, 1e6])

@@ -162,8 +162,8 @@ def test_a_gradient_that_is_not_finite_counts_as_zero_and_still_gets_noise(poiso
     released, mechanism = privatise([gradient], release=release_of((1.0,)), z=1.0)
     assert mechanism.statistics.non_finite == 1
     assert np.isfinite(released[0]).all()
-    assert released[0].std() == pytest.approx(1.0, rel=0.05)
-    assert abs(released[0].mean()) < 5 / 20_000**0.5
+    assert released[0].std() == pytest.approx(1.0, rel=0.05)  # 10 standard errors
+    assert abs(released[0].mean()) < 6 / 20_000**0.5
 
 
 def test_a_zero_gradient_stays_zero_without_noise():
@@ -179,7 +179,7 @@ def test_noise_has_the_released_stddev_in_each_layer(variant):
     for tensor, scale in zip(released, scales):
         expected = 0.25 if variant == "published" else scale * 2 * 0.5 * 2.0 / 2
         ratio = tensor.astype(np.float64).std() / expected
-        assert abs(ratio - 1) < 0.02  # rejects 2/3 and 3/2 by far
+        assert abs(ratio - 1) < 0.02  # 12 standard errors; rejects 2/3 and 3/2 by far
 
 
 def test_one_example_can_turn_a_clipped_mean_round():

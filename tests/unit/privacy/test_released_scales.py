@@ -27,7 +27,7 @@ from edp_mx.privacy.released_scales import ScaleRelease, scales_by_release
 from edp_mx.training.config import TrainingConfig
 
 SHAPES = [(3, 4), (5,), (2,)]
-Z = 5.5  # standard errors
+Z = 6  # standard errors
 
 
 class GivenNoise:

@@ -131,4 +131,4 @@ def test_neighbouring_places_do_not_share_masks():
             masks.append(mx.nd.Dropout(mx.nd.ones((5000,)), p=0.5).asnumpy() > 0)
     for i in range(20):
         for j in range(i):
-            assert abs((masks[i] == masks[j]).mean() - 0.5) < 5 * 0.5 / 5000**0.5
+            assert abs((masks[i] == masks[j]).mean() - 0.5) < 6 * 0.5 / 5000**0.5
