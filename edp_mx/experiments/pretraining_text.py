@@ -150,6 +150,7 @@ def read_text(
     if counts.total_lines < batch_size:
         raise UserError(
             f"pretraining.batch_size: {batch_size} is more than the {counts.total_lines} lines of "
-            "text.train that are not held out; make it smaller, or give more text"
+            "text.train that are not held out; make it smaller, or give more text",
+            is_shared=True,
         )
     return PretrainingText(config, text, counts, wordpiece, workers)

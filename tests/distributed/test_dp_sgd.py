@@ -24,7 +24,10 @@ GIVEN = [  # by step, by worker: more than expected, none, both none, one, one t
     ([0, 6, 19], []),
 ]
 POISONED = 19
-SIGNIFICANCE = 1e-4  # so that a sound system fails once in ten thousand tests
+# Keys are the operating system's: each assertion on the audits fails by chance less than once in
+# 1e7 (from the binomial and chi-squared distributions themselves).
+SIGNIFICANCE = 1e-4  # two rates have to err at once: a sound system fails at 2e-8
+SURE = 1 - 1e-9  # that a sound system passes all checks of a noise audit
 
 
 def train_worker(weights, inputs, targets, given, cases):
@@ -204,7 +207,7 @@ def audit_worker(size):
 
     def audited(step, **settings):
         with mock.patch.object(noise_audit, "Probe", ExampleProbe):
-            noise = noise_audit.audit_noise(workers, step, size=size)
+            noise = noise_audit.audit_noise(workers, step, size=size, confidence=SURE)
         found = attack(workers, step, significance=SIGNIFICANCE, **settings)
         return {"noise": (noise.to_dict(), noise.describe()), **found}
 

@@ -141,8 +141,9 @@ def problem(generator):
         (generator.normal(size=(1, HIDDEN)) / 3, np.zeros(1)),
     ]
     inputs = generator.normal(size=(40, WIDTH)) / 5
-    targets = generator.normal(size=(40, 1))
-    targets[30:] *= 0.01  # small gradients: not all micro-batches are clipped
+    targets = 5 * generator.normal(size=(40, 1))
+    inputs[30:] /= 100  # small gradients: micro-batches of these alone are not clipped
+    targets[30:] /= 500
     return weights, inputs, targets
 
 
@@ -204,6 +205,7 @@ def test_workers_that_draw_in_secret_stay_in_step_and_every_empty_step_has_its_n
         alone = np.array(result["sent"])[nothing]  # (empty steps, P): the noise and nothing else
         size = HIDDEN * WIDTH
         ratios = alone[:, :size].astype(np.float64).std(axis=1) / result["stddevs"][0]
-        assert abs(ratios - 1).max() < 5.5 / np.sqrt(2 * size)  # rejects 2/3, 3/2 and √N of it
+        # 6.5 standard errors, of some 120 empty steps at once; rejects 2/3, 3/2 and √N of it
+        assert abs(ratios - 1).max() < 6.5 / np.sqrt(2 * size)
         correlation = np.corrcoef(alone[:2, :size])[0, 1]  # two empty steps: noise drawn anew
-        assert abs(correlation) < 5.5 / np.sqrt(size)
+        assert abs(correlation) < 6.5 / np.sqrt(size)

@@ -6,6 +6,7 @@ from support.workers import run_workers
 
 SIZE, STEPS = 150_000, 2  # coordinates a layer
 SCALES, CLIP, Z = (1.0, 0.5), 0.5, 0.8
+ERRORS = 6.5  # standard errors: keys are the operating system's; one of 1e10 lies beyond
 
 
 def release_noise(variant, num_steps, size, scales, clip, z):
@@ -81,9 +82,9 @@ def test_the_released_noise_is_what_the_accountant_is_told(num_workers, variant)
             else:
                 expected = 2 * CLIP * Z * scale / num_workers
             ratio = layer.astype(np.float64).std() / expected
-            # 5.5 standard errors accept the right scale and reject 2/3, 3/2 and √N of it
-            assert abs(ratio - 1) < 5.5 / (2 * SIZE) ** 0.5
-            assert abs(layer.mean()) < 5.5 * expected / SIZE**0.5
+            # ERRORS standard errors accept the right scale and reject 2/3, 3/2 and √N of it
+            assert abs(ratio - 1) < ERRORS / (2 * SIZE) ** 0.5
+            assert abs(layer.mean()) < ERRORS * expected / SIZE**0.5
     assert_uncorrelated(released[0][0], released[1][0])  # from step to step
     assert_uncorrelated(released[0][0], released[0][1])  # from layer to layer
     for rank, (_, sent) in enumerate(results):  # from worker to worker
@@ -96,10 +97,10 @@ def test_two_fresh_runs_draw_different_noise():
     first, second = (run_workers(release_noise, 2, *arguments) for _ in range(2))
     for (one, _), (other, _) in zip(first, second):
         assert_uncorrelated(one[0][0], other[0][0])
-        assert not (one[0][0] == other[0][0]).any()
+        assert (one[0][0] == other[0][0]).mean() < 0.01  # by chance one in 1e8
 
 
 def assert_uncorrelated(one, other):
-    """|r| below 5.5 standard errors."""
+    """|r| below so many standard errors."""
     correlation = np.corrcoef(one.astype(np.float64), other.astype(np.float64))[0, 1]
-    assert abs(correlation) < 5.5 / len(one) ** 0.5
+    assert abs(correlation) < ERRORS / len(one) ** 0.5

@@ -8,21 +8,28 @@ import time
 from pathlib import Path
 
 import pytest
+from support.workers import PATIENCE, WAITING
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = [
-    "data.size=800",
+    "data.size=null",
+    "data.corpus=mine",
+    "data.vocabulary.source=train",
+    "data.labels.source=train",
     "data.embeddings.dimension=16",
     "model.hidden_size=16",
-    "training.epochs=1000",
-    "training.watchdog_seconds=6",
+    "training.epochs=100000",
 ]
+LONG, SHORT = 3600, 12  # watchdog_seconds: no test is as long; twenty of the longest pauses
 
 
 @pytest.fixture
-def job(tmp_path):
+def job(tmp_path, request):
     """A training job of two workers, in the middle of its epochs."""
-    environment = {**os.environ, "NP": "2"}
+    environment = {**os.environ, **WAITING, "NP": "2"}
+    lines = [{"tokens": ["call", f"friend{i}"], "slots": ["O", "B-contact"], "intent": "call"}
+             for i in range(200)]  # fmt: skip
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     command = [
         ROOT / "launch" / "train.sh",
         ROOT / "configs" / "quickstart_sgd.yaml",
@@ -30,6 +37,8 @@ def job(tmp_path):
         tmp_path / "run",
         "--set",
         *SETTINGS,
+        f"data.path={tmp_path / 'mine.jsonl'}",
+        f"training.watchdog_seconds={request.param}",
     ]
     with open(tmp_path / "output", "w") as output:
         process = subprocess.Popen(
@@ -39,7 +48,7 @@ def job(tmp_path):
             stderr=subprocess.STDOUT,
             cwd=tmp_path,
         )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not (tmp_path / "run" / "metrics.jsonl").exists() or not (
         tmp_path / "run" / "metrics.jsonl"
     ).read_text().count("\n"):
@@ -56,34 +65,37 @@ def pid_of(run, rank):
     return json.loads((run / ".workers" / f"worker_{rank}.json").read_text())["pid"]
 
 
-def wait_for_end(process, seconds):
-    started = time.monotonic()
-    code = process.wait(timeout=seconds)
-    time.sleep(0.5)  # the last lines pass through a pipe
-    return code, time.monotonic() - started
+def wait_for_end(process, file, words):
+    """The exit code, and the output when it has these words: they pass through a pipe."""
+    code, deadline = process.wait(timeout=PATIENCE), time.monotonic() + 60
+    while not all(part in file.read_text() for part in words) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return code, file.read_text()
 
 
+@pytest.mark.parametrize("job", [LONG], indirect=True)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_worker_ends_the_job_and_is_named(job, rank):
     process, folder = job
     os.kill(pid_of(folder / "run", rank), signal.SIGKILL)
-    code, _ = wait_for_end(process, 10)
-    output = (folder / "output").read_text()
+    words = f"worker {rank} (process", "died without a word"
+    code, output = wait_for_end(process, folder / "output", words)
     assert code != 0
-    assert f"worker {rank} (process" in output and "died without a word" in output
+    assert all(part in output for part in words), output
     assert "Traceback" not in output
     assert not (folder / "run" / "results.json").exists()
 
 
+@pytest.mark.parametrize("job", [SHORT], indirect=True)
 def test_a_hanging_worker_ends_the_job_and_is_named(job):
     process, folder = job
+    started = time.monotonic()
     os.kill(pid_of(folder / "run", 1), signal.SIGSTOP)
-    code, seconds = wait_for_end(process, 40)
-    output = (folder / "output").read_text()
+    words = f"nothing has moved for {SHORT} s", "worker 1 is stopped"
+    code, output = wait_for_end(process, folder / "output", words)
     assert code != 0
-    assert "nothing has moved for 6 s" in output
-    assert "worker 1 is stopped" in output
-    assert seconds > 4
+    assert all(part in output for part in words), output
+    assert time.monotonic() - started > 4  # it was given time
 
 
 def test_an_error_that_only_training_finds_is_said_once_too(tmp_path):
@@ -91,8 +103,8 @@ def test_an_error_that_only_training_finds_is_said_once_too(tmp_path):
     (tmp_path / "run" / "precious").write_text("mine")
     result = subprocess.run(
         [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart_sgd.yaml"),
-         "--run", str(tmp_path / "run")], env={**os.environ, "NP": "2"}, capture_output=True,
-        text=True, timeout=60)  # fmt: skip
+         "--run", str(tmp_path / "run")], env={**os.environ, **WAITING, "NP": "2"},
+        capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
     assert result.returncode != 0
     assert result.stderr.count("is not empty; choose another --run") == 1
     assert "Traceback" not in result.stderr + result.stdout
@@ -112,7 +124,7 @@ def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
         env={**os.environ, "NP": "2"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert result.returncode == 2
     assert result.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1

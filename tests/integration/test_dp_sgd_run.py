@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.workers import WAITING
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.ledger import read_ledger
@@ -101,7 +102,7 @@ def by_method(tmp_path_factory):
                    "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
                    "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",
                    "privacy.chunk_size=2", f"privacy.per_example={method}"]  # fmt: skip
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **WAITING}
         result = subprocess.run(list(map(str, command)), capture_output=True, text=True,
                                 timeout=300, env=environment)  # fmt: skip
         assert result.returncode == 0, result.stderr

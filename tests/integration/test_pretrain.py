@@ -28,8 +28,8 @@ def test_it_learns_to_guess_what_stands_beside(whole):
     """A word from its five copies: twelve words as likely, and a number that nobody can know."""
     results = json.loads((whole[0] / "results.json").read_text())
     assert results["unigram_perplexity"] > 12
-    assert results["perplexity"] < results["unigram_perplexity"] / 4
-    assert results["masked_accuracy"] > 60
+    assert results["perplexity"] < results["unigram_perplexity"] / 3
+    assert results["masked_accuracy"] > 45  # 74 to 80 on five kinds of processor; by chance 8
     assert f"perplexity {results['perplexity']:.2f}" in whole[2]
 
 

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from support.workers import PATIENCE, WAITING
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("call", "mum", "play", "jazz", "stop", "set", "alarm", "light", "rain", "time", "lamp",
          "song")  # fmt: skip
-PATIENCE = 400  # seconds; a busy machine is no failure
 CONFIG = """
 name: copies
 text: {{train: [{text}], buffer_size: 200}}
@@ -47,8 +47,7 @@ def command(num_workers, *arguments):
 def start(num_workers, *arguments):
     """A process that runs it."""
     environment = {**os.environ, "NP": str(num_workers), "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": str(ROOT),
-                   "HOROVOD_GLOO_TIMEOUT_SECONDS": str(PATIENCE)}  # fmt: skip
+                   "PYTHONPATH": str(ROOT), **WAITING}  # fmt: skip
     return subprocess.Popen(
         command(num_workers, *arguments),
         env=environment,
