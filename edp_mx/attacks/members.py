@@ -157,8 +157,8 @@ def _draw(
         shared = sorted({u.intent for u in members} & {u.intent for u in others})
         pairs = [[[u for u in side if u.intent == intent] for side in sides] for intent in shared]
         counts = [min(map(len, pair)) for pair in pairs]
-        if size and sum(counts) > size:  # each intent shrinks in proportion
-            counts = [count * size // sum(counts) for count in counts]
+        if size and sum(counts) > size:
+            counts = _shrunk(counts, size)
     else:
         pairs, counts = [sides], [min(len(members), len(others), size or len(members))]
     drawn: List[List[Utterance]] = [[], []]
@@ -167,3 +167,11 @@ def _draw(
             places = np.sort(generator.choice(len(side), size=count, replace=False))
             found += [side[i] for i in places]
     return drawn
+
+
+def _shrunk(counts: List[int], size: int) -> List[int]:
+    """Each in proportion, `size` together: rounded down, and one more where most was cut off."""
+    shares = [divmod(count * size, sum(counts)) for count in counts]
+    missing = size - sum(whole for whole, _ in shares)
+    most = sorted(range(len(counts)), key=lambda i: -shares[i][1])[:missing]
+    return [whole + (i in most) for i, (whole, _) in enumerate(shares)]

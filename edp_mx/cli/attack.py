@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
-from edp_mx.cli.attack_parts import DEFAULT_SHADOW, Said, canaries, lira, scorer, shadow
+from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
+from edp_mx.cli.attack_parts import Said, canaries, lira, scorer, shadow
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,20 +65,18 @@ def add_parser(subparsers: Any) -> None:
     add("--out", type=Path, metavar="FILE.png", help="with --compare: AUC against epsilon")
     add("--from-scores", action="store_true", help="use the saved scores, compute none")
     add("--balanced", action="store_true", help="as many members as non-members of each intent")
-    add("--size", type=int, default=0, metavar="n", help="members at most (all)")
-    add("--seed", type=int, default=0, help="of the draw of utterances and the bootstrap (0)")
+    add("--size", type=int, metavar="n", help="members at most (all)")
+    add("--seed", type=int, help="of the draw of utterances and the bootstrap (0)")
     add("--json", action="store_true", help="print JSON")
-    add("--runs", type=Path, default=Path("runs"), help="where a shadow that is trained goes")
+    add("--runs", type=Path, help="where a shadow that is trained goes (runs)")
     add_overrides(parser)
     parser.set_defaults(run=run)
 
 
 def _add_trained(add: Any) -> None:
     """Options of the attacks that train models of their own on the run's corpus."""
-    add("--lira", type=int, metavar="K", help="LiRA, with so many shadow models (16 to 64)")
-    add(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="n", help="LiRA's, at once (cores)"
-    )
+    add("--lira", type=int, metavar="K", help="LiRA, with K shadows: 4 or more, 16 to 64 are usual")
+    add("--jobs", type=int, metavar="n", help="LiRA's, at once (cores)")
     add(
         "--shadows-of",
         type=Path,
@@ -85,19 +84,18 @@ def _add_trained(add: Any) -> None:
         help="LiRA, with the shadow models of another run on the same split",
     )
     add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
-    add("--canary-count", type=int, default=3, metavar="n", help="canaries a repeat 1, 10, 100 (3)")
-    add("--canary-digits", type=int, default=7, metavar="n", help="of a phone number (7)")
-    add("--candidates", type=int, default=10_000, metavar="n", help="other numbers (10000)")
+    add("--canary-count", type=int, metavar="n", help="canaries a repeat 1, 10, 100 (3)")
+    add("--canary-digits", type=int, metavar="n", help="of a phone number (7)")
+    add("--candidates", type=int, metavar="n", help="other numbers (10000)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Attacks, prints what came of it."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx attack runs by itself, without horovodrun; train shadows before")
+    check_options(arguments)
     if arguments.compare:
         return _compare(arguments)
-    if len(arguments.run_directories) != 1 or arguments.out is not None:
-        raise UserError("name one RUN to attack; several, and --out, go with --compare")
     from edp_mx.cli.console import start_logging
     from edp_mx.experiments.run_directory import RunDirectory
 
@@ -159,9 +157,10 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
 def _report(directory: RunDirectory, outcome: Outcome) -> Said:
     """Writes the page; as JSON, and as a table with where to read on."""
     from edp_mx.experiments.attack_directory import folder_of
-    from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
+    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table
 
     page = write_report(folder_of(directory, outcome.attack))
     value = outcome.to_dict()
-    return value, f"{render_table(HEADER, attack_rows(value))}\n{page}\n"
+    said = [render_table(HEADER, attack_rows(value)), *warnings_of(outcome.facts), f"{page}\n"]
+    return value, "\n".join(said)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
+from edp_mx.cli.attack_options import DEFAULT_SHADOW, trains_shadow
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from edp_mx.experiments.run_directory import RunDirectory
 
 Said = Tuple[Dict[str, Any], str]  # an attack's outcome as JSON, and in words
-DEFAULT_SHADOW = "auto"
 
 
 def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable[[], Said]:
@@ -25,15 +26,16 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
     from edp_mx.experiments.attack_canaries import attack_by_canaries, conclude_canaries
     from edp_mx.experiments.attack_directory import folder_of
     from edp_mx.experiments.number_canaries import CanarySettings
-    from edp_mx.reports.exposure_page import HEADER, exposure_rows, write_exposure_report
-    from edp_mx.reports.table import render_table
+    from edp_mx.experiments.other_settings import trained_otherwise
+    from edp_mx.reports.exposure_page import say_exposure, write_exposure_report
 
-    settings = CanarySettings(
-        count=arguments.canary_count,
-        digits=arguments.canary_digits,
-        candidates=arguments.candidates,
-        seed=arguments.seed,
-    )
+    given = {
+        "count": arguments.canary_count,
+        "digits": arguments.canary_digits,
+        "candidates": arguments.candidates,
+        "seed": arguments.seed,
+    }
+    settings = CanarySettings(**{key: value for key, value in given.items() if value is not None})
     config = load_config(directory.config, arguments.overrides)
     folder = folder_of(directory, "canaries")
 
@@ -44,8 +46,9 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
             progress = progress_bar(is_first=True)
             rows = attack_by_canaries(directory.path, config, settings, start(), progress)
         write_exposure_report(folder)
-        text = f"{render_table(HEADER, exposure_rows(rows))}\n{folder / 'report.html'}\n"
-        return {"attack": "canaries", "canaries": rows}, text
+        facts = trained_otherwise(directory, folder)
+        text = f"{say_exposure(rows, facts)}\n{folder / 'report.html'}\n"
+        return {"attack": "canaries", "canaries": rows, "facts": facts}, text
 
     return attack
 
@@ -59,26 +62,28 @@ def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScore
         attack_by_lira,
         attack_by_shadows_of,
         borrowed_plan,
+        check_kept,
         lira_config,
     )
 
-    lender = arguments.shadows_of
+    lender, shadows = arguments.shadows_of, arguments.lira
+    if lender is None:
+        check_number(shadows)
+        if arguments.from_scores:
+            check_kept(path, shadows)
+            lender = path
     if lender is not None:
-        if arguments.lira is not None:
-            raise UserError("--shadows-of brings its own shadows: leave out --lira")
         borrowed_plan(path, lender)
         return lambda scores: attack_by_shadows_of(path, scores, lender=lender)
-    check_number(arguments.lira)
     settings = path / "config.yaml"
     config = lira_config(load_config(settings, arguments.overrides), load_config(settings))
     return lambda scores: attack_by_lira(
         path,
         scores,
         config,
-        shadows=arguments.lira,
-        jobs=max(1, arguments.jobs),
+        shadows=shadows,
+        jobs=arguments.jobs or os.cpu_count() or 1,
         progress=progress_bar(is_first=True),
-        is_trained=arguments.from_scores,
     )
 
 
@@ -89,7 +94,7 @@ def scorer(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
 
     if arguments.from_scores:
         return saved_scores
-    selection = Selection(arguments.seed, arguments.balanced, arguments.size)
+    selection = Selection(arguments.seed or 0, arguments.balanced, arguments.size or 0)
     progress = progress_bar(is_first=True)
     return lambda path: score_run(path, selection, progress)
 
@@ -98,19 +103,23 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
     """What gives the shadow's run directory, and trains it first if need be.
 
     Raises:
-        UserError: it is neither a run nor a configuration, or is the attacked run.
+        UserError: it is neither a run that has ended nor a configuration, is the attacked run, or
+            is another kind of model.
     """
     from edp_mx.config import load_config
     from edp_mx.experiments.attack_shadow import shadow_config
+    from edp_mx.experiments.other_settings import check_family
     from edp_mx.experiments.run_directory import RunDirectory
 
-    given = Path(arguments.shadow)
-    if arguments.shadow != DEFAULT_SHADOW and given.is_dir():
-        if arguments.overrides and arguments.lira is None and not arguments.canaries:
-            raise UserError(f"--set changes what is trained, and {given} is trained already")
+    given, name = Path(arguments.shadow), f"--shadow {arguments.shadow}"
+    own = load_config(path / "config.yaml")
+    if not trains_shadow(arguments):
         if given.resolve() == path.resolve():
-            raise UserError(f"--shadow {given} is the attacked run itself; name another run")
-        RunDirectory.existing(given)
+            raise UserError(f"{name} is the attacked run itself; name another run")
+        run = RunDirectory.existing(given)
+        check_family(own, load_config(run.config), name)
+        if not run.has("results"):
+            raise UserError(f"{name} has not ended: finish it with `edp-mx train --resume {given}`")
         return lambda: given
     if arguments.from_scores:
         raise UserError("--from-scores needs a shadow that is trained: name its run directory")
@@ -118,7 +127,8 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
         config = shadow_config(load_config(path / "config.yaml", arguments.overrides))
     else:
         config = load_config(given, arguments.overrides)
-    return lambda: _train(config, arguments.runs)
+    check_family(own, config, name)
+    return lambda: _train(config, arguments.runs or Path("runs"))
 
 
 def _train(config: Any, runs: Path) -> Path:

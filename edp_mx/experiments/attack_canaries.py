@@ -30,6 +30,7 @@ from edp_mx.experiments.number_canaries import (
     draw_canaries,
     with_canaries,
 )
+from edp_mx.experiments.other_settings import trained_otherwise
 from edp_mx.experiments.prepare import Prepared
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.files import read_json, write_json, write_text
@@ -97,7 +98,12 @@ def conclude_canaries(run: RunDirectory) -> List[Dict[str, Any]]:
         settings = about["settings"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{folder / 'canaries.json'} is not ours ({error})") from error
-    value = {"run": run.path.resolve().name, "settings": settings, "canaries": rows}
+    value = {
+        "run": run.path.resolve().name,
+        "settings": settings,
+        "facts": trained_otherwise(run, folder),
+        "canaries": rows,
+    }
     write_json(folder / "exposure.json", value)
     return rows
 

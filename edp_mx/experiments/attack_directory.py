@@ -74,6 +74,8 @@ def conclude(
 ) -> Outcome:
     """Measures the guesses about a run's members and non-members, and writes both down.
 
+    Both files are made before either is written: what fails in making them changes nothing.
+
     Args:
         guesses: about those that are judged, in the order of `scores`; the headline first.
         seed: of the bootstrap.
@@ -91,8 +93,9 @@ def conclude(
     )
     folder = folder_of(run, attack)
     ids = [scores.ids[i] for i in np.flatnonzero(scores.is_judged)]
-    write_text(folder / "guesses.csv", _as_csv(guesses, labels, ids))
-    write_json(folder / "attack.json", outcome.to_dict())
+    table = _as_csv(guesses, labels, ids)
+    write_json(folder / "attack.json", outcome.to_dict())  # first: what is no JSON is refused here
+    write_text(folder / "guesses.csv", table)
     return outcome
 
 

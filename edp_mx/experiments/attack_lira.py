@@ -16,7 +16,8 @@ from edp_mx.data.corpus import DataConfig
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import Outcome, conclude, folder_of
 from edp_mx.experiments.lira_plan import Plan, settle_plan
-from edp_mx.experiments.lira_shadows import read_shadow, shadow_file, train_shadows
+from edp_mx.experiments.lira_shadows import read_shadow, train_shadows
+from edp_mx.experiments.other_settings import check_family, trained_otherwise
 from edp_mx.experiments.run_directory import RunDirectory
 
 
@@ -28,7 +29,6 @@ def attack_by_lira(
     shadows: int,
     jobs: int,
     progress: Callable[..., Iterable[Any]],
-    is_trained: bool = False,
 ) -> Outcome:
     """Trains the shadows that are missing, then compares the run with them.
 
@@ -40,7 +40,6 @@ def attack_by_lira(
         config: of the shadows: the run's, perhaps with a smaller model or fewer epochs.
         shadows: how many, K.
         jobs: how many train at once.
-        is_trained: train none; all must be there.
 
     Raises:
         UserError: a shadow cannot be trained, or the folder holds those of other settings.
@@ -49,8 +48,6 @@ def attack_by_lira(
     folder = folder_of(run, "lira")
     plan = settle_plan(folder, scores, config, shadows)
     missing = [k for k in range(shadows) if read_shadow(folder, k, plan) is None]
-    if missing and is_trained:
-        raise UserError(f"{shadow_file(folder, missing[0])} is missing: leave out --from-scores")
     for _ in progress(train_shadows(folder, missing, jobs), "shadow models", len(missing)):
         pass
     return _compare(run, run, scores, plan)
@@ -62,7 +59,7 @@ def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) 
     They know of the run no more than of the other: each trained on random halves.
 
     Args:
-        lender: the run that was attacked by LiRA before.
+        lender: the run that was attacked by LiRA before; the run itself for its own shadows.
 
     Raises:
         UserError: it was not, or it was on other utterances.
@@ -71,8 +68,9 @@ def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) 
     own = {scores.ids[i] for i in np.flatnonzero(scores.is_judged)}
     if not own <= set(plan.ids):
         raise UserError(
-            f"--shadows-of {lender}: its shadows know {len(own & set(plan.ids))} of the {len(own)} "
-            "utterances that are judged; give the --seed, --size and --balanced of its --lira"
+            f"the shadows of {lender} know {len(own & set(plan.ids))} of the {len(own)} utterances "
+            "that are judged: attack without --from-scores, with the --seed, --size and --balanced "
+            "of its --lira"
         )
     return _compare(RunDirectory(path), RunDirectory(lender), scores, plan)
 
@@ -81,16 +79,29 @@ def borrowed_plan(path: Path, lender: Path) -> Plan:
     """The plan of the lender's shadows, if they serve the run at `path` too.
 
     Raises:
-        UserError: there are none, or they trained on other utterances.
+        UserError: there are none, or they are another kind of model, or on other utterances.
     """
     run, other = RunDirectory.existing(path), RunDirectory.existing(lender)
     plan = Plan.read(folder_of(other, "lira"))
-    if not _is_same_split(*(load_config(one.config).data for one in (run, other))):
+    own, shadows = load_config(run.config), load_config(folder_of(other, "lira") / "config.yaml")
+    check_family(own, shadows, f"--shadows-of {lender}: each")
+    if not _is_same_split(own.data, load_config(other.config).data):
         raise UserError(
             f"--shadows-of {lender}: its shadows were trained on other utterances; name a run on "
             "the same corpus with the same split"
         )
     return plan
+
+
+def check_kept(path: Path, shadows: int) -> None:
+    """Refuses another number of shadows than a run has; their settings are whatever they are.
+
+    Raises:
+        UserError: it has none, or others.
+    """
+    plan = Plan.read(folder_of(RunDirectory.existing(path), "lira"))
+    if plan.shadows != shadows:
+        raise UserError(f"{path} has {plan.shadows} shadows: give --lira {plan.shadows}")
 
 
 def _compare(
@@ -100,7 +111,10 @@ def _compare(
     folder = folder_of(lender, "lira")
     found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]
     if any(one is None for one in found):
-        raise UserError(f"{folder} lacks shadows: finish `edp-mx attack {lender.path} --lira`")
+        raise UserError(
+            f"{folder} lacks shadows: finish `edp-mx attack {lender.path} --lira {plan.shadows}` "
+            "with the settings that it began with"
+        )
     place = {name: i for i, name in enumerate(plan.ids)}
     rows = [place[scores.ids[i]] for i in np.flatnonzero(scores.is_judged)]
     log_odds, losses = (
@@ -119,6 +133,7 @@ def _compare(
         "workers of each shadow": 1,
         "shadow AUC, mean": _mean_auc(losses, is_in),
         "spread": "of all utterances together" if plan.shadows < FEW_SHADOWS else "of each one",
+        **trained_otherwise(run, folder),
     }
     return conclude(run, "lira", guesses, scores, seed=scores.origin.seed, facts=facts)
 

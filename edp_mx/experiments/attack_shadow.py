@@ -16,6 +16,7 @@ from edp_mx.data.corpus import STANDINS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import Outcome, conclude
+from edp_mx.experiments.other_settings import shadow_otherwise
 from edp_mx.experiments.run_directory import RunDirectory
 
 # Whose shadow is trained on what, unless another is named.
@@ -47,7 +48,7 @@ def attack_by_shadow(
 
     Raises:
         UserError: the shadow is the run itself, was trained on the run's own members, or has too
-            few.
+            few; or one of the two has diverged.
     """
     if shadow.origin.weights == scores.origin.weights:
         raise UserError(
@@ -59,12 +60,11 @@ def attack_by_shadow(
     seed = scores.origin.seed
     judged = shadow.is_judged
     classifier = learn_classifier(_rows(shadow.signals, judged), shadow.labels, seed=seed)
-    probabilities = classifier.probabilities(_rows(scores.signals, scores.is_judged))  # (U,)
     guesses = Guesses(
         "shadow classifier",
-        f"{classifier.name}, which did best in cross-validation on the shadow",
-        probabilities,
-        threshold=0.5,
+        f"log-odds by {classifier.name}, which did best in cross-validation on the shadow",
+        classifier.log_odds(_rows(scores.signals, scores.is_judged)),
+        threshold=0.0,
     )
     facts: Dict[str, Any] = {
         "shadow": shadow_path.resolve().name,
@@ -73,6 +73,7 @@ def attack_by_shadow(
         "workers of the run": RunDirectory(path).read("environment")["num_workers"],
         "workers of the shadow": RunDirectory(shadow_path).read("environment")["num_workers"],
         "shadow members": int(shadow.labels.sum()),
+        **shadow_otherwise(RunDirectory(path), RunDirectory(shadow_path)),
         "classifier": classifier.name,
         **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
     }

@@ -50,6 +50,12 @@ def prepare_on(
     )
 
 
+def as_trained(config: ExperimentConfig) -> ExperimentConfig:
+    """The settings that `train_prepared` goes by: nothing is validated, the last epoch counts."""
+    training = replace(config.training, checkpoint="last", early_stop_patience=0)
+    return replace(config, training=training)
+
+
 def train_prepared(
     prepared: Prepared,
     config: ExperimentConfig,
@@ -67,8 +73,7 @@ def train_prepared(
     Raises:
         UserError: settings that are impossible.
     """
-    training = replace(config.training, checkpoint="last", early_stop_patience=0)
-    config = replace(config, training=training)
+    config = as_trained(config)
     parts = set_up_on(prepared, config, workers, run, lambda _: None)
-    for _ in parts.epochs(training, workers, progress, lambda _: None):
+    for _ in parts.epochs(config.training, workers, progress, lambda _: None):
         pass

@@ -100,6 +100,8 @@ def settle_plan(
 ) -> Plan:
     """Writes the plan for the run that `folder` lies in, or finds that it is the same as before.
 
+    A plan by which no shadow was trained yet binds nobody: it makes way.
+
     Raises:
         UserError: the folder holds shadows of other settings.
     """
@@ -109,7 +111,7 @@ def settle_plan(
         "config": dump_config(config),
     }
     ids = tuple(scores.ids[i] for i in np.flatnonzero(scores.is_judged))
-    if (folder / "plan.npz").exists():
+    if (folder / "plan.npz").exists() and any(folder.glob("shadow-*.npz")):
         old = Plan.read(folder)
         if (old.ids, old.about) != (ids, about):
             raise UserError(

@@ -40,6 +40,7 @@ def train_shadow(folder: Path, number: int) -> None:
     seed = config.training.seed + SEEDS_APART + number
     config = replace(config, training=replace(config.training, seed=seed))
     labels = Vocabulary.from_json(run.read("vocabulary"))
+    own = hash_of(folder / "plan.npz")  # now: another attack may write a plan of its own
     plan, corpus = Plan.read(folder), load_corpus(config.data)
     inside = _only(plan.part(corpus, labels, number), corpus)
     prepared = _trained(inside, config, shadow_vocabulary(config, inside, labels), folder, number)
@@ -55,7 +56,7 @@ def train_shadow(folder: Path, number: int) -> None:
         "log_odds": signals.log_odds,
         "loss": signals.loss,
         "is_in": plan.is_in[:, number],
-        "plan": np.array(hash_of(folder / "plan.npz")),
+        "plan": np.array(own),
     }
     write_arrays(shadow_file(folder, number), arrays)
 

@@ -10,11 +10,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from edp_mx.attacks.roc import FPRS
+from edp_mx.attacks.scores import Origin
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import read_attack
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.attack_pictures import COLOURS, save, write_csv
-from edp_mx.reports.summary import say_epsilon
+from edp_mx.reports.summary import footnotes, say_epsilon, say_what_holds
 from edp_mx.reports.table import render_table
 
 ATTACKS = ("shadow", "threshold", "lira")
@@ -23,22 +24,37 @@ MARKERS = ("o", "s", "^", "v")
 
 
 class Point(NamedTuple):
-    """One attack on one run; ε as published and ε that holds, log10, None where infinite."""
+    """One attack on one run.
+
+    Attributes:
+        auc, tpr: value, low and high; of the TPR at an FPR of 1 %.
+        judges: how its members were drawn, in words.
+        privacy: the run's `privacy.json`.
+    """
 
     run: str
     attack: str
     auc: Dict[str, float]
     tpr: Dict[str, float]
-    as_published: Optional[float]
-    holds: Optional[float]
-    said: str
+    judges: str
+    privacy: Dict[str, Any]
+
+    @property
+    def as_published(self) -> Optional[float]:
+        """log₁₀ of the published ε; None where it is infinite."""
+        return self.privacy["as_published"]["log10_epsilon"]
+
+    @property
+    def holds_if(self) -> Optional[float]:
+        """log₁₀ of the ε that holds on its conditions; None where it is infinite."""
+        return self.privacy["holds_if"]["log10_epsilon"]
 
 
 def points_of(runs: Sequence[RunDirectory]) -> List[Point]:
     """The headline results of each run's attacks, in the order of the runs.
 
     Raises:
-        UserError: a run was never attacked.
+        UserError: a run was never attacked, or an attack does not say whom it judged.
     """
     found: List[Point] = []
     for run in runs:
@@ -46,39 +62,41 @@ def points_of(runs: Sequence[RunDirectory]) -> List[Point]:
         folders = [folder for folder in folders if (folder / "attack.json").exists()]
         if not folders:
             raise UserError(f"{run.path} was not attacked yet: edp-mx attack {run.path}")
-        privacy = run.read("privacy")
-        published, holds = privacy["as_published"], privacy["holds_if"]
-        for folder in folders:
-            for result in read_attack(folder)["results"]:
+        name, privacy = run.path.resolve().name, run.read("privacy")
+        attacks = [read_attack(folder) for folder in folders]
+        drawn = _say_drawn([_origin_of(*pair) for pair in zip(attacks, folders)])
+        for attack, judges in zip(attacks, drawn):
+            for result in attack["results"]:
                 if result["name"] in HEADLINES:
-                    found.append(
-                        Point(
-                            run.path.resolve().name,
-                            result["name"],
-                            result["auc"],
-                            result["tpr_at_fpr"][f"{FPRS[0]:g}"],
-                            published["log10_epsilon"],
-                            holds["log10_epsilon"],
-                            f"{say_epsilon(published)} / {say_epsilon(holds)}",
-                        )
-                    )
+                    tpr = result["tpr_at_fpr"][f"{FPRS[0]:g}"]
+                    found.append(Point(name, result["name"], result["auc"], tpr, judges, privacy))
     return found
 
 
 def compare_attacks(points: Sequence[Point]) -> str:
-    """A table, a row a run and attack."""
+    """A table, a row a run and attack, with ε as `edp-mx compare` has it.
+
+    Edge cases: where not all judge members that were drawn in one way, each row has a number that
+    a footnote explains.
+    """
+    notes: List[str] = []
+    drawn = dict.fromkeys(point.judges for point in points)
+    marks = {judges: f" [{i}]" for i, judges in enumerate(drawn, start=1)}
+    is_mixed = len(marks) > 1
     rows = [
         [
             point.run,
-            point.attack,
+            point.attack + marks[point.judges] * is_mixed,
             _say(point.auc),
             _say(point.tpr),
-            point.said,
+            say_epsilon(point.privacy["as_published"]),
+            say_what_holds(point.privacy, notes),
         ]
         for point in points
     ]
-    header = ["run", "attack", "AUC %", "TPR % at FPR 1 %", "ε as published / that holds"]
-    return render_table(header, rows)
+    header = ["run", "attack", "AUC %", "TPR % at FPR 1 %", "ε as published", "ε that holds"]
+    others = [f"{mark.strip()} judges {judges}" for judges, mark in marks.items()] * is_mixed
+    return "\n".join([render_table(header, rows), *footnotes(notes), *others])
 
 
 def plot_attacks(points: Sequence[Point], path: Path) -> None:
@@ -86,23 +104,53 @@ def plot_attacks(points: Sequence[Point], path: Path) -> None:
 
     Edge cases: an infinite ε stands at the right edge, beyond all others.
     """
-    rows = [
-        [p.run, p.attack, *p.auc.values(), *p.tpr.values(), p.as_published, p.holds] for p in points
-    ]
     estimate = ("", "_low", "_high")
     header = ["run", "attack", *(f"{key}{end}" for key in ("auc", "tpr") for end in estimate)]
-    write_csv(path.with_suffix(".csv"), [*header, "log10_as_published", "log10_holds"], rows)
+    header += ["log10_as_published", "log10_holds_if", "judges"]
+    rows = [
+        [p.run, p.attack, *p.auc.values(), *p.tpr.values(), p.as_published, p.holds_if, p.judges]
+        for p in points
+    ]
+    write_csv(path.with_suffix(".csv"), header, rows)
     figure = Figure(figsize=(9.2, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, key, label in zip(
-        panels, ("as_published", "holds"), ("ε as published", "ε that holds, on its conditions")
+        panels,
+        ("as_published", "holds_if"),
+        ("ε as published", "ε that holds if its conditions do"),
     ):
         _panel(axes, points, key)
         axes.set_xlabel(f"log₁₀ {label}")
     panels[0].set_ylabel("AUC, %")
     panels[0].legend(frameon=False, fontsize=8)
     save(figure, path)
+
+
+def _origin_of(attack: Dict[str, Any], folder: Path) -> Origin:
+    """Whom an attack judged."""
+    try:
+        return Origin(**attack["origin"])
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{folder / 'attack.json'} does not say whom it judged ({error}): attack the run again"
+        ) from error
+
+
+def _say_drawn(origins: Sequence[Origin]) -> List[str]:
+    """How the members of each attack on one run were drawn, by the options that did it.
+
+    The weights are said where they are not all the same: the run was trained anew in between.
+    """
+    found = []
+    for one in origins:
+        size = f"at most {one.size} members (--size)" if one.size else "all members"
+        parts = f"{one.member_part} against {one.non_member_part}"
+        balance = ", as many of each intent (--balanced)" if one.is_balanced else ""
+        is_anew = any(one.weights != other.weights for other in origins)
+        weights = f", by the weights {one.weights[:12]}…" if is_anew else ""
+        found.append(f"{size} of {parts}{balance}, drawn with --seed {one.seed}{weights}")
+    return found
 
 
 def _panel(axes: Any, points: Sequence[Point], key: str) -> None:

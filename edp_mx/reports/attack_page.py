@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 from jinja2 import Environment, StrictUndefined
 
 from edp_mx.experiments.attack_directory import read_attack, read_guesses
+from edp_mx.experiments.other_settings import say_differences
 from edp_mx.files import write_text
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 
@@ -21,6 +22,7 @@ EXPLANATIONS = {
     "halves of the same utterances tell, for each utterance, which outputs to expect with it and "
     "without it in the training data.",
 }
+SHADOWS = "Shadow models have {}. With shadows like the run the attack may find more."
 PICTURES = (
     ("roc", "ROC, both axes logarithmic; the straight line is chance."),
     ("scores", "The scores of members and of non-members."),
@@ -108,6 +110,7 @@ def write_page(
 
     Args:
         pictures: name of a `.png` in the folder -> its caption.
+        facts: what -> value; the differences of two configurations are put into words.
     """
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
     html = template.render(
@@ -123,7 +126,10 @@ def write_page(
             }
             for name, caption in pictures.items()
         ],
-        facts=list(facts.items()),
+        facts=[
+            (key, say_differences(value) if isinstance(value, dict) else value)
+            for key, value in facts.items()
+        ],
     )
     write_text(folder / "report.html", html)
 
@@ -140,6 +146,16 @@ def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
         ]
         for result in attack["results"]
     ]
+
+
+def warnings_of(facts: Dict[str, Any], about: str = SHADOWS) -> List[str]:
+    """A sentence where models of an attack's own have other settings than the run.
+
+    Args:
+        about: what to say of it, with room for the settings.
+    """
+    unlike = {key: value for key, value in facts.items() if isinstance(value, dict) and value}
+    return [about.format(f"{key}: {say_differences(value)}") for key, value in unlike.items()]
 
 
 def _estimate(estimate: Dict[str, float]) -> str:
@@ -166,7 +182,7 @@ def _notes(attack: Dict[str, Any]) -> List[str]:
             "them."
         )
     notes += [f"{result['name']}: {result['says']}." for result in attack["results"]]
-    return notes
+    return [*warnings_of(attack["facts"]), *notes]
 
 
 def _facts(attack: Dict[str, Any]) -> Dict[str, Any]:

@@ -11,19 +11,21 @@ from matplotlib.figure import Figure
 
 from edp_mx.attacks.exposure import BY_CHANCE
 from edp_mx.files import read_json
-from edp_mx.reports.attack_page import write_page
+from edp_mx.reports.attack_page import warnings_of, write_page
 from edp_mx.reports.attack_pictures import save, write_csv
 from edp_mx.reports.curves import BLUE, VERMILION
+from edp_mx.reports.table import render_table
 
 COLUMNS = ("repeats", "tokens", "loss", "rank", "candidates", "by_rank", "by_fit")
 HEADER = ("trained on", "exposure by rank, bits", "exposure by fit, bits", "canaries")
 EXPLANATION = (
-    "The run's settings were trained anew with canaries in the training part: a few random words, "
-    "then a random phone number, one digit a token. A canary's exposure (Carlini et al. 2019) is "
-    "how far its loss stands out among those of the same utterance with other numbers: log2 of "
-    "their number minus log2 of its rank, or, beyond what ranks show, by a distribution fitted to "
-    "their losses. A canary that was never trained on has 1.44 bits on average."
+    "A model was trained anew with canaries in the training part: a few random words, then a "
+    "random phone number, one digit a token. A canary's exposure (Carlini et al. 2019) is how far "
+    "its loss stands out among those of the same utterance with other numbers: log2 of their "
+    "number minus log2 of its rank, or, beyond what ranks show, by a distribution fitted to their "
+    "losses. A canary that was never trained on has 1.44 bits on average."
 )
+TRAINED = "The model with canaries has {}. What they show is its exposure, not the run's."
 
 
 def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
@@ -37,6 +39,11 @@ def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
     return rows
 
 
+def say_exposure(canaries: Sequence[Dict[str, Any]], facts: Dict[str, Any]) -> str:
+    """The table, and below it what the model has other than the run."""
+    return "\n".join([render_table(HEADER, exposure_rows(canaries)), *warnings_of(facts, TRAINED)])
+
+
 def write_exposure_report(folder: Path) -> None:
     """Writes `exposure.csv`, `exposure.png` and `report.html` from `exposure.json`.
 
@@ -44,7 +51,7 @@ def write_exposure_report(folder: Path) -> None:
         UserError: it is missing or torn.
     """
     value = read_json(folder / "exposure.json")
-    canaries = value["canaries"]
+    canaries, facts = value["canaries"], value.get("facts", {})
     rows = [{**canary, "tokens": " ".join(canary["tokens"])} for canary in canaries]
     write_csv(folder / "exposure.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
     _plot(canaries, folder / "exposure.png")
@@ -56,13 +63,14 @@ def write_exposure_report(folder: Path) -> None:
         header=list(HEADER),
         rows=exposure_rows(canaries),
         notes=[
+            *warnings_of(facts, TRAINED),
             f"A rank among {canaries[0]['candidates']} candidates shows {most:.1f} bits at most; "
             "the fit extrapolates, and is a guess beyond them.",
             f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary that is so "
             "exposed comes first of all.",
         ],
         pictures={"exposure": "Each canary's exposure; the dashed line is chance."},
-        facts=value["settings"],
+        facts={**value["settings"], **facts},
     )
 
 

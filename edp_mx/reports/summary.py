@@ -20,11 +20,6 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     first_ser = _scores(runs[0])["ser"]
     for run in runs:
         scores, privacy = _scores(run), run.read("privacy")
-        holds = say_epsilon(privacy["holds"])
-        if holds == "∞" and say_epsilon(privacy["holds_if"]) != "∞":
-            note = "; ".join(privacy["holds_if"]["conditions"])
-            notes += [note] if note not in notes else []
-            holds = f"∞ ({say_epsilon(privacy['holds_if'])}{'*' * (notes.index(note) + 1)})"
         change = 100 * (scores["ser"] / first_ser - 1) if first_ser else 0.0
         rows.append(
             [
@@ -34,7 +29,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 f"{100 * scores['intent_accuracy']:.2f}",
                 f"{100 * scores['slot_f1']:.2f}",
                 say_epsilon(privacy["as_published"]),
-                holds,
+                say_what_holds(privacy, notes),
                 f"{privacy['delta']:.2g}",
             ]
         )
@@ -51,9 +46,33 @@ def compare(runs: Sequence[RunDirectory]) -> str:
         ],
         rows,
     )
-    return "\n".join(
-        [table, *(f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes))]
-    )
+    return "\n".join([table, *footnotes(notes)])
+
+
+def say_what_holds(privacy: Dict[str, Any], notes: List[str]) -> str:
+    """The ε of `privacy.json` that holds; where that is ∞, in brackets what a condition would give.
+
+    Args:
+        notes: the conditions of a table so far. A new one is added; stars say which one it is.
+
+    Example:
+        >>> less = {"epsilon": 8.0, "log10_epsilon": 0.9, "conditions": ["the words are public"]}
+        >>> none = {"epsilon": None, "log10_epsilon": None}
+        >>> notes: List[str] = []
+        >>> say_what_holds({"holds": none, "holds_if": less}, notes), footnotes(notes)
+        ('∞ (8*)', ['* would hold if the words are public'])
+    """
+    holds, if_granted = (say_epsilon(privacy[key]) for key in ("holds", "holds_if"))
+    if holds != "∞" or if_granted == "∞":
+        return holds
+    note = "; ".join(privacy["holds_if"]["conditions"])
+    notes += [note] if note not in notes else []
+    return f"∞ ({if_granted}{'*' * (notes.index(note) + 1)})"
+
+
+def footnotes(notes: Sequence[str]) -> List[str]:
+    """What the stars of `say_what_holds` stand for, a line each."""
+    return [f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes)]
 
 
 def say_epsilon(bound: Dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from edp_mx.attacks.scores import MembershipScores, hash_of
 from edp_mx.cli import main
 from edp_mx.experiments.attack_signals import compute_signals
 from edp_mx.experiments.build import encode_part
+from edp_mx.experiments.other_settings import OTHER, OTHER_MODEL
 from edp_mx.experiments.trained import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,21 +124,26 @@ def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys
     threshold, paper = json.loads(capsys.readouterr().out)
     assert paper["facts"]["shadow corpus"] == "video"
     assert paper["facts"]["shadow"] == shadow.name
+    assert paper["facts"]["shadow family"] == "clc" and paper["facts"][OTHER_MODEL] == {}
     assert threshold["origin"]["is_balanced"] and threshold["results"][0]["members"] <= 40
 
 
 def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, capsys):
     target = copy_of(runs[0], tmp_path)
     small = ["--jobs", 2, "--set", "training.epochs=6", "training.learning_rate=0.01"]
-    attack(target, "--lira", 4, *small)
     folder = target / "attack-lira"
+    attack(target, "--lira", 4, "--from-scores", code=2)
+    assert "there is no" in capsys.readouterr().err and not folder.exists()
+    attack(target, "--lira", 4, *small)
+    unlike = "training.epochs 6 instead of 20, training.learning_rate 0.01 instead of 0.012"
+    assert unlike in capsys.readouterr().out and unlike in (folder / "report.html").read_text()
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
     first = results(target, "lira")
     assert len(before) == 4 and not list(folder.glob("*.log")) and not list(folder.glob(".shadow*"))
     assert first["LiRA offline"]["auc"]["value"] > 0.6
     (folder / "shadow-002.npz").unlink()
-    attack(target, "--lira", 4, *small, "--from-scores", code=2)
-    assert "shadow-002.npz is missing" in capsys.readouterr().err
+    attack(target, "--lira", 4, "--from-scores", code=2)
+    assert "attack-lira lacks shadows: finish" in capsys.readouterr().err
     attack(target, "--lira", 4, *small)
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
     assert [name for name in after if after[name] != before[name]] == ["shadow-002.npz"]
@@ -145,11 +151,14 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     assert again["LiRA online"]["auc"]["value"] == pytest.approx(
         first["LiRA online"]["auc"]["value"], abs=0.02
     )
+    attack(target, "--lira", 4, "--from-scores")
+    assert results(target, "lira") == again
     twin = copy_of(runs[0], tmp_path / "twin")  # the same run: the same must come out
     attack(twin, "--shadows-of", target)
     assert results(twin, "lira") == again
     facts = json.loads((twin / "attack-lira" / "attack.json").read_text())["facts"]
     assert facts["shadows were trained for"] == target.name
+    assert facts[OTHER]["training.epochs"] == {"run": 20, "trained": 6}
     stranger = copy_of(runs[1], tmp_path)
     for wrong in ((twin, "--shadows-of", target, "--lira", 4), (stranger, "--shadows-of", target),
                   (target, "--shadows-of", twin)):  # fmt: skip
@@ -159,8 +168,10 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     assert "there is no" in errors  # the twin has none of its own
     for options in ((6, *small), (4, "--set", "training.epochs=2"), (4, "--set", "data.size=200")):
         attack(target, "--lira", *options, code=2)
+    attack(target, "--lira", 6, "--from-scores", code=2)
     errors = capsys.readouterr().err
     assert errors.count("holds shadows of other settings") == 2 and "own utterances" in errors
+    assert "give --lira 4" in errors
 
 
 def test_a_shadow_that_fails_says_why(runs, tmp_path, capsys):
@@ -168,6 +179,9 @@ def test_a_shadow_that_fails_says_why(runs, tmp_path, capsys):
     attack(target, "--lira", 4, "--jobs", 1, "--set", "training.batch_size=100000", code=2)
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert "shadow 0 ended with code 1: training.batch_size: 100000 is too large" in error
+    attack(target, "--lira", 5, "--jobs", 1, "--set", "training.batch_size=200000", code=2)
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "training.batch_size: 200000 is too large" in error  # the failed one is not in the way
 
 
 def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
@@ -181,6 +195,8 @@ def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
     assert max(by_rank) <= np.log2(201)
     assert min(by_rank[4:]) > 2 and max(by_rank[4:]) > 5  # by chance 1.44 bits; > 5 once in 32
     shown = capsys.readouterr().out
+    unlike = "training.epochs 5 instead of 20. What they show is its exposure"
+    assert unlike in shown and unlike in (folder / "report.html").read_text()
     assert "| 100 times" in shown and str(folder / "report.html") in shown
     for name in ("exposure.csv", "exposure.json", "exposure.png"):
         (folder / name).unlink()
@@ -198,10 +214,11 @@ def test_runs_are_set_side_by_side(runs, tmp_path, capsys):
                   ["--compare", target, "--out", "x.pdf"], [tmp_path],
                   [target, "--shadow", target], [target, "--shadow", tmp_path / "absent.yaml"],
                   [target, "--shadow", "--from-scores"], [target, "--lira", 2],
-                  [target, "--shadow", shadow, "--set", "training.epochs=1"]):  # fmt: skip
+                  [target, "--shadow", shadow, "--set", "training.epochs=1"],
+                  ["--compare", target, "--json"]):  # fmt: skip
         attack(*wrong, code=2)
     errors = capsys.readouterr().err
-    assert len(errors.strip().splitlines()) == 10 and "Traceback" not in errors
+    assert len(errors.strip().splitlines()) == 11 and "Traceback" not in errors
     assert "is the attacked run itself" in errors
 
 

@@ -12,7 +12,7 @@ from edp_mx.attacks.members import text_of
 from edp_mx.attacks.roc import area, roc_curve
 from edp_mx.attacks.scores import MembershipScores, Origin
 from edp_mx.attacks.signals import Signals
-from edp_mx.attacks.thresholds import threshold_attacks
+from edp_mx.attacks.thresholds import Guesses, threshold_attacks
 from edp_mx.cli import main
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.experiments.attack_signals import compute_signals, saved_scores
@@ -88,10 +88,13 @@ def measured(run, attack):
     return {result["name"]: result["auc"]["value"] for result in attacked["results"]}
 
 
+def judged_signals(scores):
+    return Signals(*(array[scores.is_judged] for array in scores.signals))
+
+
 def classifier_of(shadow):
     scores = saved_scores(shadow)
-    judged = Signals(*(array[scores.is_judged] for array in scores.signals))
-    return learn_classifier(judged, scores.labels, seed=0)
+    return learn_classifier(judged_signals(scores), scores.labels, seed=0)
 
 
 def test_every_attack_sees_through_it(runs):
@@ -105,7 +108,7 @@ def test_every_attack_sees_through_it(runs):
 def test_nothing_is_seen_where_neither_half_was_trained_on(runs, fresh):
     for one in threshold_attacks(fresh):
         assert auc(one.scores, fresh.labels) == pytest.approx(0.5, abs=0.03), one.name
-    says = classifier_of(runs[1]).probabilities(fresh.signals)
+    says = classifier_of(runs[1]).log_odds(fresh.signals)
     assert auc(says, fresh.labels) == pytest.approx(0.5, abs=0.03)
 
 
@@ -115,9 +118,8 @@ def test_liras_shadows_know_their_own_members_and_not_the_runs(runs, shadows):
     scores = saved_scores(runs[0])
     own, of_run = [], []
     for k, one in enumerate(found):
-        signals = Signals(*(array[scores.is_judged] for array in scores.signals))
         target = MembershipScores(
-            signals=signals._replace(log_odds=one["log_odds"], loss=one["loss"]),
+            signals=judged_signals(scores)._replace(log_odds=one["log_odds"], loss=one["loss"]),
             is_member=scores.labels,
             is_reference=np.zeros(len(plan.ids), bool),
             ids=plan.ids,
@@ -142,6 +144,8 @@ def test_nothing_is_seen_with_shuffled_labels(runs, shadows):
         np.stack([one[key] for one in found], axis=1) for key in ("log_odds", "loss")
     )
     guesses = threshold_attacks(scores) + lira_attacks(scores, log_odds, losses, plan.is_in)
+    says = classifier_of(runs[1]).log_odds(judged_signals(scores))
+    guesses.append(Guesses("shadow classifier", "the paper's attack", says))
     generator = np.random.default_rng(3)
     for one in guesses:
         found_aucs = [auc(one.scores, generator.permutation(scores.labels)) for _ in range(50)]

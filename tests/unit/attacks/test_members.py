@@ -86,6 +86,22 @@ def test_the_draw_depends_on_the_seed_and_on_nothing_else():
     assert len(places) == 30 and places.max() > 40  # not only the first ones
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 16, 17])
+def test_a_balanced_draw_has_exactly_the_size_that_was_asked_for(size):
+    """Each intent has its share, within one utterance, however small the shares are."""
+    counts = {"a": 1, "b": 2, "c": 3, "d": 10}
+    intents = "".join(name * count for name, count in counts.items())
+    train, test = (part(name, [f"{name}{i}" for i in range(16)], intents)
+                   for name in ("train", "test"))  # fmt: skip
+    found = chosen(train, test, intents=tuple(counts), is_balanced=True, size=size,
+                   has_public_labels=True)  # fmt: skip
+    assert len(found.members) == len(found.non_members) == min(size, 16)
+    for side in (found.members, found.non_members):
+        drawn = Counter(u.intent for u in side)
+        for name, count in counts.items():
+            assert abs(drawn[name] - count * min(size, 16) / 16) < 1
+
+
 def test_nobody_left_is_said():
     with pytest.raises(UserError, match="no members and non-members are left to compare .0 and 1"):
         chosen(part("train", ["a"]), part("test", ["A", "b"]))

@@ -130,7 +130,7 @@ generator = np.random.default_rng(0)
 target, shadow = (made_scores(generator, 50_000, gap=0.7) for _ in range(2))
 classifier = learn_classifier(shadow.signals, shadow.labels, seed=0)
 guesses = [one.scores for one in threshold_attacks(target)]
-guesses.append(classifier.probabilities(target.signals))
+guesses.append(classifier.log_odds(target.signals))
 print(*(measure(one, target.labels, seed=0).auc.value for one in guesses))
 print(time.process_time(), *re.findall(r"VmHWM:\s*(\d+) kB", open("/proc/self/status").read()))
 """

@@ -2,20 +2,24 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from edp_mx.attacks.members import choose, text_of
 from edp_mx.attacks.scores import MembershipScores, Origin
-from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.data.corpus import DataConfig, load_corpus
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
-from edp_mx.experiments.attack_lira import attack_by_shadows_of, borrowed_plan
+from edp_mx.experiments import lira_shadow
+from edp_mx.experiments.attack_lira import attack_by_shadows_of, borrowed_plan, check_kept
 from edp_mx.experiments.lira_plan import Plan, is_known, settle_plan
 from edp_mx.experiments.lira_shadow import shadow_vocabulary
+from edp_mx.experiments.lira_shadows import read_shadow
 from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.models.bert import BERTConfig
 
 CONFIG = ExperimentConfig(data=DataConfig(corpus="communication", size=2500))
 SHADOWS = 6
@@ -88,6 +92,7 @@ def test_repeats_go_with_their_text(corpus, vocabulary, tmp_path):
 def test_a_plan_is_kept_and_another_is_refused(corpus, vocabulary, tmp_path):
     plan, scores = plan_in(tmp_path, corpus, vocabulary)
     folder = tmp_path / "run" / "attack-lira"
+    (folder / "shadow-003.npz").touch()
     again = settle_plan(folder, scores, CONFIG, SHADOWS)
     for name in ("ids", "other_ids", "about"):
         assert getattr(again, name) == getattr(plan, name)
@@ -98,6 +103,39 @@ def test_a_plan_is_kept_and_another_is_refused(corpus, vocabulary, tmp_path):
     np.savez(folder / "plan.npz", ids=np.array(["a"]))
     with pytest.raises(UserError, match="no plan of this version"):
         Plan.read(folder)
+
+
+def test_a_plan_without_shadows_makes_way(corpus, vocabulary, tmp_path):
+    """A command that was wrong, and is given again right, finds nothing in its way."""
+    _, scores = plan_in(tmp_path, corpus, vocabulary)
+    folder = tmp_path / "run" / "attack-lira"
+    (folder / "shadow-000.log").touch()  # of one that failed
+    other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
+    plan = settle_plan(folder, scores, other, SHADOWS + 2)
+    assert plan.shadows == Plan.read(folder).shadows == SHADOWS + 2
+    assert load_config(folder / "config.yaml") == other
+    np.savez(folder / "plan.npz", ids=np.array(["a"]))
+    assert settle_plan(folder, scores, CONFIG, SHADOWS).shadows == SHADOWS
+
+
+def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
+    corpus, vocabulary, tmp_path, monkeypatch
+):
+    plan, scores = plan_in(tmp_path, corpus, vocabulary)
+    folder = tmp_path / "run" / "attack-lira"
+
+    def trained(*_):
+        other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
+        settle_plan(folder, scores, other, SHADOWS)  # another attack begins meanwhile
+        return SimpleNamespace(model=None, vocabulary=vocabulary)
+
+    nothing = np.zeros(len(plan.ids))
+    signals = SimpleNamespace(log_odds=nothing, loss=nothing)
+    monkeypatch.setattr(lira_shadow, "_trained", trained)
+    monkeypatch.setattr(lira_shadow, "compute_signals", lambda *_, **__: signals)
+    lira_shadow.train_shadow(folder, 0)
+    with pytest.raises(UserError, match="of another plan"):
+        read_shadow(folder, 0, Plan.read(folder))
 
 
 def test_another_corpus_is_noticed(corpus, vocabulary, tmp_path):
@@ -125,10 +163,15 @@ def test_shadows_are_lent_to_runs_on_the_same_split_that_judge_nobody_else(
     _, everybody = plan_in(tmp_path / "all", corpus, vocabulary)
     run, lender = tmp_path / "all" / "run", tmp_path / "few" / "run"
     assert borrowed_plan(run, lender).ids == few.ids
-    with pytest.raises(UserError, match="its shadows know .* of the .* utterances that are judged"):
+    with pytest.raises(UserError, match="shadows of .* know .* of the .* utterances that are"):
         attack_by_shadows_of(run, everybody, lender=lender)
     with pytest.raises(UserError, match="lacks shadows: finish"):
         attack_by_shadows_of(lender, everybody, lender=run)
+    with pytest.raises(UserError, match="give --lira 6"):
+        check_kept(lender, 4)
+    plan_in(tmp_path / "bert", corpus, vocabulary, config=replace(CONFIG, model=BERTConfig()))
+    with pytest.raises(UserError, match="each is a bert model, and the attacked run a clc model"):
+        borrowed_plan(run, tmp_path / "bert" / "run")
     other = replace(CONFIG, data=replace(CONFIG.data, split_seed=1))
     plan_in(tmp_path / "other", corpus, vocabulary, config=other)
     with pytest.raises(UserError, match="on the same corpus with the same split"):

@@ -14,12 +14,12 @@ from edp_mx.attacks.roc import roc_curve, tpr_within
 from edp_mx.attacks.thresholds import Guesses, threshold_attacks
 from edp_mx.errors import UserError
 from edp_mx.experiments.attack_directory import conclude, read_attack, read_guesses
+from edp_mx.experiments.other_settings import OTHER
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.files import write_json
-from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
-from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
+from edp_mx.reports.exposure_page import exposure_rows, say_exposure, write_exposure_report
 
 
 def table(path):
@@ -86,6 +86,22 @@ def test_names_are_escaped(generator, tmp_path):
     assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
 
 
+def test_the_page_says_what_the_shadows_have_other_than_the_run(generator, tmp_path):
+    scores = made_scores(generator, 10, gap=0.5)
+    run = RunDirectory(tmp_path / "run")
+    guesses = [Guesses("LiRA online", "says", scores.signals.loss)]
+    for unlike, fact, is_warned in (
+        ({"training.epochs": {"run": 14, "trained": 3}}, "training.epochs 3 instead of 14", True),
+        ({}, "none", False),
+    ):
+        conclude(run, "lira", guesses, scores, seed=0, facts={OTHER: unlike})
+        html = write_report(run.path / "attack-lira").read_text()
+        assert f'<td class="says">{fact}</td>' in html
+        assert (f"Shadow models have settings other than the run&#39;s: {fact}." in html) == (
+            is_warned
+        )
+
+
 def test_long_curves_keep_their_shape(generator, tmp_path):
     scores = made_scores(generator, 4000, gap=0.5)
     run = RunDirectory(tmp_path / "run")
@@ -122,26 +138,6 @@ def test_torn_guesses_are_said(attacked, tmp_path):
         write_report(folder)
 
 
-def test_runs_are_compared_by_epsilon(attacked, tmp_path):
-    run, *_ = attacked
-
-    def bound(log10):
-        return {"log10_epsilon": log10, "epsilon": None if log10 is None else 10**log10}
-
-    privacy = {"as_published": bound(4.4), "holds_if": bound(None)}
-    write_json(run.path / "privacy.json", privacy)
-    points = points_of([run])
-    assert [(p.attack, p.as_published, p.holds) for p in points] == [("loss", 4.4, None)]
-    lines = compare_attacks(points).splitlines()
-    assert len(lines) == 3 and "10^4.4 / ∞" in lines[2]
-    plot_attacks(points, tmp_path / "all.png")
-    (row,) = table(tmp_path / "all.csv")
-    assert float(row["auc"]) == points[0].auc["value"] and row["log10_holds"] == ""
-    assert (tmp_path / "all.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(UserError, match="was not attacked yet"):
-        points_of([RunDirectory(tmp_path)])
-
-
 def test_exposure_by_repeats(tmp_path):
     def canary(repeats, by_rank, by_fit):
         return {"repeats": repeats, "tokens": ["a", "1"], "slots": ["O", "B-x"], "intent": "i",
@@ -157,4 +153,12 @@ def test_exposure_by_repeats(tmp_path):
     write_json(tmp_path / "exposure.json", value)
     write_exposure_report(tmp_path)
     assert [float(row["by_rank"]) for row in table(tmp_path / "exposure.csv")] == [1.0, 3.0, 6.0]
-    assert "canaries in mine" in (tmp_path / "report.html").read_text()
+    html = (tmp_path / "report.html").read_text()
+    assert "canaries in mine" in html and "settings other than" not in html
+    short = {OTHER: {"training.epochs": {"run": 14, "trained": 1}}}
+    write_json(tmp_path / "exposure.json", {**value, "facts": short})
+    write_exposure_report(tmp_path)
+    warning = "The model with canaries has settings other than the run's: training.epochs 1 instead"
+    assert warning.replace("'", "&#39;") in (tmp_path / "report.html").read_text()
+    assert warning in say_exposure(canaries, short)
+    assert "instead" not in say_exposure(canaries, {OTHER: {}})

@@ -85,7 +85,7 @@ def test_the_page_says_what_was_measured(script, monkeypatch, generator, tmp_pat
     assert f"{100 * tpr:.1f} (" in second
     (empty,) = (line for line in page.splitlines()[:20] if line.startswith("| snips_clc"))
     assert " 71.9 " in empty and "(" not in empty  # 70.6 · 1.018; it was not attacked
-    assert "| 20.00 ± 0.00 (1.00 ± 0.00)" in page and "at most 13.3" in page and "is 23.3" in page
+    assert "| 20.0 ± 0.0 (1.0 ± 0.0)" in page and "at most 13.3" in page and "is 23.3" in page
     values = json.loads((tmp_path / "page.json").read_text())
     assert values["atis_clc_sgd"]["attacks"]["loss"]["auc"] == auc.to_dict()
     assert values["atis_clc_sgd"]["facts"]["lira"]["shadows"] == 16

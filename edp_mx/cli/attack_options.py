@@ -1,0 +1,84 @@
+"""Which options of `edp-mx attack` go together: none is taken and then left unread."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Collection, List
+
+from edp_mx.errors import UserError
+
+DEFAULT_SHADOW = "auto"
+# Option -> where its value is; each has a default that says that it was not given.
+OPTIONS = {
+    "--shadow": "shadow",
+    "--lira": "lira",
+    "--jobs": "jobs",
+    "--shadows-of": "shadows_of",
+    "--canaries": "canaries",
+    "--canary-count": "canary_count",
+    "--canary-digits": "canary_digits",
+    "--candidates": "candidates",
+    "--out": "out",
+    "--from-scores": "from_scores",
+    "--balanced": "balanced",
+    "--size": "size",
+    "--seed": "seed",
+    "--json": "json",
+    "--runs": "runs",
+    "--set": "overrides",
+}
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """Refuses options that what was asked for would not read, and impossible values.
+
+    Raises:
+        UserError: there is one.
+    """
+    given = [name for name, place in OPTIONS.items() if _is_given(getattr(arguments, place))]
+    if arguments.compare:
+        why = "--compare prints a table of attacks that were made before"
+        _refuse(given, OPTIONS.keys() - {"--out"}, why)
+        return
+    if len(arguments.run_directories) != 1 or arguments.out is not None:
+        raise UserError("name one RUN to attack; several, and --out, go with --compare")
+    if arguments.lira is not None and arguments.shadows_of is not None:
+        raise UserError("--shadows-of brings its own shadows: leave out --lira")
+    is_new = not arguments.from_scores
+    lira = is_new and arguments.lira is not None
+    canaries = is_new and arguments.canaries
+    shadow = is_new and trains_shadow(arguments)
+    for is_read, names, why in (
+        (is_new, {"--seed", "--size", "--balanced"}, "--from-scores goes by what was scored"),
+        (lira or canaries or shadow, {"--set"}, "nothing is trained that --set could change"),
+        (lira, {"--jobs"}, "no shadows of --lira are trained"),
+        (canaries, {"--canary-count", "--canary-digits", "--candidates"}, "no canaries are drawn"),
+        (shadow, {"--runs"}, "no run is trained for --shadow"),
+    ):
+        if not is_read:
+            _refuse(given, names, why)
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise UserError(f"--jobs is {arguments.jobs}; so many shadows train at once, 1 or more")
+
+
+def trains_shadow(arguments: argparse.Namespace) -> bool:
+    """Whether --shadow names no run that is there, but has one trained."""
+    if arguments.shadow is None:
+        return False
+    return arguments.shadow == DEFAULT_SHADOW or not Path(arguments.shadow).is_dir()
+
+
+def _is_given(value: object) -> bool:
+    return not (value is None or value is False or value == [])
+
+
+def _refuse(given: List[str], unread: Collection[str], why: str) -> None:
+    """Says which of the options that were given nothing reads.
+
+    Raises:
+        UserError: there is one.
+    """
+    wrong = [name for name in given if name in unread]
+    if wrong:
+        raise UserError(f"{why}: leave out {', '.join(wrong)}")

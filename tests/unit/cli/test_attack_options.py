@@ -1,0 +1,101 @@
+"""`edp-mx attack` reads each option that it takes, and no shadow that is unfit."""
+
+import pytest
+
+from edp_mx import cli
+from edp_mx.cli.attack_options import check_options
+from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.errors import UserError
+from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.models.bert import BERTConfig
+
+
+def parsed(*arguments):
+    return cli.parser().parse_args(["attack", *map(str, arguments)])
+
+
+def run_at(path, config=None, *, has_ended=True):
+    """A run directory that is looked at, and never loaded."""
+    run = RunDirectory(path)
+    run.create("made", dump_config(config or ExperimentConfig()))
+    if has_ended:
+        run.write("results", {})
+    return path
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--from-scores", "--seed", "5", "--size", "10", "--balanced"],
+     "leave out --balanced, --size, --seed"),
+    (["--from-scores", "--seed", "0"], "leave out --seed"),
+    (["--from-scores", "--set", "nonsense.key=3"], "nothing is trained that --set could change"),
+    (["--set", "training.epochs=1"], "leave out --set"),
+    (["--shadow", ".", "--set", "training.epochs=1"], "leave out --set"),
+    (["--shadows-of", "x", "--set", "training.epochs=1"], "leave out --set"),
+    (["--lira", "4", "--from-scores", "--set", "training.epochs=1"], "leave out --set"),
+    (["--canaries", "--from-scores", "--set", "training.epochs=1"], "leave out --set"),
+    (["--lira", "4", "--jobs", "-3"], "--jobs is -3; "),
+    (["--lira", "4", "--jobs", "0"], "--jobs is 0; "),
+    (["--jobs", "2"], "leave out --jobs"),
+    (["--lira", "4", "--from-scores", "--jobs", "2"], "leave out --jobs"),
+    (["--shadows-of", "x", "--jobs", "2"], "leave out --jobs"),
+    (["--lira", "4", "--shadows-of", "x"], "leave out --lira"),
+    (["--canary-count", "2", "--canary-digits", "5"], "leave out --canary-count, --canary-digits"),
+    (["--canaries", "--from-scores", "--candidates", "99"], "leave out --candidates"),
+    (["--runs", "x"], "leave out --runs"),
+    (["--shadow", ".", "--runs", "x"], "leave out --runs"),
+    (["--out", "x.png"], "go with --compare"),
+    (["another"], "go with --compare"),
+    (["--compare", "--json"], "leave out --json"),
+    (["--compare", "--from-scores", "--seed", "1"], "leave out --from-scores, --seed"),
+    (["--compare", "--lira", "4", "--jobs", "1"], "leave out --lira, --jobs"),
+    (["--compare", "--shadow", "x", "--canaries"], "leave out --shadow, --canaries"),
+    (["--compare", "--set", "training.epochs=1"], "leave out --set"),
+])  # fmt: skip
+def test_an_option_that_nothing_reads_is_refused(options, said, capsys):
+    with pytest.raises(UserError, match=said):
+        check_options(parsed("run", *options))
+    assert cli.main(["attack", "run", *options]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("options", [
+    ["--seed", "0", "--size", "9", "--balanced", "--json"],
+    ["--from-scores", "--json"],
+    ["--lira", "4", "--jobs", "1", "--set", "training.epochs=1", "--seed", "3"],
+    ["--lira", "4", "--from-scores"],
+    ["--shadow", "--set", "training.epochs=1", "--runs", "x"],
+    ["--shadow", "x.yaml", "--set", "training.epochs=1", "--runs", "x"],
+    ["--shadow", ".", "--lira", "4", "--set", "training.epochs=1"],
+    ["--shadows-of", "x", "--canaries", "--set", "training.epochs=1"],
+    ["--canaries", "--canary-count", "1", "--canary-digits", "5", "--candidates", "99"],
+    ["--canaries", "--from-scores"],
+    ["another", "--compare", "--out", "x.png"],
+])  # fmt: skip
+def test_an_option_that_is_read_is_taken(options):
+    check_options(parsed("run", *options))
+
+
+def test_help_says_how_many_shadows_are_the_least(capsys):
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    assert "4 or more" in capsys.readouterr().out
+    assert cli.main(["attack", "run", "--lira", "2", "--jobs", "1"]) == 2
+
+
+def test_a_shadow_that_has_not_ended_is_refused(tmp_path, capsys):
+    target = run_at(tmp_path / "target")
+    shadow = run_at(tmp_path / "shadow", has_ended=False)
+    assert cli.main(["attack", str(target), "--shadow", str(shadow)]) == 2
+    assert f"finish it with `edp-mx train --resume {shadow}`" in capsys.readouterr().err
+
+
+def test_a_shadow_of_another_architecture_is_refused(tmp_path, capsys):
+    bert = ExperimentConfig(model=BERTConfig())
+    target, shadow = run_at(tmp_path / "target"), run_at(tmp_path / "shadow", bert)
+    for run, other, said in (
+        (target, shadow, "a bert model, and the attacked run a clc model"),
+        (target, shadow / "config.yaml", "a bert model, and the attacked run a clc model"),
+        (shadow, target, "a clc model, and the attacked run a bert model"),
+    ):
+        assert cli.main(["attack", str(run), "--shadow", str(other)]) == 2
+        assert said in capsys.readouterr().err
