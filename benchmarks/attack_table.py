@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--canaries", nargs="*", default=["sgd", "edp_none", "edp_exponential"], choices=MECHANISMS,
         metavar="MECHANISM", help="whose exposure is measured")  # fmt: skip
-    add("--canary-count", type=int, default=5, metavar="n", help="canaries a repeat (5)")
+    add("--canary-count", type=int, default=10, metavar="n", help="canaries a repeat (10)")
     add("--is-page-only", action="store_true", help="do nothing, write what is there")
     return parser
 

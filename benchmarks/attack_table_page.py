@@ -117,6 +117,7 @@ def page_of(values: Dict[str, Any], command: str) -> str:
             changes=changes,
         ),
         _auc_table(rows),
+        _conditions(rows),
     ]
     lira = [row["facts"]["lira"] for row in rows if "lira" in row["facts"]]
     if lira:
@@ -127,6 +128,12 @@ def page_of(values: Dict[str, Any], command: str) -> str:
     if exposed:
         parts.append(_exposure(exposed))
     return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _conditions(rows: List[Dict[str, Any]]) -> str:
+    """Under which conditions the ε of the table hold."""
+    found = dict.fromkeys(c for row in rows for c in row["holds_if"].get("conditions", []))
+    return "\n".join(["ε holds if:", *(f"- {each}" for each in found)] if found else [])
 
 
 def _auc_table(rows: List[Dict[str, Any]]) -> str:
