@@ -151,12 +151,19 @@ def _scaled_marginals(
         + (chain.start.max() + chain.end.max())
     )
     # A lost probability is divided by its own step's scale; a later step multiplies it by at most
-    # `growth` and divides it by that step's scale.
-    growth = np.where(mask, (local @ move.T).max(axis=2), 1.0)  # (N, T)
-    amplification = np.log(growth[:, 1:]) - log_scale[:, 1:]  # (N, T-1)
-    amplification = amplification.sum(1) - log_scale.min(1) - np.log(final)
+    # its growth and divides it by that step's scale.
+    unchecked = np.log(final) + log_scale[:, 1:].sum(1) + log_scale.min(1)  # (N,)
+    is_exact = _log_growth(local.sum(axis=2), mask) - unchecked < MAX_LOG_AMPLIFICATION  # (N,)
+    if not is_exact.all():  # that bound takes each move for as likely as the likeliest
+        tight = _log_growth((local @ move.T).max(axis=2), mask)  # (N,)
+        is_exact = tight - unchecked < MAX_LOG_AMPLIFICATION
     unary, pairwise = _scaled_backward(local, mask, move, alpha, scale, leave / final[:, None])
-    return Marginals(log_partition, unary, pairwise), amplification < MAX_LOG_AMPLIFICATION
+    return Marginals(log_partition, unary, pairwise), is_exact
+
+
+def _log_growth(growth: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Of all tokens behind the first. Shapes: growth, mask (N, T) → (N,)."""
+    return np.log(np.where(mask, growth, 1.0)[:, 1:]).sum(1)
 
 
 def _scaled_forward(
@@ -184,13 +191,16 @@ def _scaled_backward(
     beta: np.ndarray,
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Unary (N, T, K) and pairwise (N, K, K) marginals; `beta` (N, K) opens the last token."""
-    unary, flow = np.empty_like(local), np.zeros_like(local)
-    for t in range(local.shape[1] - 1, -1, -1):
-        is_token = mask[:, t, None]  # (N, 1)
-        unary[:, t] = np.where(is_token, alpha[:, t] * beta, 0.0)
-        if t:
-            flow[:, t] = np.where(is_token, beta * local[:, t] / scale[:, t, None], 0.0)
-            beta = np.where(is_token, flow[:, t] @ move.T, beta)
+    unary = np.empty_like(local)  # β first
+    flow = np.where(mask[:, :, None], local / scale[:, :, None], 0.0)  # without β first
+    for t in range(local.shape[1] - 1, 0, -1):
+        unary[:, t] = beta
+        flow[:, t] *= beta
+        before = flow[:, t] @ move.T  # (N, K)
+        beta = before if mask[:, t].all() else np.where(mask[:, t, None], before, beta)
+    unary[:, 0] = beta
+    unary *= alpha
+    unary[~mask] = 0.0
     pairwise = np.matmul(alpha[:, :-1].transpose(0, 2, 1), flow[:, 1:])  # (N, K, K)
     pairwise *= move
     return unary, pairwise
