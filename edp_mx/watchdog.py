@@ -26,6 +26,7 @@ EXIT_HANGS = 4  # no progress for too long
 EXIT_PEER_DIED = 5  # another worker is gone
 EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
 INTERVAL = 0.2  # seconds between two looks
+ASLEEP = 5.0  # seconds without a look after which this process was not running at all
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,11 @@ class Watchdog:
         seconds: how long no step may end before the job counts as hanging.
         folder: where each worker keeps `worker_<rank>.json`, its last progress.
 
-    Edge cases: `with watchdog:` arms and disarms it, in the main thread. A worker that ends by
-    itself (well, with an error, or because it was told to) removes its file first, so that only a
-    worker that was killed leaves one behind. horovodrun answers a death with SIGTERM to all others
-    at once; whoever of them has the lowest rank still tells who died.
+    Edge cases: time in which this process itself was stopped (a scheduler that suspends a job, a
+    machine that sleeps) does not count. `with watchdog:` arms and disarms it, in the main thread. A
+    worker that ends by itself (well, with an error, or because it was told to) removes its file
+    first, so that only a worker that was killed leaves one behind. horovodrun answers a death with
+    SIGTERM to all others at once; whoever of them has the lowest rank still tells who died.
     """
 
     def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
@@ -105,12 +107,17 @@ class Watchdog:
             self._folder.rmdir()
 
     def _watch(self) -> None:
+        looked = time.monotonic()
         while True:
             heard = b""
             if select.select([self._listen], [], [], INTERVAL)[0]:
                 heard = os.read(self._listen, 64)
             if 0 in heard:
                 return
+            slept = time.monotonic() - looked
+            looked += slept
+            if slept > ASLEEP:
+                self._last += slept
             self._write()
             dead = [peer for peer in self._peers.values() if self._has_died(peer)]
             if dead:

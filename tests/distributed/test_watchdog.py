@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -130,3 +131,31 @@ def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
     assert result.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1
     assert "Traceback" not in result.stderr + result.stdout
     assert not (tmp_path / "run").exists()
+
+
+SLEEPER = """
+import sys, time
+from pathlib import Path
+from edp_mx.watchdog import Peer, Watchdog
+
+with Watchdog(peers=[Peer.myself(0)], rank=0, seconds=7, folder=Path(sys.argv[1])):
+    print("ready", flush=True)
+    for _ in range(50 if sys.argv[2] == "hangs" else 15):
+        time.sleep(0.2)
+"""
+
+
+@pytest.mark.parametrize("what, code", [("suspended", 0), ("hangs", 4)])
+def test_a_job_that_was_suspended_does_not_count_as_hanging(what, code, tmp_path):
+    command = [sys.executable, "-c", SLEEPER, str(tmp_path / "workers"), what]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout.readline() == "ready\n"
+    if what == "suspended":
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(8)  # more than the seven seconds
+        os.kill(process.pid, signal.SIGCONT)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, errors
+    assert ("nothing has moved for 7 s" in errors) is (code == 4)
