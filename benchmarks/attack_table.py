@@ -151,9 +151,10 @@ def _write(options: argparse.Namespace) -> None:
 
 def _say(options: argparse.Namespace) -> str:
     """The command that does all of it again."""
-    changed = [f"--size {options.size}"] if options.size else []
+    changed = [f"--only {' '.join(options.only)}"] if options.only != list(CORPORA) else []
+    changed += [f"--size {options.size}"] if options.size else []
     changed += [f"--epochs {options.epochs}"] if options.epochs else []
-    changed += [f"--lira {options.lira}"]
+    changed += [f"--lira {options.lira}", *([] if options.canaries else ["--canaries"])]
     changed += [f"--workers {options.workers}"] if options.workers > 1 else []
     changed += [f"--set {' '.join(options.overrides)}"] if options.overrides else []
     return " ".join(["benchmarks/attack_table.py", *changed])
