@@ -26,7 +26,6 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
     from edp_mx.experiments.attack_canaries import attack_by_canaries, conclude_canaries
     from edp_mx.experiments.attack_directory import folder_of
     from edp_mx.experiments.number_canaries import CanarySettings
-    from edp_mx.experiments.other_settings import trained_otherwise
     from edp_mx.reports.exposure_page import say_exposure, write_exposure_report
 
     given = {
@@ -41,14 +40,14 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
 
     def attack() -> Said:
         if arguments.from_scores:
-            rows = conclude_canaries(directory)
+            found = conclude_canaries(directory)
         else:
             progress = progress_bar(is_first=True)
-            rows = attack_by_canaries(directory.path, config, settings, start(), progress)
+            found = attack_by_canaries(directory.path, config, settings, start(), progress)
         write_exposure_report(folder)
-        facts = trained_otherwise(directory, folder)
-        text = f"{say_exposure(rows, facts)}\n{folder / 'report.html'}\n"
-        return {"attack": "canaries", "canaries": rows, "facts": facts}, text
+        value = {key: found[key] for key in ("canaries", "facts")}
+        text = f"{say_exposure(**value)}\n{folder / 'report.html'}\n"
+        return {"attack": "canaries", **value}, text
 
     return attack
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Sequence
+from typing import Any, Callable, Dict, Iterable, Sequence
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def attack_by_canaries(
     settings: CanarySettings,
     workers: Workers,
     progress: Callable[..., Iterable[Any]],
-) -> List[Dict[str, Any]]:
+) -> Dict[str, Any]:
     """Trains with canaries, measures each, and writes `RUN/attack-canaries/`.
 
     Args:
@@ -77,11 +77,12 @@ def attack_by_canaries(
     return conclude_canaries(run)
 
 
-def conclude_canaries(run: RunDirectory) -> List[Dict[str, Any]]:
+def conclude_canaries(run: RunDirectory) -> Dict[str, Any]:
     """The exposures, from the losses that were saved; written to `exposure.json`.
 
     Returns:
-        For each canary its tokens, slots, intent and repeats, its loss and its exposure.
+        What was written: `canaries`, for each its tokens, slots, intent and repeats, its loss and
+        its exposure; `settings` of the draw; `facts`, what the model has other than the run.
 
     Raises:
         UserError: there are none, or they are torn.
@@ -105,7 +106,7 @@ def conclude_canaries(run: RunDirectory) -> List[Dict[str, Any]]:
         "canaries": rows,
     }
     write_json(folder / "exposure.json", value)
-    return rows
+    return value
 
 
 def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, Any]:

@@ -116,6 +116,18 @@ class Surgery:
         shapes = [graph.parameters[name].shape for name in names]
         if graph.nodes[index].is_variable or not names:
             return Operand(names, shapes[0][0] if shapes else 0)
+        rows = self._rows_of(index, names, shapes)
+        if rows is None:
+            raise self._refusal(graph.nodes[index], names)
+        return Operand(names, shapes[0][0], rows)
+
+    def _rows_of(
+        self, index: int, names: Sequence[str], shapes: Sequence[Tuple[int, ...]]
+    ) -> Optional[Dict[str, np.ndarray]]:
+        """Where the rows of each parameter lie in a node; None if it is more than these, in order.
+
+        Values tell what the node is made of, gradients that they reach the parameters unchanged.
+        """
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         numbers = np.arange(1, ends[-1] + 1)  # none twice, none zero
         numbers[::3] *= -1
@@ -124,12 +136,11 @@ class Surgery:
         for array in arrays.values():
             array.attach_grad()
         with autograd.record():
-            made = graph.value(index, arrays)  # (P, …)
+            made = self._graph.value(index, arrays)  # (P, …)
         value = made.asnumpy().astype(np.int64)
         value = value.reshape(len(value), -1)  # (P, d)
-        refusal = self._refusal(graph.nodes[index], names)
         if len(numbers) >= _EXACT_IN_FLOAT32 or value.size != len(numbers):
-            raise refusal
+            return None
         made.backward(made.detach())  # the gradient of a number is then the number itself
         order = np.argsort(value[:, 0])
         rows = {}
@@ -137,12 +148,10 @@ class Surgery:
             whole = part.reshape(-1, value.shape[1])
             places = np.searchsorted(value[order, 0], whole[:, 0])
             rows[name] = order[np.minimum(places, len(order) - 1)]
-            gradient = arrays[name].grad.asnumpy()
-            if not (
-                np.array_equal(value[rows[name]], whole) and np.array_equal(gradient.ravel(), part)
-            ):
-                raise refusal
-        return Operand(names, shapes[0][0], rows)
+            is_same = np.array_equal(value[rows[name]], whole)
+            if not is_same or not np.array_equal(arrays[name].grad.asnumpy().ravel(), part):
+                return None
+        return rows
 
     def _refuse_uncovered(self, tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]) -> None:
         """Refuses a trainable parameter that no rule reads, or that two do."""

@@ -262,6 +262,16 @@ def squares(values):
     return mx.nd.square(values).reshape((0, -1)).sum(axis=1)
 
 
+def assert_as_the_loop(network, generator):
+    """For three examples (T, 3)."""
+    ghost, loop, _ = ghost_for(network)
+    x = mx.nd.array(generator.normal(size=(3, 4, 3)))
+    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
+    expected = loop.take().copy()
+    ghost.clip([lambda: network(x)])
+    assert_same_sum(ghost.take(), expected)
+
+
 def test_a_gradient_of_earlier_examples_is_never_clipped_again(generator):
     reads_both = [True, False]
 
@@ -298,12 +308,7 @@ def test_an_lstm_with_nothing_to_train_below_it(frozen, generator):
     network.initialize(mx.init.Normal(1))
     if frozen:
         network.collect_params(".*dense_.*").setattr("grad_req", "null")
-    ghost, loop, _ = ghost_for(network)
-    x = mx.nd.array(generator.normal(size=(3, 4, 3)))
-    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
-    expected = loop.take().copy()
-    ghost.clip([lambda: network(x)])
-    assert_same_sum(ghost.take(), expected)
+    assert_as_the_loop(network, generator)
 
 
 def test_a_way_around_a_block_with_an_lstm_is_refused(generator):
@@ -389,12 +394,7 @@ def test_what_is_more_than_a_weights_rows_is_refused(made):
 def test_a_weight_whose_rows_are_put_in_another_order(made, generator):
     network = Read(made)
     network.initialize(mx.init.Normal(1))
-    ghost, loop, _ = ghost_for(network)
-    x = mx.nd.array(generator.normal(size=(3, 4, 3)))
-    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
-    expected = loop.take().copy()
-    ghost.clip([lambda: network(x)])
-    assert_same_sum(ghost.take(), expected)
+    assert_as_the_loop(network, generator)
 
 
 class Interleaved(gluon.HybridBlock):
