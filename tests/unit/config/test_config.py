@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Tuple
 
 import pytest
+import yaml
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
+from edp_mx.experiments.pretraining_config import PretrainingConfig
 from edp_mx.files import path_field
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
@@ -163,3 +165,28 @@ def test_the_configurations_that_come_along_are_sound_and_explain_themselves(pat
     assert config.name == path.stem
     lines = path.read_text().splitlines()
     assert lines[0].startswith("#") and len(lines) <= 60
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("pretrain/for_*.yaml")), ids=lambda p: p.stem)
+def test_the_pre_trainings_that_come_along_are_sound(path):
+    config = load_config(path, kind=PretrainingConfig)
+    assert config.name == f"pretrain_{path.stem}" and config.text.train
+    assert config.model == load_config(CONFIGS / "atis_bert_scratch_sgd.yaml").model
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("audit/*.yaml")), ids=lambda path: path.stem)
+def test_the_audits_that_come_along_are_sound(path):
+    assert load_config(path).name == path.stem
+
+
+def test_every_shipped_file_is_loaded_by_one_of_these_tests_or_included_by_one():
+    loaded = {*CONFIGS.glob("*.yaml"), *CONFIGS.glob("audit/*.yaml")}
+    loaded |= set(CONFIGS.glob("pretrain/for_*.yaml"))
+    waiting, seen = list(loaded), set(loaded)
+    while waiting:
+        path = waiting.pop()
+        names = yaml.safe_load(path.read_text()).get("include", [])
+        new = {(path.parent / name).resolve() for name in names} - seen
+        seen |= new
+        waiting += new
+    assert set(CONFIGS.rglob("*.yaml")) - seen == set()
