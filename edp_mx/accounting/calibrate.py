@@ -113,6 +113,8 @@ def calibrate_poisson(
     _check(target_epsilon, delta, epochs)
     if steps_per_epoch < 1:
         raise UserError(f"steps_per_epoch is {steps_per_epoch}; at least one is needed")
+    if sample_rate == 0:
+        raise UserError("sample_rate is 0; nothing is ever drawn, so any noise will do")
 
     def steps(z: float) -> Composition:
         return Composition(

@@ -49,8 +49,8 @@ class Event:
             )
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
             raise UserError(f"count is {self.count!r}; it must be a whole number, 0 or more")
-        if not 0 < self.sample_rate <= 1:
-            raise UserError(f"sample_rate is {self.sample_rate}; it must be above 0, at most 1")
+        if not 0 <= self.sample_rate <= 1:
+            raise UserError(f"sample_rate is {self.sample_rate}; it must lie between 0 and 1")
         if self.sampler == "shuffle" and self.sample_rate != 1:
             raise UserError(
                 f"sample_rate is {self.sample_rate} but the sampler is shuffle, which sampling "

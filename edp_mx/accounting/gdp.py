@@ -20,14 +20,16 @@ def log_mu_gdp_clt(composition: Composition) -> float:
     Raises:
         UserError: shuffled epochs, which are not sampled.
 
-    Edge cases: no steps give −inf (μ = 0); z = 0 gives inf. Far from the limit (small z, few
-        steps) it can be far above or below the truth.
+    Edge cases: no steps, or none that draws a record, give −inf (μ = 0); z = 0 gives inf.
+        Far from the limit (small z, few steps) it can be far above or below the truth.
 
     Source: Bu, Dong, Long and Su (2020), "Deep Learning with Gaussian Differential Privacy",
     Theorem 5 and Equation 6.
     """
     logs = []
     for event in composition.only("poisson"):
+        if event.sample_rate == 0:
+            continue
         z = event.effective_noise_multiplier
         exponent = 1 / (z * z) if z > 1e-150 else math.inf
         grown = exponent + math.log(-math.expm1(-exponent))  # log(e^x − 1)

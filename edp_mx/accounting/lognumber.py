@@ -17,6 +17,9 @@ class LogNumber:
     Attributes:
         log: its natural logarithm; −inf is zero, +inf is infinity.
 
+    Raises:
+        ValueError: NaN.
+
     Example:
         >>> huge = LogNumber(1000.0)
         >>> huge.value is None, huge.is_infinite, str(huge)
@@ -26,6 +29,10 @@ class LogNumber:
     """
 
     log: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.log):
+            raise ValueError("a LogNumber cannot hold NaN")
 
     @property
     def is_infinite(self) -> bool:
@@ -51,15 +58,26 @@ class LogNumber:
 
 
 def log_of(value: float) -> float:
-    """log(value), with −inf for 0.
+    """log(value), with −inf for 0 and below.
+
+    Raises:
+        ValueError: NaN.
 
     Example:
         >>> log_of(0.0), log_of(1.0)
         (-inf, 0.0)
     """
+    if math.isnan(value):
+        raise ValueError("NaN has no logarithm")
     return math.log(value) if value > 0 else -math.inf
 
 
 def exp_of(log: float) -> float:
-    """exp(log), with inf in place of an overflow."""
+    """exp(log), with inf in place of an overflow.
+
+    Raises:
+        ValueError: NaN.
+    """
+    if math.isnan(log):
+        raise ValueError("NaN is no logarithm")
     return math.exp(log) if log <= LARGEST_LOG else math.inf

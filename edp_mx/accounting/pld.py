@@ -10,8 +10,8 @@ import numpy as np
 
 from edp_mx.accounting.events import Composition
 from edp_mx.accounting.lognumber import exp_of
-from edp_mx.accounting.pld_bounds import DirectedBounds
 from edp_mx.accounting.pld_pairs import DIRECTIONS
+from edp_mx.accounting.pld_refine import DirectedBounds
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
 from edp_mx.errors import UserError
 
@@ -52,8 +52,9 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
     Guarantee: `upper` holds, up to the rounding of doubles, for which a bound is added (of FFT;
         not of the exponential function). For zero-out it is the larger of add and of remove.
 
-    Edge cases: no steps give 0, z = 0 gives ∞, q = 1 alone is exact. Never above what holds without
-        sampling, which is all that is said for z < 1e-7 (`lower` is then 0). With more than 64
+    Edge cases: no steps, or none that draws a record, give 0, z = 0 gives ∞, q = 1 alone is
+        exact. Never above what holds without sampling, which is all that is said for z < 1e-7
+        (`lower` is then 0). With more than 64
         distinct multipliers of one rate `upper` loses some 1e-4, `lower` some per cent (both some
         per cent for single records replaced), and `estimate` is `upper`. Wide for multipliers below
         1e-3, where sums of losses have more than one scale.
@@ -85,14 +86,17 @@ def _worst(composition: Composition, delta: float) -> Tuple[Optional[DirectedBou
     """The direction in which the upper bound is largest, if one has to be looked at, and that."""
     if not 0 < delta <= 1:
         raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
-    events = composition.only("poisson")
+    drawn = [event for event in composition.only("poisson") if event.sample_rate > 0]
+    composition, events = Composition(composition.neighbours, drawn), tuple(drawn)
     unsampled = _without_sampling(composition, delta)
     is_plain = all(event.sample_rate == 1 for event in events)
     if is_plain or unsampled in (0.0, math.inf) or _smallest(composition) < SMALLEST_MULTIPLIER:
         return None, unsampled
     found = [DirectedBounds(name, events, delta) for name in DIRECTIONS[composition.neighbours]]
-    uppers = [bounds.upper() for bounds in found]
-    return found[int(np.argmax(uppers))], min(max(uppers), unsampled)
+    while True:  # until the worst of the directions cannot be bounded better
+        worst = max(found, key=lambda bounds: bounds.upper)
+        if not worst.refine():
+            return worst, min(worst.upper, unsampled)
 
 
 def _smallest(composition: Composition) -> float:

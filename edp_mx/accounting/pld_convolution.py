@@ -10,9 +10,9 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import logsumexp
 
-EPSILON = float(np.finfo(float).eps)
+DIGITS = 4 * float(np.finfo(float).eps)  # of one level of an FFT
 TOLERANCE = 4e-6  # of ε and of the variance, relative, for rounding to the lattice
-SMALLEST_SIZE, LARGEST_SIZE = 2**15, 2**20  # points of a lattice
+SMALLEST_SIZE, LARGEST_SIZE = 2**15, 2**20  # points of a lattice, unless finer ones are asked for
 NEGLIGIBLE = 60.0  # frequencies below e^−60 are left out
 LOG_ALIAS = 40.0  # what lies outside the window: e^−40 of the tilted mass
 
@@ -76,6 +76,7 @@ class Sum:
         log_right, log_left: bounds on the tilted mass right and left of the window. It is also in
             `tilted`, at the other end (the FFT is circular).
         rounding: of each entry of `tilted`, at most.
+        rounding_norm: of all entries together, at most, as the root of the sum of their squares.
     """
 
     lattice: Lattice
@@ -84,6 +85,17 @@ class Sum:
     log_right: float
     log_left: float
     rounding: float
+    rounding_norm: float
+
+    def error_from_the_right(self, decay: float) -> float:
+        """A bound on the rounding of Σ_{j ≥ k} tilted_j e^(−decay (j − k)), whatever k.
+
+        Either each entry is as wrong as it can be, or Cauchy and Schwarz's inequality.
+        """
+        size = len(self.tilted)
+        terms = min(size, -1 / math.expm1(-decay)) if decay > 0 else size
+        squares = min(size, -1 / math.expm1(-2 * decay)) if decay > 0 else size
+        return min(self.rounding * terms, self.rounding_norm * math.sqrt(squares))
 
 
 def make_lattice(
@@ -95,15 +107,21 @@ def make_lattice(
     steps: int,
     tilt: float,
     reach: Tuple[float, float],
+    finer: float = 1.0,
+    largest: int = LARGEST_SIZE,
 ) -> Lattice:
-    """A lattice from `left` to `right`, if it can be so fine.
+    """A lattice from `left` to `right`, as fine as the window's own scales ask for.
+
+    Args:
+        finer: how many times finer than that.
+        largest: the most points that it may have.
 
     Rounding adds up to steps · spacing² / 6 to the variance of the sum, which moves ε by half of
     that, times 1 + λ.
     """
     allowed = stddev**2 if mean <= 0 else min(stddev**2, mean / (1 + tilt))
     wanted = (right - left) * math.sqrt(steps / (6 * TOLERANCE * allowed))
-    points = min(max(wanted, SMALLEST_SIZE), LARGEST_SIZE)
+    points = min(min(max(wanted, SMALLEST_SIZE), LARGEST_SIZE) * finer, largest)
     spacing = (right - left) / points
     size = next_fast_len(int(points) + 2, real=True)
     return Lattice(spacing, math.floor(left / spacing), size, tilt, reach)
@@ -129,42 +147,101 @@ def nearest(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
 
 def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
     """The distribution of the sum over the steps of all groups."""
+    turn = _turn(lattice.size)  # (F,)
     total = np.zeros(lattice.size // 2 + 1, dtype=complex)  # (F,), log of the spectrum
-    log_scale, alias, steps = 0.0, np.zeros(2), 0
+    error = np.zeros(lattice.size // 2 + 1)  # (F,), of it
+    log_scale, alias, shift = 0.0, np.zeros(2), 0
     for group in groups:
-        spectra, logs = zip(*(_transform(lattice, mass, len(total)) for mass in group.masses))
-        log_moments = np.array(logs)  # (masses, 3)
+        steps = _transform(lattice, group.masses, turn[: len(total)])
         for count, shares in group.steps:
-            with np.errstate(divide="ignore"):
-                log_parts = log_moments + np.log(np.array(shares))[:, None]
-            log_sum = logsumexp(log_parts, axis=0)  # (3,)
-            parts = np.exp(log_parts[:, 0] - log_sum[0])
-            mixed = sum(part * spectrum[: len(total)] for part, spectrum in zip(parts, spectra))
-            with np.errstate(divide="ignore"):
-                total = total + count * np.log(mixed)
-            total = total[: _live(total)]
-            log_scale += count * float(log_sum[0])
-            alias += count * (log_sum[1:] - log_sum[0])
-            steps += count
-    return _back(lattice, total, log_scale, alias, steps)
+            log_moments, log_step, error_step = steps.mixed(shares, len(total))
+            total, error = total + count * log_step, error + count * error_step
+            live = _live(total)
+            total, error = total[:live], error[:live]
+            log_scale += count * float(log_moments[0])
+            alias += count * (log_moments[1:] - log_moments[0])
+            shift += count * steps.centre
+    return _back(lattice, total, error, log_scale=log_scale, alias=alias, shift=shift)
 
 
-def _transform(lattice: Lattice, mass: Mass, live: int) -> Tuple[np.ndarray, np.ndarray]:
-    """The spectrum of one tilted step, and its log moments at λ, λ + θ and λ − θ'."""
-    loss = mass.index * lattice.spacing  # (A,)
+@dataclass(frozen=True)
+class Spectra:
+    """Spectra of tilted steps around a common centre, less 1: small ones keep their digits.
+
+    Attributes:
+        centre: the index of a lattice point in the middle of the masses.
+        log_moments: their log moments at λ, λ + θ and λ − θ'.
+        less_one: the spectra, each of a total of 1, with `centre` at 0, less 1.
+        error: of each entry of `less_one`, at most.
+
+    Shapes: `log_moments` (masses, 3), `less_one` (masses, F), `error` (masses, F).
+    """
+
+    centre: int
+    log_moments: np.ndarray
+    less_one: Sequence[np.ndarray]
+    error: Sequence[np.ndarray]
+
+    def mixed(self, shares: Sequence[float], live: int) -> Tuple[np.ndarray, ...]:
+        """Log moments, the log of the spectrum and the error of that, for a mixture."""
+        with np.errstate(divide="ignore"):
+            log_parts = self.log_moments + np.log(np.array(shares))[:, None]  # (masses, 3)
+        log_sum = logsumexp(log_parts, axis=0)  # (3,)
+        parts = np.exp(log_parts[:, 0] - log_sum[0])  # (masses,)
+        less_one = sum(part * one[:live] for part, one in zip(parts, self.less_one))
+        error = sum(part * one[:live] for part, one in zip(parts, self.error))
+        x, y = less_one.real, less_one.imag
+        grown, square = x * (2 + x) + y * y, np.maximum((1 + x) ** 2 + y * y, 1e-300)  # (F,) each
+        log_square = np.where(square < 0.5, np.log(square), np.log1p(np.maximum(grown, -0.6)))
+        return log_sum, 0.5 * log_square + 1j * np.arctan2(y, 1 + x), error / np.sqrt(square)
+
+
+def _turn(size: int) -> np.ndarray:
+    """e^(−2πi f / size) − 1, for all frequencies f."""
+    half = -np.pi * np.arange(size // 2 + 1) / size  # (F,)
+    return 2j * np.sin(half) * np.exp(1j * half)
+
+
+def _transform(lattice: Lattice, masses: Sequence[Mass], turn: np.ndarray) -> Spectra:
+    """The spectra of some tilted steps."""
     right, left = lattice.reach
-    exponents = mass.log_mass + lattice.tilt * loss
-    moments = np.array(
-        [
-            logsumexp(exponents),
-            logsumexp(exponents + right * loss),
-            logsumexp(exponents - left * loss),
-        ]
-    )
-    weights = np.bincount(
-        mass.index % lattice.size, weights=np.exp(exponents - moments[0]), minlength=lattice.size
-    )
-    return rfft(weights)[:live], moments
+    tilts = lattice.tilt + np.array([0.0, right, -left])  # (3,)
+    logs, spectra = [], []
+    centre = None
+    for mass in masses:
+        loss = mass.index * lattice.spacing  # (A,)
+        logs.append([logsumexp(mass.log_mass + tilt * loss) for tilt in tilts])
+        weights = np.exp(mass.log_mass + lattice.tilt * loss - logs[-1][0])  # (A,)
+        if centre is None:
+            centre = int(round(float(weights @ mass.index)))
+        place = (mass.index - centre) % lattice.size  # (A,)
+        spectra.append(_less_one(np.bincount(place, weights, lattice.size), turn))
+    return Spectra(centre or 0, np.array(logs), *zip(*spectra))
+
+
+def _less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Σ w_k (z^k − 1) at z = e^(−2πi f / size) = 1 + `turn`, and a bound on its error.
+
+    That is (z − 1) (Σ_{i ≥ 0} P(k > i) z^i − Σ_{i < 0} P(k ≤ i) z^i): where z is near 1 no digits
+    are lost, whatever the number of steps.
+    """
+    digits = DIGITS * math.log2(len(weights))
+    tails = _tails(weights)
+    norm, size = float(np.abs(tails).sum()), np.abs(turn)
+    spectrum = turn * rfft(tails)[: len(turn)]
+    error = size * norm * digits + DIGITS * np.abs(spectrum)
+    near = int(np.searchsorted(size * norm, 1.0))  # from there on the plain way is better
+    spectrum[near:] = rfft(weights)[near : len(turn)] - 1
+    error[near:] = digits
+    return spectrum, error
+
+
+def _tails(weights: np.ndarray) -> np.ndarray:
+    """P(k > i) for i ≥ 0 and −P(k ≤ i) for i < 0, circular, as P(k) is."""
+    half = (len(weights) + 1) // 2
+    above = np.cumsum(weights[half - 1 : 0 : -1], dtype=np.longdouble)[::-1]
+    below = np.cumsum(weights[half:], dtype=np.longdouble)
+    return np.concatenate([above, np.zeros(1), -below]).astype(float)
 
 
 def _live(log_spectrum: np.ndarray) -> int:
@@ -174,22 +251,31 @@ def _live(log_spectrum: np.ndarray) -> int:
 
 
 def _back(
-    lattice: Lattice, log_spectrum: np.ndarray, log_scale: float, alias: np.ndarray, steps: int
+    lattice: Lattice,
+    log_spectrum: np.ndarray,
+    error: np.ndarray,
+    *,
+    log_scale: float,
+    alias: np.ndarray,
+    shift: int,
 ) -> Sum:
     """From the spectrum to masses."""
     spectrum = np.zeros(lattice.size // 2 + 1, dtype=complex)
     spectrum[: len(log_spectrum)] = np.exp(log_spectrum)
-    circular = irfft(spectrum, lattice.size)  # (size,), at index modulo size
+    circular = irfft(spectrum, lattice.size)  # (size,), from `shift` on, modulo size
+    if not np.isfinite(circular).all():
+        raise ValueError("the sum of privacy losses is not a number; its masses are not either")
     right, left = lattice.reach
     end = (lattice.first + lattice.size) * lattice.spacing
     size = np.abs(spectrum)
-    digits = 4 * EPSILON * math.log2(lattice.size)
+    wrong = size[: len(error)] * error / len(size)
+    norm = DIGITS * math.log2(lattice.size) * math.sqrt(float((size**2).mean()))
     return Sum(
         lattice=lattice,
-        tilted=np.roll(circular, -(lattice.first % lattice.size)),
+        tilted=np.roll(circular, (shift - lattice.first) % lattice.size),
         log_scale=log_scale,
         log_right=float(alias[0]) - right * end,
         log_left=float(alias[1]) + left * lattice.first * lattice.spacing,
-        rounding=digits * (steps * float(size.mean()) + math.sqrt(float((size**2).mean())))
-        + math.exp(-NEGLIGIBLE),
+        rounding=float(wrong.sum()) + norm + math.exp(-NEGLIGIBLE),
+        rounding_norm=math.sqrt(float((wrong**2).sum() * len(size))) + norm + math.exp(-NEGLIGIBLE),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import List, Tuple
 
 import numpy as np
@@ -42,6 +42,18 @@ class Cells:
     def loss(self) -> np.ndarray:
         """log P(cell)/Q(cell), which lies between `low` and `high`."""
         return np.clip(self.log_p - self.log_q, self.low, self.high)  # (M,)
+
+    def without_ends(self, mass: float) -> Cells:
+        """The cells without those of least and of most loss.
+
+        Args:
+            mass: how much of P may be dropped at either end.
+        """
+        order = np.argsort(self.low, kind="stable")  # (M,)
+        sorted_mass = np.exp(self.log_p[order])  # (M,)
+        is_kept = (np.cumsum(sorted_mass) > mass) & (np.cumsum(sorted_mass[::-1])[::-1] > mass)
+        kept = np.sort(order[is_kept])
+        return Cells(*(getattr(self, field.name)[kept] for field in fields(self)))
 
 
 def cells_of(

@@ -10,14 +10,22 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.lognumber import log_of
 from edp_mx.accounting.zcdp import log_epsilon_renyi, log_rho
 from edp_mx.errors import UserError
 
-ORDERS: Tuple[float, ...] = (
-    *(1 + 10.0 ** (k / 5) for k in range(-30, 0)),
-    *np.arange(2.0, 11.0, 0.25),
-    *np.arange(11.0, 64.0),
-    *(64.0, 80.0, 96.0, 128.0, 192.0, 256.0, 512.0, 1024.0),
+ORDERS: Tuple[float, ...] = tuple(
+    sorted(
+        {
+            *(1 + 10.0 ** (k / 5) for k in range(-30, 0)),
+            *(1 + k / 100 for k in range(1, 100)),
+            *(1 + 1.01**k for k in range(840)),  # to 4222
+            *(1 + 1.03**k for k in range(283, 370)),  # to 54442
+            *map(float, range(2, 65)),
+            *(0.25 * k for k in range(8, 44)),
+            *(80.0, 96.0, 128.0, 192.0, 256.0, 512.0, 1024.0),
+        }
+    )
 )
 SMALLEST_MULTIPLIER = 1e-100  # below it 1/z² and its like overflow; counted as no noise
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)  # on [−1, 1]
@@ -34,7 +42,7 @@ def rdp_sampled_gaussian(
     quadrature for the others.
 
     Args:
-        sample_rate: q, in (0, 1].
+        sample_rate: q, in [0, 1]; 0 gives 0.
         noise_multiplier: z, the effective one; 0 gives ∞.
         orders: a > 1.
 
@@ -42,7 +50,7 @@ def rdp_sampled_gaussian(
         As many values as orders, each 0 or more.
 
     Raises:
-        UserError: an order that is not above 1.
+        UserError: an order that is not above 1, an impossible rate or multiplier.
 
     Source: Mironov, Talwar and Zhang (2019), "Rényi Differential Privacy of the Sampled Gaussian
     Mechanism", Theorem 5 (which direction is worse) and Section 3.3.
@@ -55,30 +63,43 @@ def rdp_sampled_gaussian(
         1.0
     """
     wanted = np.asarray(orders, dtype=float)  # (A,)
+    _check_step(sample_rate, noise_multiplier)
     if not (wanted > 1).all():
         raise UserError(f"orders must all be above 1; the smallest is {wanted.min()}")
     q, z = sample_rate, noise_multiplier
+    if q == 0:
+        return np.zeros(wanted.shape)
     if z < SMALLEST_MULTIPLIER:
         return np.full(wanted.shape, math.inf)
     if q == 1:
         return wanted / (2 * z * z)
     logs = np.empty(wanted.shape)
     whole = (wanted == np.floor(wanted)) & (wanted <= 4096)
-    for index in np.flatnonzero(whole):
-        logs[index] = _log_moment_whole(q, z, int(wanted[index]))
-    if not whole.all():
-        logs[~whole] = _log_moment(q, z, wanted[~whole])
+    if whole.any():
+        logs[whole] = _log_moment_whole(q, z, wanted[whole])
+    octaves = np.floor(np.log2(wanted))  # (A,)
+    for octave in np.unique(octaves[~whole]):  # alike, so that they share a range of outcomes
+        alike = ~whole & (octaves == octave)  # (A,)
+        logs[alike] = _log_moment(q, z, wanted[alike])
     return np.maximum(logs, 0.0) / (wanted - 1)
 
 
-def _log_moment_whole(q: float, z: float, order: int) -> float:
+def _log_moment_whole(q: float, z: float, orders: np.ndarray) -> np.ndarray:
     """log Σ_k C(a, k) (1 − q)^(a−k) q^k e^(k(k−1)/(2z²)), as log1p of what exceeds 1."""
-    k = np.arange(2, order + 1)  # (a − 1,)
-    choose = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    k = np.arange(2, int(orders.max()) + 1)  # (K,)
+    log_factorial = gammaln(np.arange(len(k) + 2) + 1.0)  # (K + 2,)
     exponent = k * (k - 1.0) / (2 * z * z)
-    grown = exponent + np.log(-np.expm1(-exponent))  # log(e^x − 1)
-    terms = choose + k * math.log(q) + (order - k) * math.log1p(-q) + grown
-    return float(np.logaddexp(0.0, logsumexp(terms)))
+    with np.errstate(divide="ignore"):
+        grown = exponent + np.log(-np.expm1(-exponent))  # log(e^x − 1); −inf at 0
+    once = grown + k * (math.log(q) - math.log1p(-q)) - log_factorial[k]  # (K,)
+    logs = []
+    for order in orders.astype(int):
+        there = slice(order - 1)  # k from 2 to the order
+        terms = once[there] - log_factorial[order - k[there]]
+        largest = max(float(terms.max()), -1e300)
+        total = largest + log_of(float(np.exp(terms - largest).sum()))
+        logs.append(total + log_factorial[order] + order * math.log1p(-q))
+    return np.logaddexp(0.0, logs)
 
 
 def _log_moment(q: float, z: float, orders: np.ndarray) -> np.ndarray:
@@ -91,14 +112,16 @@ def _log_moment(q: float, z: float, orders: np.ndarray) -> np.ndarray:
     x0 = 0.5 + z * z * math.log((1 - q) / q)
     low = max(x0 - _KNEE * z * z, -14 * z)
     high = max(low, min(x0 + _KNEE * z * z, float(orders.max()) + 14 * z))
-    pieces = max(1, math.ceil((high - low) / min(0.5 * z, 2 * z * z)))
+    pieces = max(1, math.ceil((high - low) / min(2 * z, 4 * z * z)))
     edges = np.linspace(low, high, pieces + 1)
     half = np.diff(edges)[:, None] / 2
     x = (edges[:-1, None] + half * (1 + _NODES)).ravel()  # (K,)
     weights = np.maximum(np.broadcast_to(half, (pieces, len(_NODES))) * _WEIGHTS, 1e-300).ravel()
     base = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / (z * z))  # (K,)
     density = -0.5 * (x / z) ** 2 - math.log(z * math.sqrt(2 * math.pi)) + np.log(weights)
-    knee = logsumexp(orders[:, None] * base + density, axis=1)  # (A,)
+    exponents = orders[:, None] * base + density  # (A, K)
+    largest = exponents.max(axis=1)  # (A,)
+    knee = largest + np.log(np.exp(exponents - largest[:, None]).sum(axis=1))
     left = orders * math.log1p(-q) + log_ndtr(low / z)
     right = orders * math.log(q) + orders * (orders - 1) / (2 * z * z)
     right = right + log_ndtr((orders - high) / z)
@@ -118,6 +141,8 @@ def epsilon_from_rdp(
         (1.518, 16.0)
     """
     _check_delta(delta)
+    if np.isnan(rdp).any():
+        raise ValueError("a Rényi divergence is NaN")
     a = np.asarray(orders, dtype=float)  # (A,)
     epsilons = rdp + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
     best = int(np.argmin(epsilons))
@@ -180,7 +205,7 @@ class RdpTracker:
             UserError: shuffled epochs.
         """
         Composition("zero_out", [event]).only("poisson")
-        if event.count == 0:
+        if event.count == 0 or event.sample_rate == 0:
             return
         key = (event.sample_rate, event.effective_noise_multiplier)
         if key not in self._steps:
@@ -206,3 +231,11 @@ def _check_delta(delta: float) -> None:
     """δ is a probability, and 0 would need infinite ε."""
     if not 0 < delta <= 1:
         raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
+
+
+def _check_step(sample_rate: float, noise_multiplier: float) -> None:
+    """A rate is a probability; infinite noise would make everything look private."""
+    if not 0 <= sample_rate <= 1:
+        raise UserError(f"sample_rate is {sample_rate}; it must lie between 0 and 1")
+    if not 0 <= noise_multiplier < math.inf:
+        raise UserError(f"noise multiplier is {noise_multiplier}; it must be finite, 0 or more")

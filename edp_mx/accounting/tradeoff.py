@@ -21,6 +21,7 @@ def accuracy_within(epsilon: LogNumber, delta: float) -> float:
         >>> round(accuracy_within(LogNumber(math.log(1.0)), 0.0), 4)
         0.7311
     """
+    _check_delta(delta)
     odds_against = math.exp(-_plain(epsilon))
     return (1 + delta * odds_against) / (1 + odds_against)
 
@@ -37,6 +38,7 @@ def tpr_within(epsilon: LogNumber, delta: float, *, fpr: float) -> float:
         0.0272
     """
     _check_rate(fpr)
+    _check_delta(delta)
     plain = _plain(epsilon)
     by_alarms = exp_of(math.log(fpr) + plain) + delta
     by_misses = 1 - math.exp(-plain) * (1 - fpr - delta)
@@ -81,3 +83,8 @@ def _plain(epsilon: LogNumber) -> float:
 def _check_rate(fpr: float) -> None:
     if not 0 < fpr < 1:
         raise UserError(f"fpr is {fpr}; it must lie between 0 and 1")
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 <= delta <= 1:
+        raise UserError(f"delta is {delta}; it must lie between 0 and 1")

@@ -65,7 +65,7 @@ def log_epsilon_simple(log_rho: float, delta: float) -> float:
 
     Source: Bun and Steinke (2016), Proposition 1.3.
     """
-    _check_delta(delta)
+    _check(log_rho, delta)
     root = math.log(2) + 0.5 * (log_rho + log_of(-math.log(delta)))
     return float(np.logaddexp(log_rho, root)) if log_rho < math.inf else math.inf
 
@@ -81,7 +81,7 @@ def log_epsilon_renyi(log_rho: float, delta: float) -> float:
     Source: Canonne, Kamath and Steinke (2020), Proposition 12, at the order that is best for
     Rényi divergences αρ.
     """
-    _check_delta(delta)
+    _check(log_rho, delta)
     target = -math.log(delta)
     if log_rho == math.inf:
         return math.inf
@@ -108,7 +108,7 @@ def log_epsilon_exact(log_rho: float, delta: float) -> float:
 
     Source: Balle and Wang (2018), Theorem 8; PRIVACY, "Samplers and the accountant".
     """
-    _check_delta(delta)
+    _check(log_rho, delta)
     if log_rho == math.inf:
         return math.inf
     mu = exp_of(0.5 * (math.log(2) + log_rho))
@@ -157,7 +157,10 @@ def yu_rs_of_steps(
 ) -> Dict[str, float]:
     """As `yu_rs_heuristic`, for runs of steps (q, z, count) whose rates may differ. NOT a bound."""
     _check_delta(delta)
-    rates, multipliers, counts = np.array(list(steps), dtype=float).T  # (T,) each
+    drawn = np.array([step for step in steps if step[0] > 0], dtype=float).reshape(-1, 3)
+    rates, multipliers, counts = drawn.T  # (T,) each
+    if len(drawn) == 0:
+        return {"rho": 0.0, "largest_order": largest_order, "epsilon": 0.0}
     if multipliers.min() <= 0:
         return {"rho": math.inf, "largest_order": 1.0, "epsilon": math.inf}
     rho = float(np.sum(counts * (rates / multipliers) ** 2))
@@ -205,3 +208,10 @@ def _check_delta(delta: float) -> None:
     """δ is a probability, and 0 would need infinite ε."""
     if not 0 < delta <= 1:
         raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
+
+
+def _check(log_rho: float, delta: float) -> None:
+    """δ as above; and a ρ that is NaN is a mistake of the caller's, not of the user's."""
+    _check_delta(delta)
+    if math.isnan(log_rho):
+        raise ValueError("log rho is NaN")

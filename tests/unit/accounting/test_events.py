@@ -94,7 +94,7 @@ def test_damaged_events_are_refused(values):
         (("poisson", 1.0, -1), "count"),
         (("poisson", 1.0, 1.0), "count"),
         (("poisson", 1.0, True), "count"),
-        (("poisson", 1.0, 1, 0.0), "sample_rate"),
+        (("poisson", 1.0, 1, -0.1), "sample_rate"),
         (("poisson", 1.0, 1, 1.1), "sample_rate"),
         (("poisson", 1.0, 1, math.nan), "sample_rate"),
         (("shuffle", 1.0, 1, 0.1), "shuffle"),

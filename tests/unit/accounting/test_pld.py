@@ -16,9 +16,11 @@ from scipy.optimize import brentq
 from edp_mx.accounting import pld_bounds, pld_parts
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld import epsilon_poisson_pld, upper_epsilon_poisson_pld
-from edp_mx.accounting.pld_bounds import DirectedBounds
+from edp_mx.accounting.pld_bounds import Steps, upper_on
 from edp_mx.accounting.pld_convolution import Lattice
 from edp_mx.accounting.pld_pairs import OUTSIDE, cells_of
+from edp_mx.accounting.pld_parts import parts_of
+from edp_mx.accounting.pld_refine import DirectedBounds
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
 from edp_mx.errors import UserError
 
@@ -37,19 +39,17 @@ def interval(steps, delta, neighbours="zero_out"):
 @pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])
 def test_golden_values_on_their_lattice(case, monkeypatch):
     """They are upper bounds on a lattice of 1e-4; on the same lattice ours is the same."""
-    given_lattice = pld_bounds.make_lattice
-
-    def on_their_lattice(**place):
-        size = 2 * math.ceil((place["right"] - place["left"]) / 2e-4)
-        first = math.floor(place["left"] / 1e-4)
-        return Lattice(1e-4, first, size, place["tilt"], place["reach"])
-
-    assert given_lattice is not on_their_lattice
-    monkeypatch.setattr(pld_bounds, "make_lattice", on_their_lattice)
     monkeypatch.setattr(pld_bounds, "PER_STDDEV", 1000)
     direction = "replace" if case in REPLACED else "remove"
-    bounds = DirectedBounds(direction, events_of(case["inputs"]["steps"]), case["inputs"]["delta"])
-    assert bounds.upper() == pytest.approx(case["expected"]["eps_pld"], rel=case["rtol"])
+    above, below, _ = parts_of(events_of(case["inputs"]["steps"]), direction)
+    steps = Steps(direction, above, below, case["inputs"]["delta"], dropped=1e-9)
+    window = steps.window()
+    size = 2 * math.ceil((window.right - window.left) / 2e-4)
+    theirs = Lattice(1e-4, math.floor(window.left / 1e-4), size, window.tilt, window.reach)
+    found, _ = upper_on(theirs, steps)
+    assert found == pytest.approx(
+        case["expected"]["eps_pld"], rel=case["rtol"]
+    )
 
 
 @pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])
@@ -80,8 +80,8 @@ MIXED = [(0.02, 1.5, 40), (0.05, 3.0, 60), (0.999, 12.0, 3)]
 def test_mixed_rates_and_multipliers_against_the_integral(direction, delta):
     bounds = DirectedBounds(direction, events_of(MIXED), delta)
     exact = epsilon_by_integral(MIXED, delta, direction)
-    assert bounds.lower() <= exact <= bounds.upper()
-    assert bounds.upper() == pytest.approx(exact, rel=2e-5)
+    assert bounds.lower() <= exact <= bounds.upper
+    assert bounds.upper == pytest.approx(exact, rel=2e-5)
     assert bounds.lower() == pytest.approx(exact, rel=2e-5)
 
 

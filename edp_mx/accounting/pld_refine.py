@@ -1,0 +1,73 @@
+"""Bounds on ε in one direction, on lattices that become finer until the upper bound is close."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Optional, Sequence, Tuple
+
+from edp_mx.accounting.events import Event
+from edp_mx.accounting.pld_bounds import Steps, lower_on, upper_on
+from edp_mx.accounting.pld_convolution import LARGEST_SIZE, Lattice, make_lattice
+from edp_mx.accounting.pld_parts import parts_of
+
+DROPPED = (1e-9, 1e-5, 1e-3)  # the part of δ given up for a smaller window, attempt by attempt
+CLOSE = 3e-3  # of ε; what a lattice of four times the spacing may add to the upper bound
+CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
+ROUNDING = 2e-3  # of δ; what the bound on the rounding of doubles may take
+FINEST = 2**23  # points of all multipliers' lattices together, where more than LARGEST_SIZE each
+
+
+class DirectedBounds:
+    """ε between P and Q of one direction, composed over all steps, at one δ.
+
+    Attributes:
+        is_exact: every multiplier is taken as it is, none moved to a neighbour.
+        upper: ε that holds, so far; at most what no sum of losses exceeds.
+    """
+
+    def __init__(self, direction: str, events: Sequence[Event], delta: float) -> None:
+        above, below, self.is_exact = parts_of(events, direction)
+        self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED]
+        spectra = sum(len(part.multipliers) for part in above)
+        self._largest = max(LARGEST_SIZE, FINEST // spectra)
+        self.upper = _most(direction, events)
+        self._best: Optional[Tuple[Lattice, Steps]] = None
+        self._attempts, self._finer, self._is_done = 0, 1, False
+        self._attempt()
+
+    def refine(self) -> bool:
+        """Tries a finer lattice, unless the bound is close or the lattice as fine as it can be."""
+        if self._is_done:
+            return False
+        self._attempt()
+        return True
+
+    def lower(self) -> float:
+        """ε that a test refutes all below of, on the lattice of the best upper bound."""
+        assert self._best is not None
+        return lower_on(*self._best)
+
+    def _attempt(self) -> None:
+        """An upper bound, and one on a coarser lattice to see what the spacing costs."""
+        steps = self._steps[min(self._attempts, len(self._steps) - 1)]
+        window = asdict(steps.window())
+        fine = make_lattice(**window, finer=self._finer, largest=self._largest)
+        coarse = make_lattice(**window, finer=self._finer / 4, largest=self._largest // 4)
+        (found, rounding), (other, _) = upper_on(fine, steps), upper_on(coarse, steps)
+        if found < self.upper or self._best is None:
+            self._best = fine, steps
+        self.upper = min(self.upper, found, other)
+        self._attempts += 1
+        is_fine = found < math.inf and other - found <= max(CLOSE * found, CLOSE_ENOUGH)
+        is_last = fine.size >= self._largest and steps is self._steps[-1]
+        self._is_done = is_last or (is_fine and rounding <= ROUNDING)
+        self._finer *= 1 if is_fine else 4
+
+
+def _most(direction: str, events: Sequence[Event]) -> float:
+    """What the loss cannot exceed: −log(1 − q) a step for add, otherwise ∞."""
+    if direction != "add":
+        return math.inf
+    rates = [(e.count, e.sample_rate) for e in events]
+    return sum(n * -math.log1p(-q) if q < 1 else math.inf for n, q in rates)
