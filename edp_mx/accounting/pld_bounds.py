@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import cached_property
 from typing import Callable, Dict, List, Tuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class Steps:
             self._cut[q, z] = self._cells(q, z, PER_STDDEV)
         return self._cut[q, z]
 
+    @cached_property
     def window(self) -> Window:
         """Where the ε of δ lies, by coarse cells of steps that are dominated."""
         return window_of([self._coarse(part) for part in self.below], delta=self.delta)

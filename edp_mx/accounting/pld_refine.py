@@ -11,8 +11,8 @@ from edp_mx.accounting.pld_bounds import Steps, lower_on, upper_on
 from edp_mx.accounting.pld_convolution import LARGEST_SIZE, Lattice, make_lattice
 from edp_mx.accounting.pld_parts import parts_of
 
-DROPPED = (1e-9, 1e-5, 1e-3)  # the part of δ given up for a smaller window, attempt by attempt
-CLOSE = 3e-3  # of ε; what a lattice of four times the spacing may add to the upper bound
+DROPPED = (1e-9, 1e-9, 1e-5, 1e-3)  # the part of δ given up for a smaller window, attempt by attempt
+CLOSE = 3e-3  # of ε; what a quarter of the spacing may take off the upper bound
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; what the bound on the rounding of doubles may take
 FINEST = 2**23  # points of all multipliers' lattices together, where more than LARGEST_SIZE each
@@ -28,12 +28,14 @@ class DirectedBounds:
 
     def __init__(self, direction: str, events: Sequence[Event], delta: float) -> None:
         above, below, self.is_exact = parts_of(events, direction)
-        self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED]
+        self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED[1:]]
+        self._steps.insert(0, self._steps[0])  # whose cells are cut once
         spectra = sum(len(part.multipliers) for part in above)
         self._largest = max(LARGEST_SIZE, FINEST // spectra)
         self.upper = _most(direction, events)
+        self._found = math.inf  # by the attempt before
         self._best: Optional[Tuple[Lattice, Steps]] = None
-        self._attempts, self._finer, self._is_done = 0, 1, False
+        self._attempts, self._finer, self._is_done = 0, 0.25, False
         self._attempt()
 
     def refine(self) -> bool:
@@ -49,19 +51,19 @@ class DirectedBounds:
         return lower_on(*self._best)
 
     def _attempt(self) -> None:
-        """An upper bound, and one on a coarser lattice to see what the spacing costs."""
+        """One more upper bound; what it gains shows what the spacing costs."""
         steps = self._steps[min(self._attempts, len(self._steps) - 1)]
-        window = asdict(steps.window())
-        fine = make_lattice(**window, finer=self._finer, largest=self._largest)
-        coarse = make_lattice(**window, finer=self._finer / 4, largest=self._largest // 4)
-        (found, rounding), (other, _) = upper_on(fine, steps), upper_on(coarse, steps)
-        if found < self.upper or self._best is None:
-            self._best = fine, steps
-        self.upper = min(self.upper, found, other)
-        self._attempts += 1
-        is_fine = found < math.inf and other - found <= max(CLOSE * found, CLOSE_ENOUGH)
-        is_last = fine.size >= self._largest and steps is self._steps[-1]
+        window = asdict(steps.window)
+        lattice = make_lattice(**window, finer=self._finer, largest=self._largest)
+        found, rounding = upper_on(lattice, steps)
+        gained = self._found - found if self._found < math.inf else math.inf
+        if found <= self.upper or self._best is None:
+            self._best = lattice, steps
+        self.upper = min(self.upper, found)
+        is_fine = found < math.inf and gained <= max(CLOSE * found, CLOSE_ENOUGH)
+        is_last = lattice.size >= self._largest and steps is self._steps[-1]
         self._is_done = is_last or (is_fine and rounding <= ROUNDING)
+        self._attempts, self._found = self._attempts + 1, found
         self._finer *= 1 if is_fine else 4
 
 

@@ -43,7 +43,7 @@ def test_golden_values_on_their_lattice(case, monkeypatch):
     direction = "replace" if case in REPLACED else "remove"
     above, below, _ = parts_of(events_of(case["inputs"]["steps"]), direction)
     steps = Steps(direction, above, below, case["inputs"]["delta"], dropped=1e-9)
-    window = steps.window()
+    window = steps.window
     size = 2 * math.ceil((window.right - window.left) / 2e-4)
     theirs = Lattice(1e-4, math.floor(window.left / 1e-4), size, window.tilt, window.reach)
     found, _ = upper_on(theirs, steps)
