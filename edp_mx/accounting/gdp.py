@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from edp_mx.accounting.events import Composition
+from edp_mx.accounting.lognumber import log_of
 from edp_mx.accounting.zcdp import log_epsilon_exact
 
 IS_BOUND = False
@@ -32,7 +33,7 @@ def log_mu_gdp_clt(composition: Composition) -> float:
             continue
         z = event.effective_noise_multiplier
         exponent = 1 / (z * z) if z > 1e-150 else math.inf
-        grown = exponent + math.log(-math.expm1(-exponent))  # log(e^x − 1)
+        grown = exponent + log_of(-math.expm1(-exponent))  # log(e^x − 1)
         logs.append(math.log(event.count) + 2 * math.log(event.sample_rate) + grown)
     return 0.5 * float(np.logaddexp.reduce(logs)) if logs else -math.inf
 

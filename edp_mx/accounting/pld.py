@@ -92,6 +92,8 @@ def _worst(composition: Composition, delta: float) -> Tuple[Optional[DirectedBou
     is_plain = all(event.sample_rate == 1 for event in events)
     if is_plain or unsampled in (0.0, math.inf) or _smallest(composition) < SMALLEST_MULTIPLIER:
         return None, unsampled
+    if _total_variation(composition) <= delta:
+        return None, 0.0
     found = [DirectedBounds(name, events, delta) for name in DIRECTIONS[composition.neighbours]]
     while True:  # until the worst of the directions cannot be bounded better
         worst = max(found, key=lambda bounds: bounds.upper)
@@ -104,6 +106,15 @@ def _smallest(composition: Composition) -> float:
     return min(
         (e.effective_noise_multiplier for e in composition.events if e.sample_rate < 1),
         default=math.inf,
+    )
+
+
+def _total_variation(composition: Composition) -> float:
+    """A bound on δ at ε = 0: Σ q (Φ(μ/2) − Φ(−μ/2)), since such distances add up at most."""
+    far = 2 if composition.neighbours == "replace_one" else 1  # twice as far apart
+    return sum(
+        e.count * e.sample_rate * math.erf(far / e.effective_noise_multiplier / math.sqrt(8))
+        for e in composition.events
     )
 
 

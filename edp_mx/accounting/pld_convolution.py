@@ -230,9 +230,13 @@ def _less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.nda
     norm, size = float(np.abs(tails).sum()), np.abs(turn)
     spectrum = turn * rfft(tails)[: len(turn)]
     error = size * norm * digits + DIGITS * np.abs(spectrum)
-    near = int(np.searchsorted(size * norm, 1.0))  # from there on the plain way is better
-    spectrum[near:] = rfft(weights)[near : len(turn)] - 1
-    error[near:] = digits
+    moved = weights.copy()  # (size,)
+    moved[0] = 0.0
+    rest = float(moved.sum())
+    near = int(np.searchsorted(size * norm, 2 * rest))  # from there on the plain way is better
+    if near < len(turn):
+        spectrum[near:] = rfft(moved)[near : len(turn)] - rest
+        error[near:] = 2 * rest * digits
     return spectrum, error
 
 
@@ -267,7 +271,7 @@ def _back(
         raise ValueError("the sum of privacy losses is not a number; its masses are not either")
     right, left = lattice.reach
     end = (lattice.first + lattice.size) * lattice.spacing
-    size = np.abs(spectrum)
+    size = np.abs(spectrum)  # (F,)
     wrong = size[: len(error)] * error / len(size)
     norm = DIGITS * math.log2(lattice.size) * math.sqrt(float((size**2).mean()))
     return Sum(

@@ -11,7 +11,12 @@ from edp_mx.accounting.pld_bounds import Steps, lower_on, upper_on
 from edp_mx.accounting.pld_convolution import LARGEST_SIZE, Lattice, make_lattice
 from edp_mx.accounting.pld_parts import parts_of
 
-DROPPED = (1e-9, 1e-9, 1e-5, 1e-3)  # the part of δ given up for a smaller window, attempt by attempt
+DROPPED = (
+    1e-9,
+    1e-9,
+    1e-5,
+    1e-3,
+)  # the part of δ given up for a smaller window, attempt by attempt
 CLOSE = 3e-3  # of ε; what a quarter of the spacing may take off the upper bound
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; what the bound on the rounding of doubles may take
@@ -61,8 +66,9 @@ class DirectedBounds:
             self._best = lattice, steps
         self.upper = min(self.upper, found)
         is_fine = found < math.inf and gained <= max(CLOSE * found, CLOSE_ENOUGH)
-        is_last = lattice.size >= self._largest and steps is self._steps[-1]
-        self._is_done = is_last or (is_fine and rounding <= ROUNDING)
+        is_last = steps is self._steps[-1] and (is_fine or lattice.size >= self._largest)
+        is_close = is_fine and (rounding <= ROUNDING or found <= CLOSE_ENOUGH)
+        self._is_done = is_last or is_close
         self._attempts, self._found = self._attempts + 1, found
         self._finer *= 1 if is_fine else 4
 

@@ -28,6 +28,7 @@ ORDERS: Tuple[float, ...] = tuple(
     )
 )
 SMALLEST_MULTIPLIER = 1e-100  # below it 1/z² and its like overflow; counted as no noise
+LARGEST_MULTIPLIER = 1e100  # above it sampling is not looked at; next to nothing is spent
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)  # on [−1, 1]
 _ROUNDING = 4e-15  # of a log moment that is taken by quadrature: added, to stay above
 _KNEE = 40.0  # in units of the knee's width z²: beyond, one of the two Gaussians is all there is
@@ -71,8 +72,8 @@ def rdp_sampled_gaussian(
         return np.zeros(wanted.shape)
     if z < SMALLEST_MULTIPLIER:
         return np.full(wanted.shape, math.inf)
-    if q == 1:
-        return wanted / (2 * z * z)
+    if q == 1 or z > LARGEST_MULTIPLIER:
+        return wanted / 2 / z / z
     logs = np.empty(wanted.shape)
     whole = (wanted == np.floor(wanted)) & (wanted <= 4096)
     if whole.any():

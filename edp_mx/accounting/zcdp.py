@@ -157,7 +157,9 @@ def yu_rs_of_steps(
 ) -> Dict[str, float]:
     """As `yu_rs_heuristic`, for runs of steps (q, z, count) whose rates may differ. NOT a bound."""
     _check_delta(delta)
-    drawn = np.array([step for step in steps if step[0] > 0], dtype=float).reshape(-1, 3)
+    drawn = np.array([step for step in steps if step[0] != 0], dtype=float).reshape(-1, 3)
+    if np.isnan(drawn).any():
+        raise UserError("a step has NaN for its sample rate, its noise multiplier or its count")
     rates, multipliers, counts = drawn.T  # (T,) each
     if len(drawn) == 0:
         return {"rho": 0.0, "largest_order": largest_order, "epsilon": 0.0}

@@ -47,9 +47,7 @@ def test_golden_values_on_their_lattice(case, monkeypatch):
     size = 2 * math.ceil((window.right - window.left) / 2e-4)
     theirs = Lattice(1e-4, math.floor(window.left / 1e-4), size, window.tilt, window.reach)
     found, _ = upper_on(theirs, steps)
-    assert found == pytest.approx(
-        case["expected"]["eps_pld"], rel=case["rtol"]
-    )
+    assert found == pytest.approx(case["expected"]["eps_pld"], rel=case["rtol"])
 
 
 @pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])

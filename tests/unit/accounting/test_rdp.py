@@ -136,3 +136,21 @@ def test_what_it_does_not_speak_of_is_refused():
         rdp(0.1, 1.0, 1.0)
     with pytest.raises(UserError, match="delta"):
         RdpTracker().epsilon(0.0)
+
+
+@pytest.mark.parametrize(
+    "q, z, steps, delta",
+    [
+        (1e-4, 0.3, 20_000, 1e-9),
+        (3.6e-5, 0.36, 50_940, 1.8e-10),
+        (1.2e-4, 0.98, 131_900, 4e-7),
+        (1.8e-3, 14.0, 21_090, 1e-12),
+        (0.3, 2.0, 100, 1e-5),
+    ],
+)
+def test_the_orders_lose_less_than_a_hundredth(q, z, steps, delta):
+    fine = np.concatenate([1 + 0.01 * np.arange(1, 3000), np.arange(31.0, 2000.0)])
+    spent = steps * rdp(q, z, *fine)
+    best, _ = epsilon_from_rdp(spent, orders=fine, delta=delta)
+    found = epsilon_poisson_rdp(composition((q, z, steps)), delta=delta)
+    assert 0.9 * best < found < 1.01 * best
