@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Iterable, Sequence, Tuple
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import irfft, next_fast_len
 from scipy.special import logsumexp
 
-DIGITS = 4 * float(np.finfo(float).eps)  # of one level of an FFT
+from edp_mx.accounting.pld_spectrum import DIGITS, Spectra, less_one, turn_of
+
 TOLERANCE = 4e-6  # of ε and of the variance, relative, for rounding to the lattice
 SMALLEST_SIZE, LARGEST_SIZE = 2**15, 2**20  # points of a lattice, unless finer ones are asked for
 NEGLIGIBLE = 60.0  # frequencies below e^−60 are left out
@@ -147,7 +148,7 @@ def nearest(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
 
 def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
     """The distribution of the sum over the steps of all groups."""
-    turn = _turn(lattice.size)  # (F,)
+    turn = turn_of(lattice.size)  # (F,)
     total = np.zeros(lattice.size // 2 + 1, dtype=complex)  # (F,), log of the spectrum
     error = np.zeros(lattice.size // 2 + 1)  # (F,), of it
     log_scale, alias, shift = 0.0, np.zeros(2), 0
@@ -164,44 +165,6 @@ def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
     return _back(lattice, total, error, log_scale=log_scale, alias=alias, shift=shift)
 
 
-@dataclass(frozen=True)
-class Spectra:
-    """Spectra of tilted steps around a common centre, less 1: small ones keep their digits.
-
-    Attributes:
-        centre: the index of a lattice point in the middle of the masses.
-        log_moments: their log moments at λ, λ + θ and λ − θ'.
-        less_one: the spectra, each of a total of 1, with `centre` at 0, less 1.
-        error: of each entry of `less_one`, at most.
-
-    Shapes: `log_moments` (masses, 3), `less_one` (masses, F), `error` (masses, F).
-    """
-
-    centre: int
-    log_moments: np.ndarray
-    less_one: Sequence[np.ndarray]
-    error: Sequence[np.ndarray]
-
-    def mixed(self, shares: Sequence[float], live: int) -> Tuple[np.ndarray, ...]:
-        """Log moments, the log of the spectrum and the error of that, for a mixture."""
-        with np.errstate(divide="ignore"):
-            log_parts = self.log_moments + np.log(np.array(shares))[:, None]  # (masses, 3)
-        log_sum = logsumexp(log_parts, axis=0)  # (3,)
-        parts = np.exp(log_parts[:, 0] - log_sum[0])  # (masses,)
-        less_one = sum(part * one[:live] for part, one in zip(parts, self.less_one))
-        error = sum(part * one[:live] for part, one in zip(parts, self.error))
-        x, y = less_one.real, less_one.imag
-        grown, square = x * (2 + x) + y * y, np.maximum((1 + x) ** 2 + y * y, 1e-300)  # (F,) each
-        log_square = np.where(square < 0.5, np.log(square), np.log1p(np.maximum(grown, -0.6)))
-        return log_sum, 0.5 * log_square + 1j * np.arctan2(y, 1 + x), error / np.sqrt(square)
-
-
-def _turn(size: int) -> np.ndarray:
-    """e^(−2πi f / size) − 1, for all frequencies f."""
-    half = -np.pi * np.arange(size // 2 + 1) / size  # (F,)
-    return 2j * np.sin(half) * np.exp(1j * half)
-
-
 def _transform(lattice: Lattice, masses: Sequence[Mass], turn: np.ndarray) -> Spectra:
     """The spectra of some tilted steps."""
     right, left = lattice.reach
@@ -215,37 +178,8 @@ def _transform(lattice: Lattice, masses: Sequence[Mass], turn: np.ndarray) -> Sp
         if centre is None:
             centre = int(round(float(weights @ mass.index)))
         place = (mass.index - centre) % lattice.size  # (A,)
-        spectra.append(_less_one(np.bincount(place, weights, lattice.size), turn))
+        spectra.append(less_one(np.bincount(place, weights, lattice.size), turn))
     return Spectra(centre or 0, np.array(logs), *zip(*spectra))
-
-
-def _less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Σ w_k (z^k − 1) at z = e^(−2πi f / size) = 1 + `turn`, and a bound on its error.
-
-    That is (z − 1) (Σ_{i ≥ 0} P(k > i) z^i − Σ_{i < 0} P(k ≤ i) z^i): where z is near 1 no digits
-    are lost, whatever the number of steps.
-    """
-    digits = DIGITS * math.log2(len(weights))
-    tails = _tails(weights)
-    norm, size = float(np.abs(tails).sum()), np.abs(turn)
-    spectrum = turn * rfft(tails)[: len(turn)]
-    error = size * norm * digits + DIGITS * np.abs(spectrum)
-    moved = weights.copy()  # (size,)
-    moved[0] = 0.0
-    rest = float(moved.sum())
-    near = int(np.searchsorted(size * norm, 2 * rest))  # from there on the plain way is better
-    if near < len(turn):
-        spectrum[near:] = rfft(moved)[near : len(turn)] - rest
-        error[near:] = 2 * rest * digits
-    return spectrum, error
-
-
-def _tails(weights: np.ndarray) -> np.ndarray:
-    """P(k > i) for i ≥ 0 and −P(k ≤ i) for i < 0, circular, as P(k) is."""
-    half = (len(weights) + 1) // 2
-    above = np.cumsum(weights[half - 1 : 0 : -1], dtype=np.longdouble)[::-1]
-    below = np.cumsum(weights[half:], dtype=np.longdouble)
-    return np.concatenate([above, np.zeros(1), -below]).astype(float)
 
 
 def _live(log_spectrum: np.ndarray) -> int:

@@ -188,7 +188,7 @@ class RdpTracker:
         >>> for _ in range(100):
         ...     tracker.add(Event("poisson", 1.0, sample_rate=0.01))
         >>> round(tracker.epsilon(1e-5), 2)
-        1.22
+        1.21
     """
 
     orders: Sequence[float] = ORDERS

@@ -110,3 +110,9 @@ def test_sums_of_two_points_are_binomial_within_the_error(steps, up):
     assert (wrong <= found.rounding + 1e-10 * exact).all()
     assert np.sqrt((wrong**2).sum()) <= found.rounding_norm + 1e-10
     assert found.rounding_norm < 1e-10
+
+
+@pytest.mark.parametrize("neighbours", ["zero_out", "replace_one", "replace_in_mean"])
+def test_what_is_drawn_less_than_delta_costs_nothing(neighbours):
+    assert interval(1e-9, 0.3, 100, 1.1e-7, neighbours).upper == 0.0
+    assert interval(1e-3, 0.3, 100, 1e-4, neighbours).lower > 0.0
