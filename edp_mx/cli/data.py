@@ -38,7 +38,8 @@ examples:
   edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
 """
 DESCRIBE_EXAMPLES = """\
-Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV.
+Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV. Where
+utterances name their users (a file user beside the three, or the key "user"), these are counted.
 
 examples:
   edp-mx data describe data/atis
@@ -230,6 +231,7 @@ def _lines(name: str, description: Any) -> List[str]:
         f"intents        {len(intents):>12,}",
         f"slot types     {len(description.slots):>12,}",
         f"slot spans     {sum(description.slots.values()):>12,}",
+        *_user_lines(description),
         "tokens an utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
         "commonest intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
@@ -238,6 +240,20 @@ def _lines(name: str, description: Any) -> List[str]:
         "examples:",
         *[line for utterance in description.examples for line in _example(utterance)],
     ]
+
+
+def _user_lines(description: Any) -> List[str]:
+    """Users and their utterances, where users are named."""
+    if not description.users:
+        return []
+    least, median, most = description.per_user
+    lines = [
+        f"users          {description.users:>12,}",
+        f"utterances per user: min {least:,}, median {median:,}, max {most:,}",
+    ]
+    if description.unnamed:
+        lines.append(f"without a user {description.unnamed:>12,}")
+    return lines
 
 
 def _example(utterance: Any) -> List[str]:

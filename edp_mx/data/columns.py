@@ -73,24 +73,27 @@ def decoded(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The tokens, tags and intents of utterances, without padding.
+    """The tokens, tags, intents and users of utterances, without padding.
 
     Attributes:
-        token_names, tag_names, intent_names: the distinct strings; a place is a number below.
+        token_names, tag_names, intent_names, user_names: the distinct strings; a place is a number
+            below. Utterances that name no user have the number of "".
 
     Shapes:
         U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
-        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents (U,). They may be mapped
-        from files.
+        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users (U,). They may be
+        mapped from files.
     """
 
     offsets: np.ndarray
     tokens: np.ndarray
     tags: np.ndarray
     intents: np.ndarray
+    users: np.ndarray
     token_names: Sequence[str]
     tag_names: Sequence[str]
     intent_names: Sequence[str]
+    user_names: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.intents)
@@ -98,7 +101,7 @@ class Columns:
     @classmethod
     def of(cls, utterances: Sequence[Utterance]) -> Columns:
         """Numbers the strings in the order of their appearance."""
-        tokens, tags, intents = Numbers(), Numbers(), Numbers()
+        tokens, tags, intents, users = Numbers(), Numbers(), Numbers(), Numbers()
         lengths = np.fromiter((len(u.tokens) for u in utterances), np.int64, count=len(utterances))
         total = int(lengths.sum())
         return cls(
@@ -106,9 +109,11 @@ class Columns:
             tokens=np.fromiter((tokens[t] for u in utterances for t in u.tokens), np.int32, total),
             tags=np.fromiter((tags[t] for u in utterances for t in u.slots), np.int32, total),
             intents=np.fromiter((intents[u.intent] for u in utterances), np.int32, len(utterances)),
+            users=np.fromiter((users[u.user] for u in utterances), np.int32, len(utterances)),
             token_names=list(tokens),
             tag_names=list(tags),
             intent_names=list(intents),
+            user_names=list(users),
         )
 
     def spans(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -136,10 +141,11 @@ class Columns:
 
     def let_go(self) -> None:
         """`let_go` of all that is mapped."""
-        for column in (self.offsets, self.tokens, self.tags, self.intents):
+        for column in (self.offsets, self.tokens, self.tags, self.intents, self.users):
             let_go(column)
-        if isinstance(self.token_names, Texts):
-            self.token_names.let_go()
+        for names in (self.token_names, self.user_names):
+            if isinstance(names, Texts):
+                names.let_go()
 
 
 def pieces(length: int) -> Iterator[slice]:

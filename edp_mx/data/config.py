@@ -26,7 +26,8 @@ class DataConfig:
             internal corpora); or a name of one's own, with `path`.
         path: a file or folder; the public corpora are also found by themselves.
         layout: "auto", or the name of a reader.
-        split: "paper" (45:5:50 over the whole corpus) or "own" (as the corpus was published).
+        split: "paper" (45:5:50 over the whole corpus; each user, where users are named, on one
+            side) or "own" (as the corpus was published).
         split_seed: of the split, of a subset, and of a stand-in.
         size: utterances of a stand-in (default 20,000), or of a random subset of another corpus
             (default all).

@@ -15,9 +15,11 @@ from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, public_sample, stream_corpus
-from edp_mx.data.splits import PARTS, Split, keys_of, own_split, split_by_keys
+from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.store import Progress, Stored, plainly
 from edp_mx.data.stored import select
+from edp_mx.data.strata import keys_of
+from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -94,12 +96,14 @@ def load_corpus(
         The same corpus and split for the same settings and files.
 
     Raises:
-        UserError: it is not found, broken, has no split of its own, or a part of it is empty.
+        UserError: it is not found, broken, has no split of its own, a part of it is empty, or
+            some of its utterances name a user and others do not.
 
     Edge cases:
         A corpus whose own split has no validation part (SNIPS as published) has 5 % of its
-        training part held out. Its own split may hold an utterance on two sides, as published;
-        the paper's split never does.
+        training part held out. Its own split may hold a user or an utterance on two sides, as
+        published (see `splits.users_on_two_sides`). The paper's split holds no user on two sides
+        where the corpus names users, and no repeated utterance where it does not.
     """
     if config.split == "own" and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
@@ -112,9 +116,10 @@ def load_corpus(
         corpus = Corpus(config.corpus, is_standin, *parts)
     for part in PARTS:
         if len(getattr(corpus.split, part)) == 0:
+            few = "utterances, or users," if names_users(corpus.utterances) else "utterances"
             raise UserError(
-                f"data: {config.corpus} has too few utterances ({len(corpus.utterances)}): its "
-                f"{part} part is empty"
+                f"data: {config.corpus} has too few {few} ({len(corpus.utterances)} utterances): "
+                f"its {part} part is empty"
             )
     return corpus
 

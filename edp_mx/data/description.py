@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+PER_USER = (0.0, 0.5, 1.0)
 EXAMPLES_OF = 3
 
 
@@ -20,7 +21,9 @@ class Description:
     `repeated` counts the utterances with the same tokens as an earlier one.
     `lengths` are quantiles of the number of tokens, at `QUANTILES`; `intents` and `slots` count
     utterances and spans, commonest first; `examples` hold the first utterance of each of the
-    three commonest intents.
+    three commonest intents. `users` counts who is named, `per_user` has the least, median and
+    greatest number of their utterances (empty where nobody is named), and `unnamed` counts the
+    utterances that name no user.
     """
 
     utterances: int
@@ -31,6 +34,9 @@ class Description:
     intents: Dict[str, int]
     slots: Dict[str, int]
     examples: Tuple[Utterance, ...]
+    users: int = 0
+    per_user: Tuple[int, ...] = ()
+    unnamed: int = 0
 
 
 def describe(utterances: Iterable[Utterance]) -> Description:
@@ -45,6 +51,7 @@ def describe(utterances: Iterable[Utterance]) -> Description:
     slots: Counter = Counter()
     words: Counter = Counter()
     lengths: Counter = Counter()
+    users: Counter = Counter()
     seen = set()
     first: Dict[str, Utterance] = {}
     for utterance in utterances:
@@ -52,9 +59,11 @@ def describe(utterances: Iterable[Utterance]) -> Description:
         slots.update(span.type for span in spans_of(utterance.slots))
         words.update(utterance.tokens)
         lengths[len(utterance.tokens)] += 1
+        users[utterance.user] += 1
         seen.add(hash(utterance.tokens))
         first.setdefault(utterance.intent, utterance)
     count = sum(intents.values())
+    unnamed = users.pop("", 0)
     return Description(
         utterances=count,
         tokens=sum(words.values()),
@@ -64,14 +73,17 @@ def describe(utterances: Iterable[Utterance]) -> Description:
         intents=_ranked(intents),
         slots=_ranked(slots),
         examples=tuple(first[intent] for intent in list(_ranked(intents))[:EXAMPLES_OF]),
+        users=len(users),
+        per_user=quantiles(Counter(users.values()), PER_USER),
+        unnamed=unnamed,
     )
 
 
-def quantiles(counts: Dict[int, int]) -> Tuple[int, ...]:
-    """The smallest value that each share of `QUANTILES` does not exceed; empty if nothing is."""
+def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tuple[int, ...]:
+    """For each share, the smallest value that it does not exceed; empty if nothing is counted."""
     total = sum(counts.values())
     found: List[int] = []
-    for share in QUANTILES if total else ():
+    for share in shares if total else ():
         below = 0
         for value in sorted(counts):
             below += counts[value]

@@ -40,14 +40,15 @@ class Fingerprint:
 
 
 def hashed_text(utterance: Utterance) -> bytes:
-    """What is hashed of one utterance: id, text and labels."""
+    """What is hashed of one utterance: id, text, labels, and the user where one is named."""
     whole = (utterance.id, utterance.tokens, utterance.slots, utterance.intent)
-    return repr(whole).encode()
+    return repr((*whole, utterance.user) if utterance.user else whole).encode()
 
 
 def fingerprint(utterances: Iterable[Utterance]) -> str:
     """The first digits of the SHA-256 of `[(id, tokens, slots, intent), …]` as Python writes it.
 
+    An utterance that names its user has `(id, tokens, slots, intent, user)` there.
     Of a part of a stored corpus it was found when it was stored.
     """
     if isinstance(utterances, StoredUtterances) and utterances.fingerprint:

@@ -8,9 +8,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Numbers
 from edp_mx.data.stored import ids_at
-from edp_mx.data.strata import places_where, strata
+from edp_mx.data.strata import keys_of, places_where, strata
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.files import PathLike, whole_file
@@ -80,42 +79,36 @@ def split_corpus(
     seed: int,
     fractions: Tuple[float, float, float] = PAPER_FRACTIONS,
 ) -> Split:
-    """Splits a corpus at random, stratified by intent, repeats kept together.
+    """Splits a corpus at random, stratified by intent, what belongs together kept together.
 
-    A record must not be member and non-member at once, so utterances with the same tokens (whatever
-    their case and annotation) go to one part.
+    Where the corpus names its users, all utterances of a user go to one part: nobody is member and
+    non-member at once. Where it does not, utterances with the same tokens (whatever their case and
+    annotation) go to one part: no record is.
 
     Args:
         seed: the same seed and corpus give the same split.
         fractions: of train, validation, test; they add up to 1.
 
     Raises:
-        UserError: fractions that are negative or do not add up to 1.
+        UserError: fractions that are negative or do not add up to 1, or some utterances name a
+            user and others do not.
 
     Guarantee:
-        Every part's size is within one of its fraction, as long as no group of repeats is larger
-        than what its part still lacks. An intent's own fractions are within about one utterance.
+        Every part's size is within one of its fraction, as long as no group (a user's utterances,
+        or repeats) is larger than what its part still lacks; without single utterances to fill up
+        with, it is within twice the largest group. Without users, an intent's own fractions are
+        within about one utterance.
 
     Edge cases:
-        A group of repeats with several intents counts as its first one's. What rounding leaves
-        over in one intent is carried to the next, so that labels which occur once are spread over
-        the parts by the fractions, and do not all end in the largest.
+        A group with several intents counts as its first utterance's. What rounding leaves over in
+        one intent is carried to the next, so that labels which occur once are spread over the parts
+        by the fractions, and do not all end in the largest.
+        Where users are named, a text may lie on two sides, said by two users: "yes, please" is said
+        by so many that keeping texts together too would tie most users to each other.
 
-    Source: the paper's 45:5:50; repeats and stratification are ours.
+    Source: the paper's 45:5:50; users, repeats and stratification are ours.
     """
     return split_by_keys(*keys_of(utterances), seed=seed, fractions=fractions)
-
-
-def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
-    """Texts and intents as numbers, (U,) each: all that a split looks at."""
-    texts, intents = Numbers(), Numbers()
-    keys = [texts[folded_text(utterance)] for utterance in utterances]
-    return np.array(keys, np.int64), np.array([intents[u.intent] for u in utterances], np.int64)
-
-
-def folded_text(utterance: Utterance) -> str:
-    """What two utterances have in common that count as repeats."""
-    return "\0".join(utterance.tokens).lower()
 
 
 def split_by_keys(
@@ -125,10 +118,10 @@ def split_by_keys(
     seed: int,
     fractions: Tuple[float, float, float] = PAPER_FRACTIONS,
 ) -> Split:
-    """`split_corpus`, of which only this is known: which utterances repeat, and the intents.
+    """`split_corpus`, of which only this is known: what belongs together, and the intents.
 
-    Shapes: keys (U,), the same whole number for the same text and another for another; intents
-    (U,), whole numbers.
+    Shapes: keys (U,), the same whole number for what goes to one part and another for the rest (see
+    `keys_of`); intents (U,), whole numbers.
     """
     if min(fractions) < 0 or abs(sum(fractions) - 1.0) > 1e-9:
         raise UserError(f"the fractions {fractions} of a split must be ≥ 0 and add up to 1")
@@ -161,7 +154,8 @@ def own_split(
     Returns:
         Places of all utterances, those of the training part first, (U,), and the split of these.
 
-    Edge cases: repeats stay where the corpus has them, also on two sides.
+    Edge cases: repeats and users stay where the corpus has them, also on two sides (see
+        `users_on_two_sides`); what is held out for validation is drawn as `split_by_keys` does.
 
     Shapes: keys and intents as for `split_by_keys`.
     """
@@ -175,6 +169,20 @@ def own_split(
         own[0], own[1] = train[split.train], train[split.validation]
     bounds = np.cumsum([0] + [len(part) for part in own])
     return np.concatenate(own), Split(*(_range(a, b) for a, b in zip(bounds, bounds[1:])))
+
+
+def users_on_two_sides(split: Split, users: np.ndarray) -> int:
+    """How many users have utterances in more than one part; 0 where the split was drawn here.
+
+    Args:
+        users: of all utterances of the split, see `users.users_of`.
+
+    Shapes: users (U,).
+    """
+    sides = np.zeros(int(users.max(initial=-1)) + 1, np.uint8)  # a bit for each part
+    for number, part in enumerate(PARTS):
+        sides[users[getattr(split, part)]] |= np.uint8(1 << number)
+    return int(np.isin(sides, (0, 1, 2, 4), invert=True).sum())
 
 
 def _range(start: int, end: int) -> np.ndarray:

@@ -24,6 +24,7 @@ from edp_mx.data.store_files import (
 )
 from edp_mx.data.store_writer import Writer, refuse_repeated_ids
 from edp_mx.data.stored import StoredUtterances
+from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -31,7 +32,8 @@ META = "meta.json"
 _FLUSH = 10_000  # utterances that are written together
 _MOST = 2**31 - 1  # utterances whose places are int32
 
-# sizes of the parts as read, texts and intents as numbers → places of the utterances, their split
+# sizes of the parts as read; users (or texts) and intents as numbers → places of the utterances,
+# their split
 Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, Split]]
 
 
@@ -80,11 +82,11 @@ def write_store(
         total: how many there are, where that is known.
 
     Raises:
-        UserError: an id occurs twice.
+        UserError: an id occurs twice, or some utterances name a user and others do not.
         OSError: the disk is full.
 
     Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
-    token about 200 until all is written.
+    token or user about 200 until all is written.
     """
     with Writer(folder) as writer:
         read = progress(utterances, "reading the corpus", total)
@@ -99,7 +101,7 @@ def write_store(
     if len(columns) > _MOST:
         raise UserError(f"data: more than {_MOST:,} utterances cannot be kept: EDP_MX_CACHE=off")
     refuse_repeated_ids(folder)
-    rows, split = arrange(sizes, mapped(folder, "text_hashes"), columns.intents)
+    rows, split = arrange(sizes, _keys(folder, columns), columns.intents)
     for name in HASHES:
         (folder / name).unlink()
     for name, places in (("rows", rows), *((part, getattr(split, part)) for part in PARTS)):
@@ -112,6 +114,13 @@ def write_store(
     files = {path.name: measure(path) for path in sorted(folder.iterdir())}
     meta = {"fingerprints": prints, "is_whole": is_whole, "files": files}
     write(folder / META, json.dumps(meta, indent=2).encode("ascii"))
+
+
+def _keys(folder: Path, columns: Columns) -> np.ndarray:
+    """What `strata.keys_of` finds: users or, where none is named, texts (here their hashes)."""
+    rows = np.arange(len(columns), dtype=np.int32)
+    whole = StoredUtterances(columns, texts_in(folder, "ids", "id_offsets"), rows)
+    return users_of(whole) if names_users(whole) else mapped(folder, "text_hashes")
 
 
 def open_store(folder: Path) -> Stored:

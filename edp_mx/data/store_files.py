@@ -13,16 +13,20 @@ from edp_mx.data.splits import PARTS
 from edp_mx.files import sha256_of
 
 NAMES = "names.json"
-DISTINCT = ("tag_names", "intent_names")  # in NAMES; tokens are many, and have flat files
+DISTINCT = ("tag_names", "intent_names")  # in NAMES
+MANY = {"token_names": "names", "user_names": "user_names"}  # which have flat files of their own
 KEPT = {
     "offsets": np.int64,
     "tokens": np.int32,
     "tags": np.int32,
     "intents": np.int32,
+    "users": np.int32,
     "ids": np.uint8,
     "id_offsets": np.int64,
     "names": np.uint8,
-    "name_offsets": np.int64,
+    "names_offsets": np.int64,
+    "user_names": np.uint8,
+    "user_names_offsets": np.int64,
     "rows": np.int32,
     **dict.fromkeys(PARTS, np.int32),
 }
@@ -32,15 +36,16 @@ _TYPES = {**KEPT, **HASHES}
 
 def columns_in(folder: Path, names: Mapping[str, List[str]]) -> Columns:
     """The columns of a folder, mapped."""
-    offsets, tokens, tags, intents = (
-        mapped(folder, name) for name in ("offsets", "tokens", "tags", "intents")
-    )
-    token_names = texts_in(folder, "names", "name_offsets")
-    return Columns(offsets, tokens, tags, intents, token_names, *(names[name] for name in DISTINCT))
+    columns = ("offsets", "tokens", "tags", "intents", "users")
+    offsets, tokens, tags, intents, users = (mapped(folder, name) for name in columns)
+    token_names, user_names = (texts_in(folder, f, f"{f}_offsets") for f in MANY.values())
+    tag_names, intent_names = (names[name] for name in DISTINCT)
+    strings = (token_names, tag_names, intent_names, user_names)
+    return Columns(offsets, tokens, tags, intents, users, *strings)
 
 
 def texts_in(folder: Path, name: str, offsets: str) -> Texts:
-    """Ids, or the distinct tokens, mapped."""
+    """Ids, or the distinct tokens or users, mapped."""
     return Texts(mapped(folder, name), mapped(folder, offsets))
 
 

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, Dict, List
 import numpy as np
 
 from edp_mx.data.columns import Numbers, encoded
-from edp_mx.data.splits import folded_text
-from edp_mx.data.store_files import DISTINCT, HASHES, create, mapped, texts_in, write
+from edp_mx.data.store_files import DISTINCT, HASHES, MANY, create, mapped, texts_in, write
+from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -21,7 +21,7 @@ class Writer:
     """Utterances as they come, some thousands at a time.
 
     Memory follows the distinct strings alone. Beside the columns, the hashes of texts and ids are
-    written, eight bytes an utterance each.
+    written, eight bytes per utterance each.
 
     Attributes:
         sizes: how many were read in each part.
@@ -29,14 +29,15 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._numbers = {name: Numbers() for name in ("token_names", *DISTINCT)}
+        self._numbers = {name: Numbers() for name in (*MANY, *DISTINCT)}
         self._waiting: List[Utterance] = []
         self._tokens = self._bytes = 0
         self.sizes: Dict[str, int] = {}
 
     def __enter__(self) -> Writer:
         self._stack = ExitStack()
-        names = ("offsets", "tokens", "tags", "intents", "ids", "id_offsets", *HASHES)
+        columns = ("offsets", "tokens", "tags", "intents", "users")
+        names = (*columns, "ids", "id_offsets", *HASHES)
         self._files: Dict[str, BinaryIO] = {
             name: self._stack.enter_context(create(self._folder / name)) for name in names
         }
@@ -62,7 +63,7 @@ class Writer:
     def flush(self) -> None:
         """Writes what waits."""
         waiting, self._waiting = self._waiting, []
-        tokens, tags, intents = self._numbers.values()
+        tokens, users, tags, intents = self._numbers.values()
         ids = [encoded(u.id) for u in waiting]
         ends = self._tokens + np.cumsum([len(u.tokens) for u in waiting], dtype=np.int64)
         id_ends = self._bytes + np.cumsum([len(id) for id in ids], dtype=np.int64)
@@ -71,6 +72,7 @@ class Writer:
             "tokens": np.array([tokens[t] for u in waiting for t in u.tokens], np.int32),
             "tags": np.array([tags[t] for u in waiting for t in u.slots], np.int32),
             "intents": np.array([intents[u.intent] for u in waiting], np.int32),
+            "users": np.array([users[u.user] for u in waiting], np.int32),
             "id_offsets": id_ends,
             "ids": np.frombuffer(b"".join(ids), np.uint8),
         }
@@ -80,13 +82,13 @@ class Writer:
             self._tokens, self._bytes = int(ends[-1]), int(id_ends[-1])
 
     def write_names(self) -> Dict[str, List[str]]:
-        """Writes the distinct tokens; returns the distinct tags and intents."""
-        tokens, *rest = self._numbers.values()
-        texts = [encoded(token) for token in tokens]
-        ends = np.cumsum([0] + [len(text) for text in texts], dtype=np.int64)
-        write(self._folder / "names", b"".join(texts))
-        write(self._folder / "name_offsets", ends)
-        return {name: list(numbers) for name, numbers in zip(DISTINCT, rest)}
+        """Writes the distinct tokens and users; returns the distinct tags and intents."""
+        for name, file in MANY.items():
+            texts = [encoded(text) for text in self._numbers[name]]
+            ends = np.cumsum([0] + [len(text) for text in texts], dtype=np.int64)
+            write(self._folder / file, b"".join(texts))
+            write(self._folder / f"{file}_offsets", ends)
+        return {name: list(self._numbers[name]) for name in DISTINCT}
 
 
 def refuse_repeated_ids(folder: Path) -> None:

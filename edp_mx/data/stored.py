@@ -93,15 +93,18 @@ class StoredUtterances(Sequence[Utterance]):
         spoken = [names[word] for word in words.tolist()]
         spans = [columns.tag_names[tag] for tag in tags.tolist()]
         ends, intents = begins + lengths, columns.intents[rows]
+        users = columns.users[rows].tolist()
+        user_names = {user: columns.user_names[user] for user in set(users)}  # each once
         return [
             Utterance(
                 tuple(spoken[start:end]),
                 tuple(spans[start:end]),
                 columns.intent_names[intent],
                 self.ids[row],
+                user_names[user],
             )
-            for row, start, end, intent in zip(
-                rows.tolist(), begins.tolist(), ends.tolist(), intents.tolist()
+            for row, start, end, intent, user in zip(
+                rows.tolist(), begins.tolist(), ends.tolist(), intents.tolist(), users
             )
         ]
 

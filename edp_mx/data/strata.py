@@ -1,18 +1,38 @@
-"""A corpus by intent, and in that by what repeats: what a split draws from."""
+"""A corpus by intent, and in that by what belongs together: what a split draws from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import pieces
+from edp_mx.data.columns import Numbers, pieces
+from edp_mx.data.users import names_users, users_of
+from edp_mx.data.utterance import Utterance
+
+
+def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
+    """Users (texts, where none is named) and intents as numbers, (U,) each: all a split looks at.
+
+    Raises:
+        UserError: some utterances name a user and others do not.
+    """
+    texts, intents = Numbers(), Numbers()
+    kinds = np.array([intents[u.intent] for u in utterances], np.int64)
+    if names_users(utterances):
+        return users_of(utterances), kinds
+    return np.array([texts[folded_text(u)] for u in utterances], np.int64), kinds
+
+
+def folded_text(utterance: Utterance) -> str:
+    """What two utterances have in common that count as repeats."""
+    return "\0".join(utterance.tokens).lower()
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of repeats, as runs of a vector of places.
+    """Groups of what belongs together, as runs of a vector of places.
 
     Shapes: order (U,); starts, sizes (R,), the runs. int32, so that a large corpus takes little.
     """

@@ -9,7 +9,7 @@ from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.json_lines import read_json_lines, write_jsonl
 from edp_mx.data.readers.nlu_eval import nlu_eval_files, read_nlu_eval
 from edp_mx.data.readers.snips_json import read_snips_json, snips_files
-from edp_mx.data.readers.three_files import THREE_FILES, is_three_files, read_three_files
+from edp_mx.data.readers.three_files import is_three_files, parallel_files, read_three_files
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.files import PathLike
@@ -88,7 +88,7 @@ def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:
         (f"{layout} {part} {prefix} {file.name}", file)
         for part, found in sources.items()
         for source, prefix in found
-        for file in ([source / name for name in THREE_FILES] if source.is_dir() else [source])
+        for file in (parallel_files(source) if source.is_dir() else [source])
     ]
 
 

@@ -68,12 +68,20 @@ class Assembler:
         self._good_tags: Set[str] = {"O"}
 
     def assemble(
-        self, tokens: Sequence[str], slots: Sequence[str], intent: str, *, id: str, place: str
+        self,
+        tokens: Sequence[str],
+        slots: Sequence[str],
+        intent: str,
+        *,
+        id: str,
+        place: str,
+        user: str = "",
     ) -> Utterance:
         """One checked utterance.
 
         Args:
             place: file and line, with which every complaint begins.
+            user: who said it; empty where the corpus does not say.
 
         Raises:
             UserError: no token, as many tags as tokens is not the case, a tag that is not BIO, no
@@ -92,6 +100,7 @@ class Assembler:
             slots=tuple([keep(tag, tag) for tag in slots]),
             intent=keep(intent, intent),
             id=id,
+            user=keep(user, user),
         )
 
     def _check_tags(self, slots: Sequence[str], place: str) -> None:

@@ -1,4 +1,4 @@
-"""Our own layout: one `{"tokens", "slots", "intent", "id"?}` a line, plain or `.gz`."""
+"""Our own layout: one `{"tokens", "slots", "intent", "id"?, "user"?}` per line, plain or `.gz`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from edp_mx.errors import UserError
 from edp_mx.files import PathLike, whole_file
 
 _REQUIRED = ("tokens", "slots", "intent")
+_KNOWN = (*_REQUIRED, "id", "user")
 
 
 def read_json_lines(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -39,6 +40,7 @@ def read_json_lines(path: Path, assembler: Assembler, id_prefix: str) -> Iterato
             record["intent"],
             id=record.get("id") or f"{id_prefix}/{number}",
             place=place,
+            user=record.get("user", ""),
         )
 
 
@@ -57,7 +59,7 @@ def write_jsonl(path: PathLike, utterances: Iterable[Utterance]) -> int:
 
 
 def _write_records(file: BinaryIO, utterances: Iterable[Utterance]) -> int:
-    """Writes one line an utterance."""
+    """Writes one line per utterance."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     count = 0
     for count, utterance in enumerate(utterances, start=1):  # noqa: B007 (the last is returned)
@@ -68,6 +70,8 @@ def _write_records(file: BinaryIO, utterances: Iterable[Utterance]) -> int:
         }
         if utterance.id:
             record["id"] = utterance.id
+        if utterance.user:
+            record["user"] = utterance.user
         file.write(encode(record).encode("utf-8") + b"\n")
     return count
 
@@ -79,12 +83,15 @@ def _check_record(record: Any, place: str) -> None:
     for key in _REQUIRED:
         if key not in record:
             raise UserError(f'{place}: the key "{key}" is missing')
-    unknown: List[str] = [key for key in record if key not in (*_REQUIRED, "id")]
+    unknown: List[str] = [key for key in record if key not in _KNOWN]
     if unknown:
-        raise UserError(f'{place}: unknown key "{unknown[0]}" (tokens, slots, intent, id)')
+        raise UserError(f'{place}: unknown key "{unknown[0]}" ({", ".join(_KNOWN)})')
     for key in ("tokens", "slots"):
         items = record[key]
         if not isinstance(items, list) or not all(isinstance(i, str) and i for i in items):
             raise UserError(f'{place}: "{key}" is not a list of non-empty strings')
     if not isinstance(record["intent"], str) or not isinstance(record.get("id", ""), str):
         raise UserError(f'{place}: "intent" and "id" must be strings')
+    user = record.get("user", "somebody")
+    if not isinstance(user, str) or not user:
+        raise UserError(f'{place}: "user" must be a non-empty string; leave it out where unknown')

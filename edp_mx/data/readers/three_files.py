@@ -1,16 +1,17 @@
-"""Three parallel files: `seq.in` (tokens), `seq.out` (BIO tags), `label` (intent)."""
+"""Three parallel files, or four: `seq.in` (tokens), `seq.out` (BIO tags), `label`, maybe `user`."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
 THREE_FILES = TOKENS_FILE, TAGS_FILE, INTENTS_FILE = "seq.in", "seq.out", "label"
+USERS_FILE = "user"
 
 
 def is_three_files(folder: Path) -> bool:
@@ -18,18 +19,27 @@ def is_three_files(folder: Path) -> bool:
     return (folder / TOKENS_FILE).is_file()
 
 
+def parallel_files(folder: Path) -> List[Path]:
+    """What is read side by side: the three files, and `user` where it is there."""
+    users = folder / USERS_FILE
+    return [*(folder / name for name in THREE_FILES), *([users] if users.is_file() else [])]
+
+
 def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Streams one folder of `seq.in`, `seq.out` and `label`, one utterance a line.
+    """Streams one folder of `seq.in`, `seq.out` and `label`, one utterance per line.
+
+    A fourth file `user` beside them, if there is one, names who said each utterance.
 
     Args:
         id_prefix: ids are `<id_prefix>/<line>`, for example "train/17".
 
     Raises:
-        UserError: a file is missing, the files differ in length, or a line is broken.
+        UserError: a file is missing, the files differ in length, or a line is broken or names no
+            user.
 
     Edge cases:
         Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label. Lines that
-        are empty in all three files at their end are left out.
+        are empty in all files at their end are left out.
     """
     for name in THREE_FILES:
         if not (folder / name).is_file():
@@ -37,7 +47,8 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
                 f"{folder / name} is missing: this layout needs {TOKENS_FILE}, {TAGS_FILE} and "
                 f"{INTENTS_FILE} side by side"
             )
-    rows = zip_longest(*(read_lines(folder / n) for n in THREE_FILES))
+    files = parallel_files(folder)
+    rows = zip_longest(*map(read_lines, files))
     empty_since = 0
     for number, row in enumerate(rows, start=1):
         if all(item is None or not item[1].strip() for item in row):
@@ -46,19 +57,22 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
         place = f"{folder / TOKENS_FILE}, line {number}"
         if empty_since:
             place = f"{folder / TOKENS_FILE}, line {empty_since}"
-            raise UserError(f"{place}: the utterance is empty; remove it from all three files")
-        for name, item in zip(THREE_FILES, row):
+            raise UserError(f"{place}: the utterance is empty; remove it from all files")
+        for file, item in zip(files, row):
             if item is None:
+                names = ", ".join(file.name for file in files)
                 raise UserError(
-                    f"{folder / name} ends after line {number - 1}, but the files beside it have "
-                    f"a line {number}: {TOKENS_FILE}, {TAGS_FILE} and {INTENTS_FILE} need one "
-                    "line for each utterance"
+                    f"{file} ends after line {number - 1}, but the files beside it have a line "
+                    f"{number}: {names} need one line for each utterance"
                 )
-        tokens, tags, intent = (item[1] for item in row)
+        tokens, tags, intent, *users = (item[1] for item in row)
+        if users and not users[0].strip():
+            raise UserError(f"{folder / USERS_FILE}, line {number}: the user is missing")
         yield assembler.assemble(
             split_tokens(tokens),
             split_tokens(tags),
             intent.strip(),
             id=f"{id_prefix}/{number}" if id_prefix else str(number),
             place=place,
+            user=users[0].strip() if users else "",
         )

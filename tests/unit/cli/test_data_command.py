@@ -97,6 +97,19 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
 
 
+def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
+    line = {"tokens": ["hi"], "slots": ["O"], "intent": "greet"}
+    named = [{**line, "user": user} for user in ("ann", "bo", "ann", "eve", "ann")]
+    path = tmp_path / "own.jsonl"
+    for lines, wanted in ((named, 0), ([*named, line], 1)):
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert run("describe", str(path)) == 0
+        told = capsys.readouterr().out
+        assert "users                     3" in told
+        assert "utterances per user: min 1, median 1, max 3" in told
+        assert ("without a user            1" in told) == bool(wanted)
+
+
 def test_describe_takes_the_name_of_a_synthetic_corpus(capsys):
     assert run("describe", "video") == 0
     told = capsys.readouterr().out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edp_mx.data.utterance import Utterance
@@ -17,6 +19,17 @@ def real_corpus(corpora):
         if not (corpora / name).is_dir():
             pytest.skip(f"the real corpus {name} is not in {corpora} (set EDP_MX_DATA)")
         return corpora / name
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def digest():
+    """Arrays of places → a hash of them as int64, whatever type they are kept in."""
+
+    def find(arrays) -> str:
+        joined = b"|".join(np.asarray(array, np.int64).tobytes() for array in arrays)
+        return hashlib.sha256(joined).hexdigest()[:16]
 
     return find
 

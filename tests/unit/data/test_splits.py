@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.splits import PARTS, Split, keys_of, own_split, split_corpus
+from edp_mx.data.splits import PARTS, Split, own_split, split_corpus
+from edp_mx.data.strata import keys_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 

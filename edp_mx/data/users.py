@@ -1,0 +1,119 @@
+"""Who said what: the users of a corpus by number, and the utterances of each."""
+
+from __future__ import annotations
+
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.data.columns import Numbers, Texts, pieces
+from edp_mx.data.stored import StoredUtterances, ids_at
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.out and label'
+
+
+def names_users(utterances: Sequence[Utterance]) -> bool:
+    """Whether any utterance names its user."""
+    if not isinstance(utterances, StoredUtterances):
+        return any(utterance.user for utterance in utterances)
+    names, numbers, rows = _stored_users(utterances)
+    nobody = _number_of_nobody(names)
+    if nobody < 0:
+        return len(rows) > 0
+    if len(names) == 1:
+        return False
+    return any((numbers[rows[piece]] != nobody).any() for piece in pieces(len(rows)))
+
+
+def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
+    """Who said each utterance, as a number, in the order of first appearance.
+
+    Args:
+        utterances: a list, or a part of a stored corpus, of which no text is made.
+
+    Returns:
+        Numbers from 0 to the number of users − 1, each of which occurs.
+
+    Raises:
+        UserError: an utterance names no user; the sentence has the id of the first one (file and
+            line, unless the corpus brings ids of its own) and says how users are named.
+
+    Shapes: (U,) int32.
+
+    Edge cases: the numbers are those of these utterances; another part of the corpus has others.
+
+    Example:
+        >>> said = [Utterance(("hi",), ("O",), "greet", user=user) for user in ("ann", "bo", "ann")]
+        >>> users_of(said)
+        array([0, 1, 0], dtype=int32)
+    """
+    names: Sequence[str]
+    if isinstance(utterances, StoredUtterances):
+        names, numbers, rows = _stored_users(utterances)
+        numbers = numbers[rows]
+    else:
+        seen = Numbers()
+        numbers = np.fromiter((seen[u.user] for u in utterances), np.int32, len(utterances))
+        names = list(seen)
+    nameless = np.flatnonzero(numbers == _number_of_nobody(names))
+    if len(nameless):
+        (id,) = ids_at(utterances, nameless[:1])
+        which = "though others do" if len(nameless) < len(numbers) else "nor does any other"
+        raise UserError(
+            f"data: the utterance {id!r} names no user, {which}; users are named for all "
+            f"utterances or for none: {HOW_TO_NAME}"
+        )
+    return _by_first_appearance(numbers, len(names))
+
+
+def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """The records of each user, one user after the other.
+
+    Args:
+        users: as `users_of` gives them.
+
+    Returns:
+        The records, and where those of each user begin: user u has
+        `records[offsets[u] : offsets[u + 1]]`, ascending.
+
+    Shapes: users (R,), records (R,) int32 where that suffices, offsets (users + 1,) int64.
+
+    Example:
+        >>> records, offsets = records_by_user(np.array([0, 1, 0]))
+        >>> records.tolist(), offsets.tolist()
+        ([0, 2, 1], [0, 2, 3])
+    """
+    kind = np.int32 if len(users) <= np.iinfo(np.int32).max else np.int64
+    records = np.argsort(users, kind="stable").astype(kind)
+    return records, np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
+
+
+def _stored_users(utterances: StoredUtterances) -> Tuple[Sequence[str], np.ndarray, np.ndarray]:
+    """The names of a stored corpus' users, their numbers, (all,), and the rows, (U,)."""
+    columns = utterances.columns
+    return columns.user_names, columns.users, utterances.rows
+
+
+def _number_of_nobody(names: Sequence[str]) -> int:
+    """The number of the empty name, or −1."""
+    if isinstance(names, Texts):
+        empty = np.flatnonzero(names.offsets[1:] == names.offsets[:-1]).tolist()
+    else:
+        empty = [number for number, name in enumerate(names) if not name]
+    return empty[0] if empty else -1
+
+
+def _by_first_appearance(numbers: np.ndarray, count: int) -> np.ndarray:
+    """Numbers below `count`, (U,), put into the order in which they first appear."""
+    places = np.full(count, -1, np.int32)
+    found = np.empty(len(numbers), np.int32)
+    known = 0
+    for piece in pieces(len(numbers)):
+        here = numbers[piece]
+        new, firsts = np.unique(here[places[here] < 0], return_index=True)
+        places[new[np.argsort(firsts)]] = np.arange(known, known + len(new))
+        known += len(new)
+        found[piece] = places[here]
+    return found

@@ -1,0 +1,281 @@
+"""Users: read, kept, numbered, and each on one side of a split."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_mx.data import columns as columns_module
+from edp_mx.data import corpus as corpus_module
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.description import describe
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.readers import files_of, read_utterances, stream_utterances, write_jsonl
+from edp_mx.data.splits import PARTS, own_split, split_by_keys, split_corpus, users_on_two_sides
+from edp_mx.data.store import open_store, write_store
+from edp_mx.data.stored import StoredUtterances
+from edp_mx.data.strata import keys_of
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.users import names_users, records_by_user, users_of
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+
+def said_by(names, texts=("yes please", "no", "call mum", "play it")):
+    """Utterances of these users, whose texts repeat."""
+    spoken = itertools.cycle([tuple(text.split()) for text in texts])
+    return [
+        Utterance(tokens, ("O",) * len(tokens), tokens[0], f"mine/{number}", name)
+        for number, (name, tokens) in enumerate(zip(names, spoken), start=1)
+    ]
+
+
+def stored(utterances, folder):
+    """The same utterances in files, all in one part."""
+    arrange = lambda _, keys, intents: (  # noqa: E731
+        np.arange(len(keys)),
+        split_by_keys(keys, intents, seed=7),
+    )
+    write_store(folder, (("", u) for u in utterances), arrange)
+    return open_store(folder)
+
+
+names = st.lists(st.sampled_from(["ann", "bo", "ü\ud800", "eve"]), min_size=1, max_size=30)
+
+
+# -------------------------------------------------------------------------------------- reading
+def test_the_user_is_no_part_of_what_makes_utterances_equal():
+    one = Utterance(("a",), ("O",), "x", "1", "ann")
+    assert one == replace(one, user="bo") and Utterance(("a",), ("O",), "x").user == ""
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
+def test_json_lines_keep_users(tmp_path, name):
+    utterances = [*said_by(["ann", "bo b", "ann"]), Utterance(("a",), ("O",), "x", "last")]
+    write_jsonl(tmp_path / name, utterances)
+    assert [u.user for u in read_utterances(tmp_path / name)] == ["ann", "bo b", "ann", ""]
+    content = (tmp_path / name).read_bytes()
+    lines = (gzip.decompress(content) if name.endswith(".gz") else content).splitlines()
+    assert "user" not in json.loads(lines[3]) and json.loads(lines[1])["user"] == "bo b"
+
+
+@pytest.mark.parametrize("user", ['""', "7", "null", '["ann"]'])
+def test_a_broken_user_names_file_and_line(tmp_path, user):
+    line = '{"tokens": ["a"], "slots": ["O"], "intent": "x", "user": %s}\n'
+    (tmp_path / "a.jsonl").write_text(line % '"ann"' + line % user)
+    with pytest.raises(UserError, match=r'a\.jsonl, line 2: "user" must be a non-empty string'):
+        read_utterances(tmp_path / "a.jsonl")
+
+
+def three_files(folder, users=None):
+    for name, content in (("seq.in", "a\nb\n"), ("seq.out", "O\nO\n"), ("label", "x\ny\n")):
+        (folder / name).write_text(content)
+    if users is not None:
+        (folder / "user").write_text(users)
+    return folder
+
+
+def test_a_fourth_file_names_users_and_counts_as_one_of_the_corpus(tmp_path):
+    assert [u.user for u in read_utterances(three_files(tmp_path))] == ["", ""]
+    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label"]
+    three_files(tmp_path, " ann b \r\nbo\n\n")
+    assert [u.user for u in read_utterances(tmp_path)] == ["ann b", "bo"]
+    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label", "user"]
+
+
+@pytest.mark.parametrize(
+    ("users", "complaint"),
+    [
+        ("ann\n", r"user ends after line 1, but .* line 2: seq\.in, seq\.out, label, user need"),
+        ("", r"user ends after line 0"),
+        ("ann\nbo\neve\n", r"seq\.in ends after line 2"),
+        ("ann\n \n", r"user, line 2: the user is missing"),
+        ("\nbo\n", r"user, line 1: the user is missing"),
+    ],
+)
+def test_a_broken_fourth_file_names_file_and_line(tmp_path, users, complaint):
+    with pytest.raises(UserError, match=complaint):
+        read_utterances(three_files(tmp_path, users))
+
+
+def test_a_fingerprint_changes_with_a_user_and_only_then():
+    nobody = list(make_utterances("health", size=3000, seed=1))
+    assert fingerprint(nobody) == "bdbeb93cb3e3b00c"  # of the version without users
+    somebody = [replace(nobody[0], user="ann"), *nobody[1:]]
+    prints = [fingerprint(u) for u in (nobody, somebody, [replace(nobody[0], user="bo")])]
+    assert len(set(prints)) == 3
+
+
+# ------------------------------------------------------------------------------------- numbering
+@settings(max_examples=40)
+@given(names, st.integers(1, 5), st.data())
+def test_users_are_numbered_in_the_order_in_which_they_appear(names, piece, data):
+    utterances = said_by(names)
+    rows = data.draw(st.lists(st.integers(0, len(names) - 1)))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns_module, "_CHUNK", piece)
+        kept = stored(utterances, Path(folder)).utterances
+        assert [u.user for u in kept] == names
+        part = kept.at(np.array(rows, np.int64))
+        for some, who in ((utterances, names), (kept, names), (part, [names[r] for r in rows])):
+            found = users_of(some)
+            order = list(dict.fromkeys(who))
+            assert found.tolist() == [order.index(name) for name in who]
+            assert found.dtype == np.int32 and names_users(some) == (len(who) > 0)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40))
+def test_records_by_user_are_those_of_a_loop(numbers):
+    order = list(dict.fromkeys(numbers))
+    users = np.array([order.index(n) for n in numbers], np.int32)
+    records, offsets = records_by_user(users)
+    assert len(offsets) == len(order) + 1
+    for user in range(len(order)):
+        here = records[offsets[user] : offsets[user + 1]].tolist()
+        assert here == [record for record, who in enumerate(users) if who == user]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_who_is_not_named_is_refused_with_the_first_id(tmp_path, is_stored):
+    utterances = said_by(["", "", ""])
+    if is_stored:
+        utterances = stored(utterances, tmp_path).utterances
+        assert isinstance(utterances, StoredUtterances)
+    assert not names_users(utterances)
+    wanted = "'mine/1' names no user, nor does any other; .* key \"user\" in JSON lines, a file"
+    with pytest.raises(UserError, match=wanted):
+        users_of(utterances)
+
+
+def test_a_corpus_that_names_some_users_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "mine.jsonl"
+    write_jsonl(path, [replace(u, id="") for u in said_by(["ann", "bo", "", "ann", ""] * 60)])
+    config = DataConfig(corpus="mine", path=str(path))
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
+    for kept_from in (50_000, 100):  # in memory, and kept
+        monkeypatch.setattr(corpus_module, "KEPT_FROM", kept_from)
+        with pytest.raises(UserError, match=r"'mine\.jsonl/3' names no user, though others do"):
+            load_corpus(config)
+
+
+def test_a_kept_corpus_has_its_users(tmp_path, monkeypatch):
+    path = tmp_path / "mine.jsonl"
+    write_jsonl(path, said_by([f"user {i % 40}" for i in range(300)]))
+    config = DataConfig(corpus="mine", path=str(path), split_seed=2)
+    held = load_corpus(config)
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(corpus_module, "KEPT_FROM", 100)
+    for _ in range(2):  # written, then only opened
+        kept = load_corpus(config)
+        assert isinstance(kept.train, StoredUtterances)
+        assert kept.fingerprint() == held.fingerprint()
+        for part in PARTS:
+            one, other = getattr(kept, part), getattr(held, part)
+            assert [u.user for u in one] == [u.user for u in other]
+            np.testing.assert_array_equal(users_of(one), users_of(other))
+
+
+# ------------------------------------------------------------------------------------- splitting
+@pytest.mark.parametrize(
+    ("seed", "wanted"),
+    [(0, "7f66efd1805dbf2e"), (1, "5df6922589f4a488"), (9, "9f1dc3633b0f908b")],
+)
+def test_a_corpus_without_users_is_split_as_it_always_was(seed, wanted, digest):
+    split = split_corpus(list(make_utterances("health", size=3000, seed=1)), seed=seed)
+    assert digest(getattr(split, part) for part in PARTS) == wanted
+
+
+def test_validation_without_users_is_held_out_as_it_always_was(digest):
+    keys = keys_of(list(make_utterances("health", size=3000, seed=1)))
+    rows, split = own_split({"train": 2500, "test": 500}, *keys, seed=3, held_out=0.05)
+    assert digest([rows, *(getattr(split, part) for part in PARTS)]) == "c21e964609d99c32"
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(0, 10**6))
+def test_each_user_is_on_one_side_and_sizes_are_near_the_fractions(counts, seed):
+    people = [f"user {u}" for u, count in enumerate(counts) for _ in range(count)]
+    generator = np.random.default_rng(seed)
+    utterances = said_by([people[i] for i in generator.permutation(len(people))])
+    split = split_corpus(utterances, seed=seed)
+    everything = np.concatenate([getattr(split, part) for part in PARTS])
+    assert sorted(everything) == list(range(len(utterances)))
+    assert users_on_two_sides(split, users_of(utterances)) == 0
+    for part, fraction in zip(PARTS, (0.45, 0.05, 0.5)):
+        distance = abs(len(getattr(split, part)) - fraction * len(utterances))
+        assert distance < 2 * max(counts) + 1
+
+
+def test_users_on_two_sides_of_an_own_split_are_counted():
+    utterances = said_by(["ann", "bo", "eve", "ann", "eve", "eve", "ann"])
+    keys, intents = keys_of(utterances)
+    parts = {"train": 3, "validation": 2, "test": 2}
+    rows, split = own_split(parts, keys, intents, seed=0, held_out=0.5)
+    assert rows.tolist() == list(range(7))
+    assert users_on_two_sides(split, users_of(utterances)) == 2
+    utterances = said_by(["ann", "ann", "bo", "eve", "eve", "eve", "eve"])
+    assert users_on_two_sides(split, users_of(utterances)) == 1
+
+
+def test_held_out_validation_takes_whole_users():
+    utterances = said_by([f"user {i % 20}" for i in range(200)])
+    sizes = {"train": 160, "test": 40}
+    rows, split = own_split(sizes, *keys_of(utterances), seed=3, held_out=0.1)
+    users = users_of(utterances)[rows]
+    train, validation = (set(users[p].tolist()) for p in (split.train, split.validation))
+    assert len(validation) == 2 and not train & validation
+    assert users_on_two_sides(split, users) == 20  # the corpus' own test part is left as it is
+
+
+def test_too_few_users_are_told(tmp_path):
+    write_jsonl(tmp_path / "mine.jsonl", said_by(["ann", "bo"] * 20))
+    with pytest.raises(UserError, match="too few utterances, or users,"):
+        load_corpus(DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl")))
+
+
+# ------------------------------------------------------------------------------------ describing
+def test_users_are_described():
+    told = describe(said_by(["ann", "bo", "ann", "eve", "", "eve", "eve", "ann", "ann"]))
+    assert (told.users, told.per_user, told.unnamed) == (3, (1, 3, 4), 1)
+    told = describe(said_by(["", ""]))
+    assert (told.users, told.per_user, told.unnamed) == (0, (), 2)
+
+
+# ---------------------------------------------------------------------------------- a real corpus
+@pytest.fixture(scope="module")
+def dialogues(corpora):
+    """The first 20,000 turns of DSTC8, each with its dialogue as the user."""
+    path = corpora / "dstc8" / "utterances.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"the real corpus dstc8 is not in {corpora} (set EDP_MX_DATA)")
+    return [u for _, u in itertools.islice(stream_utterances(path), 20_000)]
+
+
+def test_real_dialogues_are_split_by_dialogue(dialogues, seed):
+    users = users_of(dialogues)
+    assert users.max() + 1 == len({u.user for u in dialogues}) > 1500
+    assert np.bincount(users).max() <= 25
+    split = split_corpus(dialogues, seed=seed)
+    assert users_on_two_sides(split, users) == 0
+    for part, fraction in zip(PARTS, (0.45, 0.05, 0.5)):
+        assert abs(len(getattr(split, part)) - fraction * len(dialogues)) <= 25
+    texts = [{dialogues[i].tokens for i in getattr(split, part)} for part in PARTS]
+    assert texts[0] & texts[2]  # "yes, please" is on both sides
+
+
+def test_real_dialogues_come_back_from_files(dialogues, tmp_path):
+    found = stored(dialogues, tmp_path)
+    np.testing.assert_array_equal(users_of(found.utterances), users_of(dialogues))
+    wanted = split_corpus(dialogues, seed=7)
+    for part in PARTS:
+        np.testing.assert_array_equal(getattr(found.split, part), getattr(wanted, part))
+    names = [u.user for u in found.utterances.at(wanted.validation)]
+    assert names == [dialogues[i].user for i in wanted.validation]
