@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from dataclasses import dataclass
 from typing import ClassVar, Iterator, Optional, Union
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.data.sampling import Shard, numbers_below, shares_of
+from edp_mx.data.secret_words import SecretWords
 from edp_mx.errors import UserError
 
-KEY_BYTES = 32
 _AT_ONCE = 1 << 16  # records that are decided together
 
 
@@ -134,23 +131,16 @@ class PoissonShard:
 
         Every call draws anew, also for an epoch that was drawn before.
         """
-        stream = Cipher(algorithms.AES(self._key(epoch)), modes.CTR(bytes(16))).encryptor()
-        zeros = bytes(8 * min(len(self.indices), _AT_ONCE))
+        words = SecretWords(
+            "sampling", insecure_fixed_seed=self.insecure_fixed_seed, rank=self.rank, epoch=epoch
+        )
         largest = np.uint64((self.batch_size << 64) // self.num_records - 1)
         for _ in range(self.steps_per_epoch):
             drawn = [np.empty(0, np.int64)]
             for first in range(0, len(self.indices), _AT_ONCE):
                 some = self.indices[first : first + _AT_ONCE]  # (n,)
-                words = np.frombuffer(stream.update(zeros[: 8 * len(some)]), "<u8")  # (n,)
-                drawn.append(some[words <= largest].astype(np.int64))
+                drawn.append(some[words.next(len(some)) <= largest].astype(np.int64))
             yield np.concatenate(drawn)
-
-    def _key(self, epoch: int) -> bytes:
-        """Of the operating system, or a repeatable one for tests."""
-        if self.insecure_fixed_seed is None:
-            return os.urandom(KEY_BYTES)
-        place = f"edp_mx insecure sampling {self.insecure_fixed_seed} {self.rank} {epoch}"
-        return hashlib.sha256(place.encode()).digest()
 
 
 AnyShard = Union[Shard, PoissonShard]

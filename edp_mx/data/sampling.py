@@ -66,6 +66,7 @@ class Shard:
     """
 
     sampler: ClassVar[str] = "shuffle"
+    sample_rate: ClassVar[float] = 1.0  # no rate below 1 may be claimed: nothing is drawn by chance
 
     buckets: Tuple[np.ndarray, ...]
     bucket_steps: Tuple[int, ...]

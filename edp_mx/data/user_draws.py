@@ -1,0 +1,84 @@
+"""The sampler whose unit is a user: who is drawn takes part with some of their utterances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Iterator, Optional, Tuple
+
+import numpy as np
+
+from edp_mx.data.columns import gathered
+from edp_mx.data.draws import Draw, Sampler
+from edp_mx.data.secret_words import SecretWords
+
+
+@dataclass(frozen=True, eq=False)
+class Users(Sampler):
+    """Each drawn user is a unit, with at most K of their utterances.
+
+    Attributes:
+        records, offsets: the utterances of each user, see `users.records_by_user`.
+        max_utterances_per_user: K.
+        rank: of this worker.
+        insecure_fixed_seed: repeatable choices, for tests: they are no secret.
+
+    Guarantee:
+        A user is drawn as a place of a `Shard` (at most once per epoch) or a `PoissonShard`
+        (independently in each step). Of a user with more than K utterances every K of them are as
+        likely (up to ties of 64-bit words, of which c utterances have one less than once in
+        2⁶⁴ / c² choices), independently of all other users, steps and epochs; of others all take
+        part. The choice is as secret as Poisson draws are, with a new key for each worker, each
+        epoch and each start; what `training.seed` fixes is only the deal of users.
+        How many utterances a user has moves no other user.
+
+    Shapes: records (R,), offsets (users + 1,).
+
+    Edge cases: a user without utterances is a unit of size 0. A neighbouring corpus has the same n,
+    one user's place being empty (zero_out) or taken by another user (replace_one).
+    """
+
+    unit: ClassVar[str] = "user"
+
+    records: np.ndarray
+    offsets: np.ndarray
+    max_utterances_per_user: int
+    rank: int
+    insecure_fixed_seed: Optional[int] = None
+
+    @property
+    def indices(self) -> np.ndarray:
+        """All records of this worker's users, ascending, without those of empty places."""
+        found, _ = self._records_of(super().indices)
+        return np.sort(found)
+
+    def draws(self, epoch: int) -> Iterator[Draw]:
+        """One unit per drawn user; its records ascend."""
+        words = SecretWords(
+            "choice of utterances",
+            insecure_fixed_seed=self.insecure_fixed_seed,
+            rank=self.rank,
+            epoch=epoch,
+        )
+        (shard,) = self.lanes
+        for users in shard.micro_batches(epoch):
+            yield self._chosen(users, words)
+
+    def _chosen(self, users: np.ndarray, words: SecretWords) -> Draw:
+        """At most K utterances of each user, (n,), without those whose place is empty."""
+        records, counts = self._records_of(users)  # (R,), (n,)
+        begins = np.repeat(np.cumsum(counts) - counts, counts)  # (R,)
+        units = np.repeat(np.arange(len(users)), counts)  # (R,)
+        # Each user's records in a random order, of which the first K take part; words are drawn for
+        # empty places too, so that they move nobody else's choice.
+        order = np.lexsort((words.next(len(records)), units))
+        is_taken = np.empty(len(records), bool)
+        is_taken[order] = np.arange(len(records)) - begins < self.max_utterances_per_user
+        is_present = ~np.isin(users, self.empty)  # (n,)
+        is_taken &= is_present[units]
+        sizes = np.minimum(counts, self.max_utterances_per_user)[is_present]
+        return Draw(records[is_taken].astype(np.int64), sizes.astype(np.int64))
+
+    def _records_of(self, users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """The records of some users, one user after the other, and how many each has."""
+        starts, ends = self.offsets[users], self.offsets[users + 1]
+        return gathered(self.records, starts, ends - starts)[0], ends - starts
