@@ -103,7 +103,7 @@ class Sampler:
         Args:
             places: (E,) records of any worker; users of any worker for the unit "user".
         """
-        return replace(self, empty=np.union1d(self.empty, places))
+        return replace(self, empty=np.union1d(self.empty, np.asarray(places, np.int64)))
 
     def _present(self, places: np.ndarray) -> np.ndarray:
         """Those of some places that are not empty."""
