@@ -78,7 +78,7 @@ def operators():
 
 setup(
     name="edp_mx",
-    version="0.1.0",
+    version="0.2.0",
     description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),

@@ -66,11 +66,11 @@ def main(config: str, address: str) -> None:
     turns = Turns(address)
     step_private = PrivateTrainer.step_private
 
-    def step(trainer: PrivateTrainer, *, epoch: int) -> None:
-        step_private(trainer, epoch=epoch)
+    def step(trainer: PrivateTrainer, *what: Any, **how: Any) -> None:
+        step_private(trainer, *what, **how)  # older commits are told the epoch
         turns.after_step()
 
-    PrivateTrainer.step_private = step  # type: ignore[method-assign]
+    PrivateTrainer.step_private = step  # type: ignore[method-assign,assignment]
     settings = load_config(config, ["training.epochs=1"])
     with tempfile.TemporaryDirectory() as folder:
         train(settings, distributed.start(), RunDirectory(Path(folder)), turns.progress)

@@ -18,6 +18,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Callable, Dict, List
 
@@ -30,6 +31,7 @@ from edp_mx import distributed
 from edp_mx.cli.predict import at_hand, read_tokens
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.dealing import deal
 from edp_mx.data.utterance import Utterance
 from edp_mx.distributed import Workers
 from edp_mx.experiments.attack_signals import compute_signals
@@ -37,12 +39,14 @@ from edp_mx.experiments.build import Start, encode_part, model_for, vocabulary_f
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.trained import TrainedRun, load_run
 from edp_mx.files import write_json
+from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.mechanism import WithoutPrivacy
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.reports.table import render_table
 from edp_mx.training.evaluate import predict_utterances
-from edp_mx.training.gradient import MeanGradient
+from edp_mx.training.gradient import UnitLosses
 
 MICRO_BATCH = 64
 STEPS = 3  # of training in a round
@@ -101,20 +105,30 @@ def training(
 ) -> Callable[[], None]:
     """Whole SGD steps with Adam, each on other utterances, as drawn: not sorted by length."""
     encoded = encode_part(trained.config, utterances, trained.vocabulary, "training")
+    flat = FlatGradients(layers_of(trained.model))
     trainer = PrivateTrainer(
-        flat=FlatGradients(layers_of(trained.model)),
-        optimizer="adam",
-        optimizer_params={"learning_rate": LEARNING_RATE},
-        mechanism=None,
+        flat=flat, optimizer="adam", optimizer_params={"learning_rate": LEARNING_RATE}
     )
-    gradient = MeanGradient(trained.model, encoded, micro_batch_size=MICRO_BATCH)
-    generator = np.random.default_rng(1)
+    mechanism = WithoutPrivacy(clipping=Unclipped(flat=flat))
+    sampler = deal(
+        unit="micro_batch",
+        sampler="shuffle",
+        num_records=len(encoded),
+        batch_size=MICRO_BATCH * workers.size,
+        rank=workers.rank,
+        num_workers=workers.size,
+        seed=1,
+    )
+    losses = UnitLosses(
+        trained.model, encoded, sampler=sampler, mechanism=mechanism, seed=0, rank=workers.rank
+    )
+
+    epochs = count()
 
     def steps() -> None:
-        for _ in range(STEPS):
-            drawn = generator.choice(len(encoded), MICRO_BATCH, replace=False)  # (M,)
-            gradient(gradient.batches(drawn), place=(0, workers.rank, 0, 0))
-            trainer.step_private(epoch=0)
+        for draw in islice(sampler.draws(next(epochs)), STEPS):  # the first of an epoch each time
+            chunks = losses(losses.batches(draw), epoch=0, step=0)
+            trainer.step_private(mechanism.privatise(chunks, epoch=0))
 
     return steps
 

@@ -14,7 +14,9 @@ import math
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from edp_mx.accounting.coverage import RESOLUTION
+from edp_mx.accounting.accountants import count_claimed
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.counting import as_published, count_as_published, count_what_holds
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import PAPER_INTERNAL, PAPER_PUBLIC
 from edp_mx.accounting.plan import Plan
@@ -52,6 +54,7 @@ EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
 TOLERANCE = 0.1  # on log10 ε: its digits and T, which is unknown
 WORKERS = 8  # p3.16xlarge
 RELEASE = Release(
+    unit="micro_batch",
     num_workers=WORKERS,
     micro_batch_size=8,  # any above 1: κ = 2
     max_grad_norm=1.0,
@@ -79,8 +82,8 @@ scales α had been public: the paper takes them from the first private gradient,
 one of these ε infinite.
 
 No row is a guarantee: the smallest ε that holds is {smallest:.0f}. † marks rows whose noise in the
-last epoch is below float32's resolution (2⁻²³ of what may be clipped): nothing was added there,
-and no ε holds at all.
+last epoch is below what float32 resolves (2⁻¹⁹ of what may be clipped): no ε holds at all, and the
+number is what would hold if all of the noise had been added.
 
 """
 COLUMNS = (
@@ -120,31 +123,28 @@ class Row:
 
     @property
     def plan(self) -> Plan:
-        return Plan(RELEASE, self.decay, self.epochs)
+        return Plan(RELEASE, self.noise_multiplier, self.decay, self.epochs, delta=self.delta)
 
     @property
     def as_published(self) -> float:
         """log10 ε."""
-        epsilon = self.plan.count_as_published(self.noise_multiplier, delta=self.delta).epsilon
-        return epsilon.log / math.log(10)
+        return _log10(count_as_published(self.plan, self.plan.entries()))
 
     @property
     def holds(self) -> float:
-        """log10 ε, with 8 workers and κ = 2."""
-        epsilon = self.plan.count_what_holds(self.noise_multiplier, delta=self.delta).epsilon
-        return epsilon.log / math.log(10)
+        """log10 ε, with 8 workers and κ = 2, if all of the noise is added."""
+        composition = self.plan.composition(self.plan.entries())
+        return _log10(count_claimed(composition, delta=self.delta))
 
     @property
     def calibrated(self) -> float:
         """log10 ε where the noise is what the multiplier says."""
-        epsilon = self.plan.count_as_given(self.noise_multiplier, delta=self.delta).epsilon
-        return epsilon.log / math.log(10)
+        return _log10(count_claimed(as_published(self.plan.entries()), delta=self.delta))
 
     @property
     def vanishes(self) -> bool:
-        """Whether float32 adds nothing in the last epoch, as `guarantee` judges it."""
-        last = self.decay.noise_multiplier_at(self.noise_multiplier, self.epochs - 1)
-        return RELEASE.worker_noise_multiplier(last) * RELEASE.kappa < RESOLUTION
+        """Whether float32 does not add all of the noise in the last epoch."""
+        return bool(count_what_holds(self.plan, self.plan.entries()).reasons)
 
     def cells(self) -> List[str]:
         name = f"{self.model}, {self.corpus}, {self.decay.kind}{' †' if self.vanishes else ''}"
@@ -159,6 +159,10 @@ class Row:
             f"{self.holds:.2f}",
             f"{self.calibrated:.2f}",
         ]
+
+
+def _log10(bound: Bound) -> float:
+    return bound.epsilon.log / math.log(10)
 
 
 def rows() -> List[Row]:

@@ -28,7 +28,7 @@ from subjects import FAMILIES, Subject, synthetic_batch
 from edp_mx import distributed
 from edp_mx.distributed import Workers, allreduce_
 from edp_mx.files import write_json
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.reports.table import render_table
 
 SHORTEST = 6  # tokens of an utterance
@@ -101,14 +101,14 @@ def parts_of(variant: Variant) -> Dict[str, Callable[[], object]]:
     Clipping and noise are one pass over the gradients, which is called without noise first.
     """
     subject, mechanism = variant.subject, variant.mechanism
-    assert isinstance(mechanism, EDPSGD)
+    assert isinstance(mechanism, Mechanism) and mechanism.plan.release is not None
     flat, noise = subject.flat, mechanism._noise
-    stddev = mechanism.release.worker_noise_stddev(mechanism.noise_multiplier)[0]
+    stddev = mechanism.plan.release.worker_noise_stddev(mechanism.plan.noise_multiplier)[0]
     loss: List[mx.nd.NDArray] = []
 
     def forward() -> None:
         with autograd.record():
-            loss[:] = [subject.losses().sum() / len(subject.batch)]
+            loss[:] = [subject.mean_loss()]
 
     def all_reduce() -> None:
         if subject.workers.size > 1:  # one worker alone has nothing to do, in training too
@@ -117,7 +117,7 @@ def parts_of(variant: Variant) -> Dict[str, Callable[[], object]]:
     return {
         "forward": forward,
         "backward": lambda: loss[0].backward(),
-        "norm": lambda: mechanism.scaled_norm(flat.gradients()),
+        "norm": lambda: flat.squared_norms(flat.gradients()),
         "clip": lambda: noise.scale_and_add(flat.gradients(), factor=0.5, stddev=0.0),
         "clip and noise": lambda: noise.scale_and_add(flat.gradients(), factor=0.5, stddev=stddev),
         "all-reduce": all_reduce,

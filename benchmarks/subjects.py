@@ -7,7 +7,6 @@ from typing import Iterator, Optional, Union
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.distributed import Workers
@@ -97,17 +96,14 @@ class Subject:
         mask = mx.nd.array(batch.mask.astype(np.float32))  # (N, T)
         return cross_entropy(intent_scores, batch.intents) - (likely * mask).sum(axis=1)
 
+    def mean_loss(self) -> mx.nd.NDArray:
+        """Of its batch as one micro-batch, (1,)."""
+        return self.losses().sum() / len(self.batch)
+
     def chunks(self, size: int) -> Iterator[Losses]:
         """What makes the losses of each `size` examples."""
         for start in range(0, len(self.batch), size):
             yield partial(self.losses, part(self.batch, slice(start, start + size)))
-
-
-def mean_gradient(subject: Subject) -> None:
-    """Forward and backward, as `training.loop` does it."""
-    with autograd.record():
-        loss = subject.losses().sum() / len(subject.batch)
-    loss.backward()
 
 
 def part(batch: Batch, rows: slice) -> Batch:

@@ -187,7 +187,8 @@ def _checked(cls: type, build: Any) -> Any:
     def hook(value: Any, kind: type) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{value!r} is not a mapping of keys ({', '.join(_keys(cls))})")
-        return build(value, kind)
+        upgrade = getattr(cls, "upgrade", None)  # of what an older version wrote
+        return build(upgrade(value) if upgrade else value, kind)
 
     return hook
 

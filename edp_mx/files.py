@@ -47,13 +47,28 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def keep_private() -> None:
+    """Let what this process writes from now on be read by its owner alone (files 0600).
+
+    For commands that fill run directories: split, scores, checkpoints and logs hold private text,
+    or say who is in the training part.
+    """
+    os.umask(0o077)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_text(path: PathLike, text: str) -> None:

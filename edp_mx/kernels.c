@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
  */
 
-#define VERSION 5 /* one more whenever what a function is given changes; `kernels.py` has it too */
+#define VERSION 6 /* one more whenever what a function is given changes; `kernels.py` has it too */
 
 #include <math.h>
 #include <stdint.h>
@@ -70,40 +70,59 @@ int64_t count_small(const int32_t *words, int64_t count) {
     return found;
 }
 
-/* target <- factor * source + stddev * (r sin, r cos); see `kernels.py`. */
-FOR_EACH_PROCESSOR
-void scale_and_add_pairs(float *target, const float *source, int64_t size, float factor,
-                         float stddev, const int32_t *words, const int32_t *turns,
-                         const uint64_t *more) {
-    int64_t half = size / 2, pairs = half + size % 2;
-    float radius[CHUNK], sines[CHUNK], cosines[CHUNK];
-    for (int64_t start = 0; start < pairs; start += CHUNK, words += CHUNK, turns += CHUNK) {
-        int n = (int)(pairs - start < CHUNK ? pairs - start : CHUNK);
-        int whole = (int)(half - start < n ? half - start : n); /* all pairs, or all but the last */
-        for (int i = 0; i < n; i++) radius[i] = uniform_of(words[i]);
-        for (int first = 0; first < n; first += SEARCHED) {
-            int end = first + SEARCHED < n ? first + SEARCHED : n, here = 0;
-            for (int i = first; i < end; i++) here += radius[i] < SMALL;
-            for (int i = first; here && i < end; i++) {
-                if (!(radius[i] < SMALL)) continue;
-                double fraction = ((double)*more++ + 0.5) * 0x1p-64; /* (0, 1] */
-                radius[i] = (float)(((double)words[i] + 0x1p31 + fraction) * 0x1p-32);
-            }
+/* The radii of n <= CHUNK pairs, times stddev; what is left of the bits for small numbers. */
+static INLINE const uint64_t *radii_of(float *radius, int n, float stddev, const int32_t *words,
+                                       const uint64_t *more) {
+    for (int i = 0; i < n; i++) radius[i] = uniform_of(words[i]);
+    for (int first = 0; first < n; first += SEARCHED) {
+        int end = first + SEARCHED < n ? first + SEARCHED : n, here = 0;
+        for (int i = first; i < end; i++) here += radius[i] < SMALL;
+        for (int i = first; here && i < end; i++) {
+            if (!(radius[i] < SMALL)) continue;
+            double fraction = ((double)*more++ + 0.5) * 0x1p-64; /* (0, 1] */
+            radius[i] = (float)(((double)words[i] + 0x1p31 + fraction) * 0x1p-32);
         }
-        for (int i = 0; i < n; i++) {
-            float twice = -2.0f * log_of(radius[i]);
-            radius[i] = stddev * sqrtf(twice > 0.0f ? twice : 0.0f);
-        }
-        for (int i = 0; i < n; i++) sin_cos_of(turns[i], &sines[i], &cosines[i]);
-        const float *from = source + start;
-        float *to = target + start;
-#pragma omp simd
-        for (int i = 0; i < whole; i++) to[i] = factor * from[i] + radius[i] * sines[i];
-#pragma omp simd
-        for (int i = 0; i < whole; i++)
-            to[half + i] = factor * from[half + i] + radius[i] * cosines[i];
-        if (whole < n) target[size - 1] = factor * source[size - 1] + radius[whole] * sines[whole];
     }
+    for (int i = 0; i < n; i++) {
+        float twice = -2.0f * log_of(radius[i]);
+        radius[i] = stddev * sqrtf(twice > 0.0f ? twice : 0.0f);
+    }
+    return more;
+}
+
+/* target <- factor * source + stddev * (r sin, r cos); see `kernels.py`. SOURCE is the type of the
+   source, in which the sum is made before it is rounded once. */
+#define SCALE_AND_ADD_PAIRS(NAME, SOURCE)                                                          \
+    FOR_EACH_PROCESSOR                                                                             \
+    void NAME(float *target, const SOURCE *source, int64_t size, SOURCE factor, float stddev,      \
+              const int32_t *words, const int32_t *turns, const uint64_t *more) {                  \
+        int64_t half = size / 2, pairs = half + size % 2;                                          \
+        float radius[CHUNK], sines[CHUNK], cosines[CHUNK];                                         \
+        for (int64_t start = 0; start < pairs; start += CHUNK, words += CHUNK, turns += CHUNK) {   \
+            int n = (int)(pairs - start < CHUNK ? pairs - start : CHUNK);                          \
+            int whole = (int)(half - start < n ? half - start : n); /* pairs with both numbers */  \
+            more = radii_of(radius, n, stddev, words, more);                                       \
+            for (int i = 0; i < n; i++) sin_cos_of(turns[i], &sines[i], &cosines[i]);              \
+            const SOURCE *from = source + start;                                                   \
+            float *to = target + start;                                                            \
+            _Pragma("omp simd") for (int i = 0; i < whole; i++) to[i] =                            \
+                (float)(factor * from[i] + radius[i] * sines[i]);                                  \
+            _Pragma("omp simd") for (int i = 0; i < whole; i++) to[half + i] =                     \
+                (float)(factor * from[half + i] + radius[i] * cosines[i]);                         \
+            if (whole < n)                                                                         \
+                target[size - 1] =                                                                 \
+                    (float)(factor * source[size - 1] + radius[whole] * sines[whole]);             \
+        }                                                                                          \
+    }
+
+SCALE_AND_ADD_PAIRS(scale_and_add_pairs, float)
+SCALE_AND_ADD_PAIRS(scale_and_add_pairs_of_doubles, double)
+
+/* total <- total + factor * x */
+FOR_EACH_PROCESSOR
+void add_to_doubles(double *total, const float *x, int64_t size, double factor) {
+#pragma omp simd
+    for (int64_t i = 0; i < size; i++) total[i] += factor * x[i];
 }
 
 /* ---- norm ----------------------------------------------------------------------------------- */

@@ -17,14 +17,19 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-VERSION = 5  # of the functions' arguments; `kernels.c` has it too
+VERSION = 6  # of the functions' arguments; `kernels.c` has it too
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
-_FLOAT = ctypes.c_float
+_FLOAT, _DOUBLE = ctypes.c_float, ctypes.c_double
 _SIGNATURES = {
     "version": (_LONG, ()),
     "count_small": (_LONG, (_POINTER, _LONG)),
     "scale_and_add_pairs": (None, (*2 * (_POINTER,), _LONG, *2 * (_FLOAT,), *3 * (_POINTER,))),
-    "sum_of_squares": (ctypes.c_double, (_POINTER, _LONG)),
+    "scale_and_add_pairs_of_doubles": (
+        None,
+        (*2 * (_POINTER,), _LONG, _DOUBLE, _FLOAT, *3 * (_POINTER,)),
+    ),
+    "add_to_doubles": (None, (*2 * (_POINTER,), _LONG, _DOUBLE)),
+    "sum_of_squares": (_DOUBLE, (_POINTER, _LONG)),
     "lstm_cell": (None, (*4 * (_POINTER,), *2 * (_LONG,), *3 * (_POINTER,), _LONG)),
     "lstm_cell_backward": (
         None,
@@ -74,13 +79,16 @@ class Kernels:
         Args:
             target: its first half gets the first numbers of the pairs, the rest the second ones;
                 of an odd size the last place gets the first number of the last pair.
-            source: as large; may be the target itself.
+            source: as large; may be the target itself. Of a float64 one the sum is made in float64
+                and rounded once.
             words, turns: 32 bits for u and for θ.
             more: 64 more bits for each u that `count_small` counts, in their order.
 
-        Shapes: target, source (n,); words, turns int32 (⌈n/2⌉,); more uint64.
+        Shapes: target (n,); source (n,), float32 or float64; words, turns int32 (⌈n/2⌉,); more
+        uint64.
         """
-        self._library.scale_and_add_pairs(
+        suffix = "_of_doubles" if source.dtype == np.float64 else ""
+        getattr(self._library, f"scale_and_add_pairs{suffix}")(
             target.ctypes.data,
             source.ctypes.data,
             target.size,
@@ -90,6 +98,11 @@ class Kernels:
             turns.ctypes.data,
             more.ctypes.data,
         )
+
+    def add_to_doubles(self, total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
+        """total ← total + factor · values. Shapes: total float64 (n,), values (n,)."""
+        pointers = (array.ctypes.data for array in (total, values))
+        self._library.add_to_doubles(*pointers, values.size, factor)
 
     def sum_of_squares(self, values: np.ndarray) -> float:
         """Of an array, in blocks, the blocks' sums in float64. Shapes: any."""

@@ -26,9 +26,10 @@ settings.load_profile("edp_mx")
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_corpora(tmp_path_factory):
-    """Nothing is kept in, or taken from, the cache of whoever runs the tests."""
+    """Nothing is kept in, or taken from, the cache and the key of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDP_MX_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("EDP_MX_KEY", str(tmp_path_factory.mktemp("key") / "fingerprint.key"))
         yield
 
 

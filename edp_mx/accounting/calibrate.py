@@ -22,7 +22,13 @@ _LOG_RANGE = math.log(1e6)  # of a Poisson calibration, both ways
 
 
 def calibrate_rf(
-    *, target_epsilon: float, delta: float, decay: Decay, epochs: int, conversion: str
+    *,
+    target_epsilon: float,
+    delta: float,
+    decay: Decay,
+    epochs: int,
+    conversion: str,
+    spent_log_rho: float = -math.inf,
 ) -> float:
     """The smallest z₀ for which shuffled epochs stay within (ε, δ).
 
@@ -34,6 +40,7 @@ def calibrate_rf(
         decay: d(t).
         epochs: T ≥ 1.
         conversion: exact, renyi or simple.
+        spent_log_rho: log ρ of what else is released, e.g. of α.
 
     Returns:
         An effective noise multiplier on the safe side (ε is met, not exceeded).
@@ -52,6 +59,9 @@ def calibrate_rf(
         )
     _check(target_epsilon, delta, epochs)
     log_rho = _largest_log_rho(CONVERSIONS[conversion], target_epsilon, delta)
+    if spent_log_rho >= log_rho:
+        raise UserError(f"target_epsilon is {target_epsilon:g}, which is spent already")
+    log_rho += math.log(-math.expm1(spent_log_rho - log_rho))
     log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho + SAFETY)
     z = LogNumber(log_z).value
     if z is None:

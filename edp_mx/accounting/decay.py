@@ -74,7 +74,7 @@ class Decay:
 
         Edge cases: exact for tiny τ, and does not overflow where e^(2τT) does (τT > 354).
 
-        Source: PRIVACY, "As published".
+        Source: docs/privacy.md, section 4.
         """
         if epochs <= 0:
             return -math.inf

@@ -30,7 +30,7 @@ def choose_delta(
         UserError: δ ≥ 1/n, which permits publishing a record outright (only paper mode may); or
             arguments that contradict each other.
 
-    Source: PRIVACY, "As published".
+    Source: docs/privacy.md, section 7.
 
     Example:
         >>> choose_delta(num_examples=1000)

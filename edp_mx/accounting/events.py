@@ -7,8 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
 SAMPLERS = ("shuffle", "poisson")
@@ -20,11 +18,12 @@ class Event:
     """Equal Gaussian releases, one after the other.
 
     Attributes:
-        sampler: shuffle (one event an epoch: all its disjoint batches together) or poisson (one
-            event a step: each record is in it with probability `sample_rate`).
+        sampler: shuffle (one event per epoch: all its disjoint batches together) or poisson (one
+            event per step: each record is in it with probability `sample_rate`).
         effective_noise_multiplier: noise over sensitivity of what is released; 0 for no noise.
         count: how many epochs (shuffle) or steps (poisson).
-        sample_rate: q, in (0, 1]; 1 for shuffle, which is not amplified by sampling.
+        sample_rate: q, from 0 (nobody is ever drawn, which costs nothing) to 1; 1 for shuffle,
+            which is not amplified by sampling.
 
     Raises:
         UserError: an unknown sampler or an impossible number.
@@ -89,7 +88,8 @@ class Composition:
             `replace_one` where a mean of several is clipped as one: all that can be released
             lies in one ball, whose diameter is the sensitivity. Equal for shuffled epochs, whose
             multiplier is relative to the whole change.
-        events: equal neighbours are merged, empty ones dropped.
+        events: equal ones that follow one another are merged; those in which no record can be
+            are dropped.
 
     Raises:
         UserError: unknown neighbours.
@@ -134,76 +134,11 @@ class Composition:
         return self.events
 
 
-def shuffled_epochs(
-    *, release: Release, noise_multiplier: float, decay: Decay, epochs: int
-) -> Composition:
-    """Epochs of disjoint batches: one event an epoch, whatever the steps."""
-    effective = release.effective_noise_multiplier(noise_multiplier)
-    return Composition(
-        release.adjacency,
-        [Event("shuffle", decay.noise_multiplier_at(effective, t)) for t in range(epochs)],
-    )
-
-
-def poisson_steps(
-    *,
-    release: Release,
-    noise_multiplier: float,
-    decay: Decay,
-    epochs: int,
-    steps_per_epoch: int,
-    sample_rate: float,
-) -> Composition:
-    """Steps whose records are drawn independently; the multiplier falls by epoch."""
-    effective = poisson_multiplier(release, release.effective_noise_multiplier(noise_multiplier))
-    events = [
-        Event("poisson", decay.noise_multiplier_at(effective, t), steps_per_epoch, sample_rate)
-        for t in range(epochs)
-    ]
-    return Composition(neighbours_of(release), events)
-
-
-def event_of(
-    release: Release, noise_multiplier: float, *, steps: int, sample_rate: float = 1.0
-) -> Event:
-    """Some steps of an epoch; shuffled, they count as one epoch however many they are.
-
-    Args:
-        noise_multiplier: z_t.
-        steps, sample_rate: how many, and q; of Poisson steps only.
-    """
-    effective = release.effective_noise_multiplier(noise_multiplier)
-    if release.sampler == "shuffle":
-        return Event("shuffle", effective)
-    return Event("poisson", poisson_multiplier(release, effective), steps, sample_rate)
-
-
-def poisson_multiplier(release: Release, effective: float) -> float:
-    """The multiplier of a Poisson event, from one that is relative to the whole change.
-
-    Between the neighbours of `replace_one` an event is relative to what ONE record adds, which is
-    half of the whole change: one record goes, another comes. Between all others it is the same.
-    """
-    return 2.0 * effective if neighbours_of(release) == "replace_one" else effective
-
-
-def neighbours_of(release: Release) -> str:
-    """What one record can do to a step of this release, in the terms of `Composition`.
-
-    Where each example is clipped, two records move the sum by C each, whoever else is drawn: that
-    is `replace_one`, also of several. Where a mean of several is, all lies in one ball.
-    """
-    is_mean = release.sampler == "poisson" or release.micro_batch_size > 1
-    if release.clips == "micro_batch" and release.adjacency == "replace_one" and is_mean:
-        return "replace_in_mean"
-    return release.adjacency
-
-
 def _merged(events: Iterable[Event]) -> Tuple[Event, ...]:
-    """Equal neighbours as one event, empty ones left out."""
+    """Equal ones in a row as one event; those without steps or records left out."""
     merged: List[Event] = []
     for event in events:
-        if event.count == 0:
+        if event.count == 0 or event.sample_rate == 0:
             continue
         if merged and dataclasses.replace(event, count=merged[-1].count) == merged[-1]:
             event = dataclasses.replace(event, count=merged.pop().count + event.count)

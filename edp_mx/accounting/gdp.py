@@ -10,8 +10,6 @@ from edp_mx.accounting.events import Composition
 from edp_mx.accounting.lognumber import log_of
 from edp_mx.accounting.zcdp import log_epsilon_exact
 
-IS_BOUND = False
-
 
 def log_mu_gdp_clt(composition: Composition) -> float:
     """log μ of the Gaussian that sampled Gaussians come to in the limit of many small steps.

@@ -1,196 +1,230 @@
-"""Counts what a run spends, both ways, and says what it does not cover."""
+"""What a run promises to one record, said in full: both ε, their conditions, and what neither
+covers."""
 
 from __future__ import annotations
 
 import math
-from typing import Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from edp_mx.accounting.bound import (
-    Bound,
-    count_as_published,
-    count_released,
-    count_what_holds,
-    unbounded,
-)
+from edp_mx.accounting.bound import Bound, unbounded
+from edp_mx.accounting.budget import committed_entries
+from edp_mx.accounting.counting import count_as_published, count_what_holds
 from edp_mx.accounting.coverage import (
+    ALWAYS_OPEN,
+    BEST_CHECKPOINT,
+    EARLY_STOP,
     FIXED_SEED,
+    MASKS,
     NO_MECHANISM,
-    RESOLUTION,
-    VANISHING_NOISE,
-    not_covered,
-    private_inputs,
+    PRIVATE_INPUTS,
+    SEVERAL_UTTERANCES,
+    SUMS,
+    USER_NAMES,
 )
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.delta import choose_delta
-from edp_mx.accounting.events import Composition, neighbours_of
-from edp_mx.accounting.ledger import Entry
-from edp_mx.accounting.published import count_published
+from edp_mx.accounting.entries import Entry
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.accounting.report import Guarantee
-from edp_mx.errors import UserError
 
 SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
 
 
-def guarantee(
-    *,
-    mechanism: str = "edp_sgd",
-    release: Optional[Release],
-    noise_multiplier: float,
-    decay: Decay,
-    epochs: int,
-    steps: int,
-    num_examples: int,
-    delta: Optional[float] = None,
-    delta_mode: str = "default",
-    corpus_is_public: bool = True,
-    sampler: str = "shuffle",
-    scales_source: str,
-    vocabulary_is_public: bool,
-    seed_is_fixed: bool,
-    best_checkpoint_on_validation: bool = False,
-    stops_early: bool = False,
-    uses_lengths: bool = False,
-    entries: Optional[Sequence[Entry]] = None,
-) -> Guarantee:
-    """Counts what a run spends, both ways, and says what it does not cover.
+@dataclass(frozen=True)
+class Guarantee:
+    """The report on a plan and what was released under it; made by `guarantee`.
+
+    Attributes:
+        plan: all that the run committed to.
+        entries: what was counted: all that was released, or might have been.
+        as_published: ε as the paper counts it.
+        holds: ε that holds for what ran; ∞ with its reasons.
+        holds_if: ε under the conditions that it names; equal to `holds` where there are none.
+        warnings: what a reader should look at twice.
+        not_covered: what no ε here speaks of.
+    """
+
+    plan: Plan
+    entries: Tuple[Entry, ...]
+    as_published: Bound
+    holds: Bound
+    holds_if: Bound
+    warnings: Tuple[str, ...]
+    not_covered: Tuple[str, ...]
+
+    @property
+    def release(self) -> Release:
+        """What a step gives away; only of a run with a mechanism."""
+        assert self.plan.release is not None
+        return self.plan.release
+
+    @property
+    def effective_noise_multipliers(self) -> Tuple[float, ...]:
+        """z_eff by epoch; empty without a mechanism."""
+        plan = self.plan
+        if plan.release is None:
+            return ()
+        return tuple(
+            plan.release.effective_noise_multiplier(plan.noise_multiplier_at(t))
+            for t in range(plan.epochs)
+        )
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON, for `privacy.json`; ∞ and overflow are null beside log10 and reason."""
+        plan, release = self.plan, self.plan.release
+        scales = release and release.layer_scales
+        return {
+            "unit": f"one {plan.record}",
+            "mechanism": plan.mechanism,
+            "adjacency": release and release.adjacency,
+            "kappa": release and release.kappa,
+            "sampler": release and release.sampler,
+            "num_workers": release and release.num_workers,
+            "micro_batches_per_worker": release and release.micro_batches_per_worker,
+            "micro_batch_size": release and release.micro_batch_size,
+            "max_grad_norm": release and release.max_grad_norm,
+            "layer_scales": scales and list(scales),
+            "scales_source": release and plan.scales_source,
+            "variant": release and release.variant,
+            "clips": release and release.unit,
+            "noise_multiplier": release and plan.noise_multiplier,
+            "decay": release and {"kind": plan.decay.kind, "rate": plan.decay.rate},
+            "effective_noise_multiplier": list(self.effective_noise_multipliers),
+            "epochs": plan.epochs,
+            "steps": plan.steps,
+            "num_examples": plan.num_records,
+            "delta": plan.delta,
+            "delta_mode": plan.delta_mode,
+            "one_over_n": plan.num_records and 1 / plan.num_records,
+            "max_epsilon": plan.max_epsilon,
+            "assumed_public": list(plan.assumed_public),
+            "as_published": self.as_published.to_dict(),
+            "holds": self.holds.to_dict(),
+            "holds_if": self.holds_if.to_dict(),
+            "warnings": list(self.warnings),
+            "not_covered": list(self.not_covered),
+        }
+
+    def describe(self) -> str:
+        """Plain lines for the console."""
+        plan = self.plan
+        beside = f"; 1/n = {1 / plan.num_records:.3g}" if plan.num_records else ""
+        lines = [
+            f"Privacy of one {plan.record}, delta = {plan.delta:.3g} ({plan.delta_mode}{beside})",
+            f"  epsilon as published  {_say(self.as_published)}",
+            f"  epsilon that holds    {_say(self.holds)}",
+        ]
+        if self.holds_if.conditions:
+            lines.append(f"  epsilon that holds if {_say(self.holds_if)}")
+            lines += [f"    if {condition}" for condition in self.holds_if.conditions]
+        lines += self._describe_release()
+        lines += [f"  note: {warning}" for warning in self.warnings]
+        lines += ["  not covered by any of them:", *(f"    - {text}" for text in self.not_covered)]
+        return "\n".join(lines)
+
+    def _describe_release(self) -> List[str]:
+        """What was released, in one or two lines."""
+        plan, release = self.plan, self.plan.release
+        if release is None:
+            return []
+        clipped = "" if release.unit == "micro_batch" else f"each {release.unit} clipped, "
+        batches = f"{release.num_workers} workers x {release.micro_batch_size:g}"
+        if release.micro_batches_per_worker > 1:
+            batches = (
+                f"{release.num_workers} workers x {release.micro_batches_per_worker} micro-batches "
+                f"x {release.micro_batch_size:g}"
+            )
+        lines = [
+            f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
+            f"{release.kappa:g}, {batches}, scales {plan.scales_source}, sampler "
+            f"{release.sampler}, {plan.steps} steps"
+        ]
+        effective = self.effective_noise_multipliers
+        if effective:
+            lines.append(
+                f"  noise multiplier {plan.noise_multiplier:g}, effective {effective[0]:.4g} "
+                f"(epoch 0) to {effective[-1]:.4g} (epoch {plan.epochs - 1})"
+            )
+        return lines
+
+
+def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarantee:
+    """Count what a run spends, both ways, and say what it does not cover.
 
     Args:
-        mechanism: none, edp_sgd or dp_sgd.
-        release: what one step gives away; None only for mechanism none.
-        noise_multiplier: z₀ ≥ 0.
-        decay: d(t).
-        epochs: T, the committed total; 0 gives ε = 0.
-        steps: for the report; ε does not depend on it.
-        num_examples: n.
-        delta, delta_mode, corpus_is_public: see `choose_delta`.
-        sampler: shuffle (each record at most once an epoch, batches disjoint), or poisson.
-        scales_source: ones, sqrt_dim, public_batch, or first_batch, which has no ε.
-        vocabulary_is_public: False when read off private text, which has no ε.
-        seed_is_fixed: the noise can be drawn again by whoever knows the seed.
-        best_checkpoint_on_validation: the released weights were chosen on private data.
-        stops_early: the run may end before its epochs, by its score on private validation data.
-        uses_lengths: batches were made by the utterances' lengths.
-        entries: what was released, or is planned to be, as a ledger has it; left out, T epochs of
-            shuffled batches.
+        plan: of the run.
+        entries: what its ledger holds; left out, all that is planned.
 
-    Raises:
-        UserError: a sampler without an accountant, or a refused δ.
-
-    Guarantee: `holds` is what the whole run satisfies towards someone who sees every aggregate;
-    `holds_if` is the same with the conditions granted that it names.
+    Guarantee: `holds` is what the run satisfies towards someone who sees every aggregate, and the
+    moment at which it stops; `holds_if` is the same with the conditions granted that it names. A
+    run that may stop early counts all that it might have released (`committed_entries`).
 
     Edge cases: mechanism none and z₀ = 0 give ∞ in all three.
     """
-    chosen = choose_delta(
-        num_examples=num_examples,
-        delta=delta,
-        delta_mode=delta_mode,
-        corpus_is_public=corpus_is_public,
-    )
-    _refuse_contradictions(mechanism, release, sampler)
-    reasons, conditions = private_inputs(
-        scales_source=scales_source,
-        vocabulary_is_public=vocabulary_is_public,
-        uses_lengths=uses_lengths,
-    )
     published = holds = holds_if = unbounded(NO_MECHANISM)
-    if release is not None:
-        if entries is None:
-            published, holds_if = _count(
-                release, noise_multiplier, decay, epochs if steps else 0, chosen, conditions
-            )
-        else:
-            published = count_published(release, entries, delta=chosen)
-            composition = Composition(neighbours_of(release), [entry.event for entry in entries])
-            holds_if = count_released(composition, delta=chosen, conditions=conditions)
-        if seed_is_fixed:
+    released: Tuple[Entry, ...] = ()
+    if plan.release is not None:
+        released = plan.entries() if entries is None else tuple(entries)
+        if plan.stops_early:
+            released = committed_entries(plan, released)
+        published = count_as_published(plan, released)
+        holds_if = count_what_holds(plan, released)
+        if plan.seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
-        last = decay.noise_multiplier_at(noise_multiplier, max(epochs - 1, 0))
-        if noise_multiplier > 0 and _vanishes(release, last):
-            holds_if = unbounded(VANISHING_NOISE, *holds_if.reasons)
+        if not holds_if.reasons:
+            holds_if = replace(holds_if, conditions=_conditions(plan))
+        reasons = [PRIVATE_INPUTS[name].reason for name in plan.private_inputs]
         holds = unbounded(*holds_if.reasons, *reasons) if reasons else holds_if
     return Guarantee(
-        mechanism=mechanism,
-        release=release,
-        noise_multiplier=noise_multiplier,
-        decay=decay,
-        epochs=epochs,
-        steps=steps,
-        num_examples=num_examples,
-        delta=chosen,
-        delta_mode="value" if delta is not None else delta_mode,
-        sampler=sampler,
-        scales_source=scales_source,
-        as_published=published,
-        holds=holds,
-        holds_if=holds_if,
-        warnings=_warnings(decay, epochs, chosen, num_examples) if release else (),
-        not_covered=not_covered(
-            best_checkpoint_on_validation=best_checkpoint_on_validation,
-            stops_early=stops_early,
-            worker_noise_multiplier=(
-                None if release is None else release.worker_noise_multiplier(noise_multiplier)
-            ),
-            clips_examples=release is not None and release.clips == "example",
-        ),
+        plan, released, published, holds, holds_if, _warnings(plan), _not_covered(plan)
     )
 
 
-def _refuse_contradictions(mechanism: str, release: Optional[Release], sampler: str) -> None:
-    """Refuses a release that is not the mechanism's or the sampler's.
-
-    Raises:
-        UserError: says which.
-    """
-    if release is not None and sampler != release.sampler:
-        raise UserError(f"sampler is {sampler!r}, but the release was drawn by {release.sampler}")
-    if (release is None) != (mechanism == "none"):
-        raise UserError(f"mechanism is {mechanism!r}; a release belongs to each but none")
-    if release is not None and (release.clips == "example") != (mechanism == "dp_sgd"):
-        raise UserError(
-            f"mechanism is {mechanism!r}, but the release clips each {release.clips}: dp_sgd clips "
-            "each example, edp_sgd each micro_batch"
-        )
-
-
-def _vanishes(release: Release, noise_multiplier: float) -> bool:
-    """Whether a worker's noise is below what float32 can add to a gradient of norm C α_k."""
-    return release.relative_noise(noise_multiplier) < RESOLUTION
-
-
-def _count(
-    release: Release,
-    noise_multiplier: float,
-    decay: Decay,
-    epochs: int,
-    delta: float,
-    conditions: Tuple[str, ...],
-) -> Tuple[Bound, Bound]:
-    """ε as published, and ε that holds under the conditions."""
-    published = count_as_published(
-        noise_multiplier=noise_multiplier, decay=decay, epochs=epochs, delta=delta
+def _conditions(plan: Plan) -> Tuple[str, ...]:
+    """What would make ε finite, and whether the user says that it is so."""
+    said = " (privacy.assume_public says so)"
+    return tuple(
+        PRIVATE_INPUTS[name].condition + (said if name in plan.assumed_public else "")
+        for name in plan.private_inputs
     )
-    holds_if = count_what_holds(
-        release=release,
-        noise_multiplier=noise_multiplier,
-        decay=decay,
-        epochs=epochs,
-        delta=delta,
-        conditions=conditions,
-    )
-    return published, holds_if
 
 
-def _warnings(decay: Decay, epochs: int, delta: float, num_examples: int) -> Tuple[str, ...]:
+def _warnings(plan: Plan) -> Tuple[str, ...]:
     """What a reader should look at twice."""
+    if plan.release is None:
+        return ()
     found = []
-    fall = -decay.log_factor(max(epochs - 1, 0))
+    fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
     if fall > math.log(SMALL_LAST_NOISE):
         found.append(
             f"the noise of the last epoch is 10^{fall / math.log(10):.1f} times smaller than that "
             "of the first, so nearly all of epsilon is spent at the end"
         )
-    if delta * num_examples >= 1:
-        found.append("delta is not below 1/n: it permits publishing an utterance outright")
+    if plan.num_records and plan.delta * plan.num_records >= 1:
+        found.append(f"delta is not below 1/n: it permits publishing one {plan.record} outright")
     return tuple(found)
+
+
+def _not_covered(plan: Plan) -> Tuple[str, ...]:
+    """What must be said beside every ε; docs/privacy.md, section 6."""
+    texts: List[str] = [BEST_CHECKPOINT] if plan.chooses_checkpoint else []
+    if plan.stops_early:
+        texts.append(EARLY_STOP)
+    if plan.release is not None:
+        if plan.release.num_workers > 1:
+            single = plan.release.worker_noise_multiplier(plan.noise_multiplier)
+            texts.append(
+                "someone who sees the messages of a single worker: there the effective noise "
+                f"multiplier is only {single:.4g} at epoch 0"
+            )
+        texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
+        if plan.clipping == "ghost":
+            texts += [MASKS, SUMS]
+    return (*texts, *ALWAYS_OPEN)
+
+
+def _say(bound: Bound) -> str:
+    """One ε in words."""
+    if bound.reasons:
+        return f"infinite: {'; '.join(bound.reasons)}"
+    how = "" if bound.rho is None else " conversion"
+    return f"{bound.epsilon} ({bound.accountant}, {bound.conversion}{how})"

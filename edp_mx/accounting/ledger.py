@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from edp_mx.accounting.events import Event
+from edp_mx.accounting.entries import Entry
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
 from edp_mx.files import PathLike
 
-VERSION = 1
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line: equal releases that were about to be made.
-
-    Attributes:
-        what: in words, e.g. "epoch 3".
-        event: what the accountants are given.
-        noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
-    """
-
-    what: str
-    event: Event
-    noise_multiplier: Optional[float] = None
-
-    def to_dict(self) -> Dict[str, Any]:
-        """As it is written."""
-        return {
-            "what": self.what,
-            "noise_multiplier": self.noise_multiplier,
-            **self.event.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Entry:
-        """As it was written.
-
-        Raises:
-            UserError: a field is missing, unknown, or no number.
-        """
-        event = dict(values)
-        try:
-            what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")
-        except KeyError as error:
-            raise UserError(f"an entry lacks {error}") from error
-        return cls(str(what), Event.from_dict(event), noise_multiplier)
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -57,19 +23,27 @@ class Ledger:
     """What a ledger file says.
 
     Attributes:
-        facts: what all releases have in common, as `LedgerFile` was given it.
+        plan: what the run committed to, with α where it was written down.
         entries: in the order in which they were written.
         is_torn: the last line was cut off by a crash; nothing had been released for it.
     """
 
-    facts: Dict[str, Any]
+    plan: Plan
     entries: Tuple[Entry, ...]
     is_torn: bool
 
-    @property
-    def events(self) -> Tuple[Event, ...]:
-        """All that was released, the layer scales too."""
-        return tuple(entry.event for entry in self.entries)
+
+@dataclass(frozen=True)
+class LedgerMark:
+    """How far a ledger had come when a checkpoint was written.
+
+    Attributes:
+        size: bytes.
+        digest: SHA-256 of them.
+    """
+
+    size: int
+    digest: str
 
 
 class LedgerFile:
@@ -77,44 +51,66 @@ class LedgerFile:
 
     Args:
         path: the file; made if it is not there.
-        facts: strict JSON, the same at each start of one run.
+        plan: of the run, α left aside; the same at each start of one run.
+        mark: of the checkpoint that the run goes on from; None for a run that begins.
 
     Raises:
-        UserError: the file belongs to other facts, is damaged, or cannot be written.
+        UserError: the file is not the one that the mark was taken of, was begun with another plan,
+            is damaged, or cannot be written.
 
     Guarantee: an entry is on disk before what it speaks of is released. A crash between the two
     leaves an entry too many, never one too few; so does a resumed run, which repeats an epoch and
-    writes it down again.
+    writes it down again. What a checkpoint confirms can be neither lost nor changed unseen.
     """
 
-    def __init__(self, path: PathLike, facts: Mapping[str, Any]) -> None:
+    def __init__(self, path: PathLike, plan: Plan, *, mark: Optional[LedgerMark] = None) -> None:
         self._path = Path(path)
+        if mark is not None:
+            _refuse_other(self._path, mark)
         if self._path.exists():
-            self._cut_torn_line()
+            self._end_last_line()
         if not self._path.exists() or not self._path.stat().st_size:
-            self._append({"version": VERSION, "facts": dict(facts)})
-        ledger = read_ledger(self._path)
-        for key in sorted(set(ledger.facts) | set(facts)):
-            before, now = ledger.facts.get(key), json.loads(json.dumps(facts.get(key)))
-            if before != now:
-                raise UserError(
-                    f"{self._path} was begun with {key} {before}, but the run has {now}: a ledger "
-                    "is that of one run; train into a new directory"
-                )
+            self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
+        self._refuse_other_plan(plan)
 
     def append(self, entry: Entry) -> None:
-        """Writes an entry down; only when this returns may it be released.
+        """Write an entry down; only when this returns may it be released.
 
         Raises:
             UserError: the disk is full or the file cannot be written; nothing may be released.
         """
         self._append(entry.to_dict())
 
+    def complete(self, scales: Sequence[float]) -> None:
+        """Write α down, once it is known and before the first step.
+
+        Raises:
+            UserError: the ledger holds another α.
+        """
+        release = self.read().plan.release
+        assert release is not None  # a ledger without one is refused
+        if release.layer_scales is None:
+            self._append({"layer_scales": list(scales)})
+        elif release.layer_scales != tuple(scales):
+            raise UserError(
+                f"{self._path} holds other layer scales than the run has: a ledger is that of one "
+                "run; train into a new directory"
+            )
+
+    def read(self) -> Ledger:
+        """What the file says now."""
+        return read_ledger(self._path)
+
+    def mark(self) -> LedgerMark:
+        """How far the ledger has come, for the checkpoint beside it."""
+        content = _bytes_of(self._path)
+        return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
+
     def _append(self, value: Dict[str, Any]) -> None:
         is_new = not self._path.exists()
         line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
         try:
-            with self._path.open("a", encoding="utf-8") as file:
+            with open(self._path, "a", encoding="utf-8") as file:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
@@ -126,55 +122,125 @@ class LedgerFile:
                 "being written down"
             ) from error
 
-    def _cut_torn_line(self) -> None:
-        """Takes away what a crash left of a line, so that the next one is not joined to it."""
-        with self._path.open("r+b") as file:
-            whole = file.read().rfind(b"\n") + 1
-            file.truncate(whole)
-            os.fsync(file.fileno())
+    def _end_last_line(self) -> None:
+        """Complete a last line that lacks only its end, and take away one that a crash cut off."""
+        content = _bytes_of(self._path)
+        whole = content.rfind(b"\n") + 1
+        if whole == len(content):
+            return
+        try:
+            with self._path.open("r+b") as file:
+                if _is_whole(content[whole:]):
+                    file.seek(len(content))
+                    file.write(b"\n")
+                else:
+                    file.truncate(whole)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"cannot write {self._path}: {error.strerror}") from error
+
+    def _refuse_other_plan(self, plan: Plan) -> None:
+        """Refuse to add to the ledger of another plan; the first difference is named."""
+        before = self.read().plan.without_layer_scales().to_dict()
+        now = json.loads(json.dumps(plan.without_layer_scales().to_dict()))
+        before = json.loads(json.dumps(before))
+        for key in sorted(set(before) | set(now)):
+            if before.get(key) != now.get(key):
+                raise UserError(
+                    f"{self._path} was begun with {key} {before.get(key)}, but the run has "
+                    f"{now.get(key)}: a ledger is that of one run; train into a new directory"
+                )
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Reads a ledger.
+    """Read a ledger, of version 0.1 too.
 
     Raises:
         UserError: it is missing, or a line other than a torn last one is damaged; names the line.
+
+    Edge cases: a last line that is whole and only lacks its newline counts.
     """
     path = Path(path)
+    *lines, rest = _bytes_of(path).split(b"\n")
+    if rest and _is_whole(rest):
+        lines, rest = [*lines, rest], b""
+    if not lines:
+        raise UserError(f"{path} holds no whole line: the run ended before it released anything")
+    plan = _plan_in(path, _parse(path, 1, lines[0]))
+    entries: List[Entry] = []
+    for number, line in enumerate(lines[1:], start=2):
+        value = _parse(path, number, line)
+        try:
+            if set(value) == {"layer_scales"}:
+                plan = plan.with_layer_scales(value["layer_scales"])
+            else:
+                entries.append(Entry.from_dict(value))
+                _check(plan, entries[-1])
+        except (UserError, ValueError, TypeError) as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+    return Ledger(plan, tuple(entries), is_torn=bool(rest))
+
+
+def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
+    """The plan in the first line."""
     try:
-        text = path.read_bytes()
+        if head.get("version") == 1 and isinstance(head.get("facts"), dict):
+            plan = plan_of_version_1(head["facts"])
+        elif head.get("version") == VERSION and isinstance(head.get("plan"), dict):
+            plan = Plan.from_dict(head["plan"])
+        else:
+            raise UserError(f"not the head of a ledger of version {VERSION} or 1")
+        if plan.release is None:
+            raise UserError("the head of the ledger names no release")
+        plan.entries()
+    except (UserError, TypeError, ValueError) as error:
+        raise UserError(f"{path}, line 1: {error}") from error
+    return plan
+
+
+def _check(plan: Plan, entry: Entry) -> None:
+    """Refuse an entry that is JSON but belongs to no such plan."""
+    assert plan.release is not None
+    z = entry.noise_multiplier
+    is_number = isinstance(z, (int, float)) and not isinstance(z, bool)
+    if z is not None and not (is_number and 0 <= z < float("inf")):
+        raise UserError(f"noise_multiplier is {z!r}; it must be a number, 0 or more")
+    if entry.event.sampler != plan.release.sampler:
+        raise UserError(
+            f"an event of sampler {entry.event.sampler} in a run of sampler "
+            f"{plan.release.sampler}; the ledger is damaged"
+        )
+
+
+def _refuse_other(path: Path, mark: LedgerMark) -> None:
+    """Refuse to go on from a checkpoint whose ledger is gone, shortened, changed or another's."""
+    content = _bytes_of(path)[: mark.size]
+    if len(content) == mark.size and hashlib.sha256(content).hexdigest() == mark.digest:
+        return
+    what = "is shorter than" if len(content) < mark.size else "is not the one that lay beside"
+    raise UserError(
+        f"{path} {what} the checkpoint's: without what it held nobody knows what the run has "
+        "spent, so it cannot go on; bring back the ledger, or train into a new directory"
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except OSError as error:
         raise UserError(
             f"cannot read the ledger {path}: {error.strerror}; without it nobody knows what the "
             "run has spent"
         ) from error
-    *lines, rest = text.split(b"\n")
-    if not lines:
-        raise UserError(f"{path} holds no whole line: the run ended before it released anything")
-    values = [_parse(path, number, line) for number, line in enumerate(lines, start=1)]
-    header = values[0]
-    if header.get("version") != VERSION or not isinstance(header.get("facts"), dict):
-        raise UserError(f"{path}, line 1: not the head of a ledger of version {VERSION}")
-    entries: List[Entry] = []
-    for number, value in enumerate(values[1:], start=2):
-        try:
-            entries.append(Entry.from_dict(value))
-        except UserError as error:
-            raise UserError(f"{path}, line {number}: {error}") from error
-    return Ledger(header["facts"], tuple(entries), is_torn=bool(rest))
 
 
-def merged(entries: Tuple[Entry, ...]) -> Tuple[Entry, ...]:
-    """Neighbours that differ in their count only, as one: a shorter list to look at."""
-    short: List[Entry] = []
-    for entry in entries:
-        last = short[-1] if short else None
-        if last and replace(entry, event=replace(entry.event, count=last.event.count)) == last:
-            count = last.event.count + entry.event.count
-            short[-1] = replace(last, event=replace(last.event, count=count))
-        else:
-            short.append(entry)
-    return tuple(short)
+def _is_whole(line: bytes) -> bool:
+    """Whether a last line without its newline is an object nevertheless."""
+    try:
+        return isinstance(json.loads(line.decode("utf-8")), dict)
+    except ValueError:
+        return False
 
 
 def _parse(path: Path, number: int, line: bytes) -> Dict[str, Any]:
@@ -191,7 +257,7 @@ def _parse(path: Path, number: int, line: bytes) -> Dict[str, Any]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes a new file's name survive a loss of power."""
+    """Make a new file's name survive a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

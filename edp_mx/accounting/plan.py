@@ -1,177 +1,204 @@
-"""A run as it is planned: what it would release, and what that would cost."""
+"""The plan of a run: all that is true of its privacy, in one object that everything else reads."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-from edp_mx.accounting.bound import Bound, count_as_published, count_released, count_what_holds
-from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf
+from edp_mx.accounting.coverage import PRIVATE_INPUTS, SCALES_SOURCES
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.events import Composition, event_of, neighbours_of
-from edp_mx.accounting.ledger import Entry
-from edp_mx.accounting.published import count_published
-from edp_mx.accounting.release import Release
+from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.entries import SCALES, Entry
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.release import CLIPPINGS, Release
 from edp_mx.errors import UserError
-
-_NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wrong side
-# All that the multiplier says, and one utterance moves it by C: what the paper takes as given.
-AS_GIVEN = Release(
-    num_workers=1,
-    micro_batch_size=1,
-    max_grad_norm=1.0,
-    layer_scales=(1.0,),
-    adjacency="zero_out",
-    variant="published",
-)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would release, but for its noise multiplier.
+    """What a run releases, at which noise, on whose data, and what is taken for public.
+
+    Made once, when the data are dealt out; completed by `with_noise_multiplier` where z₀ is sought
+    for a target and by `with_layer_scales` when α is known. The noise, the head of the ledger, the
+    calibration, the budget, the guarantee and the reports read this object and nothing else, and
+    all workers compare it before the first step.
 
     Attributes:
-        release: one step; its sampler says which of the next are looked at.
+        release: one step; None without a mechanism.
+        noise_multiplier: z₀.
         decay: d(t).
         epochs: T.
-        steps_per_epoch: of Poisson steps.
-        sample_rate: q, of Poisson steps.
+        steps_per_epoch: of each epoch.
+        num_records: n, the utterances (or users) of the training part; None where only δ is known.
+        delta: δ.
+        delta_mode: how δ was chosen: default, value or paper.
+        scales_source: where α comes from.
+        scales_multiplier: z_a of `dp_release`, whose release of α is counted.
+        private_inputs: what entered from private data around the mechanism: names from
+            `coverage.PRIVATE_INPUTS`.
+        assumed_public: those of them that the user says are public.
+        clipping: how units' gradients are had, loop or ghost; ε is the same, what it rests on not.
+        seed_is_fixed: the noise can be drawn again by whoever knows the seed.
+        chooses_checkpoint: the weights of the best epoch are kept, by a private score.
+        stops_early: training may end before T, by a private score.
+        max_epsilon: the run ends before the step with which ε would exceed it.
 
     Raises:
-        UserError: a negative number of epochs.
+        UserError: a name that nobody has judged, or a number that no run can have.
 
     Example:
-        >>> plan = Plan(AS_GIVEN, Decay("linear", 0.5), epochs=3)
-        >>> [entry.noise_multiplier for entry in plan.entries(3.0)]
+        >>> step = Release("micro_batch", num_workers=8, micro_batch_size=16, max_grad_norm=1.0,
+        ...     adjacency="replace_one", variant="calibrated")
+        >>> plan = Plan(step, noise_multiplier=3.0, decay=Decay("linear", 0.5), epochs=3,
+        ...     delta=1e-5)
+        >>> [entry.noise_multiplier for entry in plan.entries()]
         [3.0, 2.0, 1.5]
     """
 
-    release: Release
+    release: Optional[Release]
+    noise_multiplier: float
     decay: Decay
     epochs: int
+    delta: float
     steps_per_epoch: int = 1
-    sample_rate: float = 1.0
+    num_records: Optional[int] = None
+    delta_mode: str = "default"
+    scales_source: str = "ones"
+    scales_multiplier: Optional[float] = None
+    private_inputs: Tuple[str, ...] = ()
+    assumed_public: Tuple[str, ...] = ()
+    clipping: str = "loop"
+    seed_is_fixed: bool = False
+    chooses_checkpoint: bool = False
+    stops_early: bool = False
+    max_epsilon: Optional[float] = None
 
     def __post_init__(self) -> None:
+        for name in ("private_inputs", "assumed_public"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            for given in getattr(self, name):
+                if given not in PRIVATE_INPUTS:
+                    raise UserError(
+                        f"{name} names {given!r}; choose from {', '.join(PRIVATE_INPUTS)}"
+                    )
+        if self.scales_source not in SCALES_SOURCES:
+            raise UserError(
+                f"scales_source is {self.scales_source!r}; choose one of "
+                f"{', '.join(SCALES_SOURCES)}"
+            )
+        if self.clipping not in CLIPPINGS:
+            raise UserError(f"clipping is {self.clipping!r}; choose one of {', '.join(CLIPPINGS)}")
         if self.epochs < 0:
             raise UserError(f"epochs is {self.epochs}; it must be 0 or more")
-
-    @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> Plan:
-        """The plan in the head of a ledger.
-
-        Raises:
-            KeyError, TypeError, UserError: the facts are not those of a run of this version.
-        """
-        release, epochs = Release(**facts["release"]), facts["epochs"]
-        batch_size = round(release.micro_batch_size * release.num_workers)
-        return cls(
-            release=release,
-            decay=Decay(**facts["decay"]),
-            epochs=epochs,
-            steps_per_epoch=facts["steps"] // epochs if epochs else 0,
-            sample_rate=min(batch_size / facts["num_examples"], 1.0),
-        )
+        if self.steps_per_epoch < 0:
+            raise UserError(f"steps_per_epoch is {self.steps_per_epoch}; it must be 0 or more")
+        if not 0 <= self.noise_multiplier < float("inf"):
+            raise UserError(
+                f"noise_multiplier is {self.noise_multiplier}; it must be finite, 0 or more"
+            )
+        if not 0 < self.delta <= 1:
+            raise UserError(f"delta is {self.delta}; it must be above 0 and at most 1")
 
     @property
-    def is_poisson(self) -> bool:
-        return self.release.sampler == "poisson"
+    def mechanism(self) -> str:
+        """none, edp_sgd (the mean of a micro-batch is clipped) or dp_sgd (each unit is)."""
+        if self.release is None:
+            return "none"
+        return "edp_sgd" if self.release.unit == "micro_batch" else "dp_sgd"
 
-    def entries(self, noise_multiplier: float) -> Tuple[Entry, ...]:
-        """The lines that a run writes for its epochs if nothing interrupts it."""
-        entries = []
-        for epoch in range(self.epochs):
-            multiplier = self.decay.noise_multiplier_at(noise_multiplier, epoch)
-            event = event_of(
-                self.release,
-                multiplier,
-                steps=self.steps_per_epoch,
-                sample_rate=self.sample_rate,
-            )
-            entries.append(Entry(f"epoch {epoch}", event, multiplier))
-        return tuple(entries)
+    @property
+    def record(self) -> str:
+        """Whom the guarantee speaks of: utterance or user."""
+        return "utterance" if self.release is None else self.release.record
 
-    def composition(self, noise_multiplier: float) -> Composition:
-        """The same as an accountant wants it."""
-        events = (entry.event for entry in self.entries(noise_multiplier))
-        return Composition(neighbours_of(self.release), events)
+    @property
+    def steps(self) -> int:
+        """Optimizer steps in all."""
+        return self.epochs * self.steps_per_epoch
 
-    def composition_as_given(self, noise_multiplier: float) -> Composition:
-        """As if the noise were all that the multiplier says, and one utterance moved it by C."""
-        return as_given(self.entries(noise_multiplier))
+    @property
+    def unjustified_inputs(self) -> Tuple[str, ...]:
+        """Private inputs that nobody says are public."""
+        return tuple(name for name in self.private_inputs if name not in self.assumed_public)
 
-    def count_as_published(self, noise_multiplier: float, *, delta: float) -> Bound:
-        """ε as it is published, see `count_published`; for whole epochs in closed form."""
-        if self.is_poisson and self.release.clips == "example":
-            return count_published(self.release, self.entries(noise_multiplier), delta=delta)
-        return count_as_published(
-            noise_multiplier=noise_multiplier, decay=self.decay, epochs=self.epochs, delta=delta
-        )
+    def noise_multiplier_at(self, epoch: int) -> float:
+        """z_t = z₀ d(t); no other place computes it."""
+        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
 
-    def count_what_holds(self, noise_multiplier: float, *, delta: float) -> Bound:
-        """ε that holds: in closed form for shuffled epochs, else by `poisson_pld`."""
-        if self.is_poisson:
-            return count_released(self.composition(noise_multiplier), delta=delta)
-        return count_what_holds(
-            release=self.release,
-            noise_multiplier=noise_multiplier,
-            decay=self.decay,
-            epochs=self.epochs,
-            delta=delta,
-        )
+    def entry(self, epoch: int, steps: Optional[int] = None) -> Entry:
+        """What the ledger is told before some steps of an epoch, or before all of them."""
+        assert self.release is not None, "nothing is released without a mechanism"
+        multiplier = self.noise_multiplier_at(epoch)
+        count = self.steps_per_epoch if steps is None else steps
+        return Entry(f"epoch {epoch}", self.release.event(multiplier, steps=count), multiplier)
 
-    def count_as_given(self, noise_multiplier: float, *, delta: float) -> Bound:
-        """The same for `composition_as_given`; not what holds for this plan."""
-        if self.is_poisson:
-            return count_released(self.composition_as_given(noise_multiplier), delta=delta)
-        return count_what_holds(
-            release=AS_GIVEN,
-            noise_multiplier=noise_multiplier,
-            decay=self.decay,
-            epochs=self.epochs,
-            delta=delta,
-        )
+    def scales_entries(self) -> Tuple[Entry, ...]:
+        """What the ledger is told before α is released from private data; else nothing.
 
-    def calibrate(self, *, target_epsilon: float, delta: float) -> Tuple[float, Bound]:
-        """z₀ of this plan on the safe side, and what holds at it: at most the target.
+        The records are taken without chance, so that Poisson sampling does not amplify this event;
+        relative to what a Poisson step is relative to.
+        """
+        if self.release is None or self.scales_multiplier is None:
+            return ()
+        sampler, multiplier = self.release.sampler, self.scales_multiplier
+        if sampler == "poisson":
+            multiplier = self.release.as_poisson(multiplier)
+        return (Entry(SCALES, Event(sampler, multiplier)),)
+
+    def entries(self) -> Tuple[Entry, ...]:
+        """All lines that a run writes if nothing interrupts it; none without a mechanism."""
+        if self.release is None:
+            return ()
+        return (*self.scales_entries(), *map(self.entry, range(self.epochs)))
+
+    def composition(self, entries: Sequence[Entry]) -> Composition:
+        """What accountants are given for some entries, e.g. those of a ledger."""
+        assert self.release is not None
+        return Composition(self.release.neighbours, [entry.event for entry in entries])
+
+    def with_noise_multiplier(self, noise_multiplier: float) -> Plan:
+        """The same plan with another z₀."""
+        return replace(self, noise_multiplier=noise_multiplier)
+
+    def with_layer_scales(self, scales: Sequence[float]) -> Plan:
+        """The plan completed by α; its ε does not change, since the largest scale is 1.
 
         Raises:
-            UserError: an impossible target.
+            ValueError: the largest is not 1.
         """
-        if self.is_poisson:
-            wanted = calibrate_poisson(
-                target_epsilon=target_epsilon,
-                delta=delta,
-                decay=self.decay,
-                epochs=self.epochs,
-                steps_per_epoch=self.steps_per_epoch,
-                sample_rate=self.sample_rate,
-                neighbours=neighbours_of(self.release),
-            )
-        else:
-            wanted = calibrate_rf(
-                target_epsilon=target_epsilon,
-                delta=delta,
-                decay=self.decay,
-                epochs=self.epochs,
-                conversion="exact",
-            )
-        z = wanted / event_of(self.release, 1.0, steps=1).effective_noise_multiplier
-        while True:
-            holds = self.count_what_holds(z, delta=delta)
-            if holds.epsilon.value is not None and holds.epsilon.value <= target_epsilon:
-                return z, holds
-            z *= 1 + _NUDGE
+        assert self.release is not None
+        return replace(self, release=self.release.with_layer_scales(scales))
 
+    def without_layer_scales(self) -> Plan:
+        """As it was before α was known: what the head of the ledger holds."""
+        release = self.release
+        return replace(self, release=release and replace(release, layer_scales=None))
 
-def as_given(entries: Sequence[Entry]) -> Composition:
-    """As if the noise were all that the multiplier says, and one utterance moved it by C.
+    def with_delta(self, delta: float) -> Plan:
+        """The same plan at another δ.
 
-    What α cost is left out, as the paper does.
-    """
-    events = [
-        replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
-        for entry in entries
-        if entry.noise_multiplier is not None
-    ]
-    return Composition("zero_out", events)
+        Raises:
+            UserError: δ is not below 1/n.
+        """
+        if self.num_records is not None:
+            choose_delta(num_examples=self.num_records, delta=delta)
+        return replace(self, delta=delta, delta_mode="value")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON for the head of a ledger."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Plan:
+        """Reads what `to_dict` wrote.
+
+        Raises:
+            UserError: it is not the plan of a run of this version.
+        """
+        try:
+            given = dict(values)
+            release, decay = given.pop("release"), Decay(**given.pop("decay"))
+            return cls(release=release and Release.from_dict(release), decay=decay, **given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(f"not the plan of a run of this version ({error})") from error

@@ -106,7 +106,7 @@ def log_epsilon_exact(log_rho: float, delta: float) -> float:
 
     Edge cases: −inf (ε = 0) where δ alone covers everything, δ ≥ Φ(μ/2) − Φ(−μ/2).
 
-    Source: Balle and Wang (2018), Theorem 8; PRIVACY, "Samplers and the accountant".
+    Source: Balle and Wang (2018), Theorem 8; docs/privacy.md, section 4.
     """
     _check(log_rho, delta)
     if log_rho == math.inf:

@@ -107,10 +107,12 @@ def audit_noise(
     that one silent worker of 8 (−6.5 %) fails.
     """
     probe = Probe(workers, step, size=size)
-    zeros = [np.zeros((step.micro_batch_size, size), np.float32) for _ in step.layer_scales]
+    sampler = step.dealt(workers)
     releases: List[List[np.ndarray]] = []
-    for _ in range(steps):
-        releases.append(probe.released(zeros))
+    while len(releases) < steps:
+        for draw in itertools.islice(sampler.draws(len(releases)), steps - len(releases)):
+            zeros = [np.zeros((len(draw.records), size), np.float32) for _ in step.layer_scales]
+            releases.append(probe.released(zeros, draw.sizes.tolist()))
     digest = hashlib.sha256(b"".join(part.tobytes() for part in probe.weights())).hexdigest()
     fingerprints = workers.gather(probe.fingerprint)
     messages = workers.gather(probe.mechanism.sent[:LISTENED])  # of layer 0, N times (LISTENED,)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
-from edp_mx.accounting.accountants import Count, check_claim, count_with
+from edp_mx.accounting.accountants import check_claim, count_with
+from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.accounting.bound import Bound
-    from edp_mx.accounting.events import Composition
+    from edp_mx.accounting.entries import Entry
+    from edp_mx.accounting.plan import Plan
 
 EXAMPLES = """\
 examples:
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_ledger(arguments: argparse.Namespace) -> int:
     """From what a run wrote down."""
-    from edp_mx.accounting.ledger_guarantee import account_for
+    from edp_mx.accounting.ledger_account import account_for
     from edp_mx.reports.ledger_report import ledger_as_json, ledger_as_lines, ledger_path
 
     given = [name for name in PLAN_OPTIONS if getattr(arguments, name) is not None]
@@ -79,19 +81,12 @@ def _run_ledger(arguments: argparse.Namespace) -> int:
         raise UserError(f"RUN brings its own plan: leave out {options}, or leave out RUN")
     path = ledger_path(arguments.run_directory)
     account = account_for(path, delta=arguments.delta)
+    spent = account.spent
+    stated = _stated(arguments.accountant, spent.plan, spent.entries, spent.holds_if)
     report, lines = ledger_as_json(account), ledger_as_lines(account, path)
-    spent, named = account.spent, arguments.accountant
-    if named is not None:
-        assert spent.release is not None  # `account_for` refuses a ledger without one
-        check_claim(accountant=named, release=spent.release)
-    count = _count(named, spent.holds_if, account.composition, delta=spent.delta)
-    _print(arguments, report, lines, count, spent.holds_if)
+    _print(arguments, report, lines, stated, spent.holds_if)
     if arguments.plot is not None:
-        from edp_mx.reports.epsilon_curve import curve_of_entries, plot_curve
-
-        neighbours = account.composition.neighbours
-        points = curve_of_entries(account.ledger.entries, neighbours=neighbours, delta=spent.delta)
-        plot_curve(points, delta=spent.delta, holds=spent.holds_if, path=arguments.plot)
+        _plot(arguments.plot, spent.plan, spent.entries, spent.holds_if)
     return 0
 
 
@@ -101,56 +96,59 @@ def _run_plan(arguments: argparse.Namespace) -> int:
 
     if arguments.noise_multiplier is None:
         raise UserError("give a RUN, or --noise-multiplier and --epochs of a plan")
-    plan, delta = plan_of(arguments, variant="published")
-    named = arguments.accountant
-    if named is not None:
-        check_claim(accountant=named, release=plan.release)
-    report = PlanReport.of(plan, arguments.noise_multiplier, delta=delta)
-    composition = plan.composition(arguments.noise_multiplier)
-    count = _count(named, report.holds, composition, delta=delta)
-    _print(arguments, report.to_dict(), report.lines(), count, report.holds)
+    plan = plan_of(arguments, variant="published", noise_multiplier=arguments.noise_multiplier)
+    report = PlanReport.of(plan)
+    stated = _stated(arguments.accountant, plan, plan.entries(), report.holds)
+    _print(arguments, report.to_dict(), report.lines(), stated, report.holds)
     if arguments.plot is not None:
-        from edp_mx.reports.epsilon_curve import curve_of_plan, plot_curve
-
-        points = curve_of_plan(plan, arguments.noise_multiplier, delta=delta)
-        plot_curve(points, delta=delta, holds=report.holds, path=arguments.plot)
+        _plot(arguments.plot, plan, plan.entries(), report.holds)
     return 0
 
 
-def _count(
-    accountant: Optional[str], bound: Bound, composition: Composition, *, delta: float
-) -> Optional[Count]:
-    """What the named accountant says, if one was named.
+def _plot(path: Path, plan: Plan, entries: Sequence[Entry], holds: Bound) -> None:
+    """ε over the epochs, as a picture and as numbers."""
+    from edp_mx.reports.epsilon_curve import curve_of, plot_curve
+
+    plot_curve(curve_of(plan, entries), delta=plan.delta, holds=holds, path=path)
+
+
+def _stated(
+    name: Optional[str], plan: Plan, entries: Sequence[Entry], bound: Bound
+) -> Optional[Bound]:
+    """What the named accountant says of the entries, if one was named.
 
     Args:
-        bound: by the default accountant; where it is infinite for a reason, all are.
-        composition: what `bound` was counted for.
-    """
-    from edp_mx.reports.accountant_table import counts_of
+        bound: by the accountant that is claimed; where it is infinite for a reason, all are.
 
-    if accountant is None:
+    Raises:
+        UserError: it does not hold for them.
+    """
+    if name is None:
         return None
-    known = {count.accountant: count for count in counts_of(bound, composition, delta=delta)}
-    return known.get(accountant) or count_with(accountant, composition, delta=delta)
+    assert plan.release is not None  # a ledger without a release is refused
+    check_claim(name, plan.release)
+    if bound.reasons:
+        return replace(unbounded(), accountant=name)
+    return count_with(name, plan.composition(entries), delta=plan.delta)
 
 
 def _print(
     arguments: argparse.Namespace,
     report: Mapping[str, Any],
     lines: Sequence[str],
-    count: Optional[Count],
+    stated: Optional[Bound],
     bound: Bound,
 ) -> None:
     """The report, as JSON or for a reader; at its end what the named accountant says."""
     from edp_mx.reports.accountant_table import counts_as_json
 
-    stated: Dict[str, Any] = {}
+    more: Dict[str, Any] = {}
     said: List[str] = []
-    if count is not None:
-        stated = {"stated": {**counts_as_json([count])[0], "conditions": list(bound.conditions)}}
+    if stated is not None:
+        more = {"stated": {**counts_as_json([stated])[0], "conditions": list(bound.conditions)}}
         conditions = "".join(f", if {condition}" for condition in bound.conditions)
-        said = ["", f"epsilon by {count.accountant}: {count.epsilon}{conditions}"]
+        said = ["", f"epsilon by {stated.accountant}: {stated.epsilon}{conditions}"]
     if arguments.json:
-        print(json.dumps({**report, **stated}, indent=2, allow_nan=False))
+        print(json.dumps({**report, **more}, indent=2, allow_nan=False))
     else:
         print("\n".join([*lines, *said]))

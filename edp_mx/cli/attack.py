@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
 from edp_mx.cli.attack_parts import Said, canaries, lira, scorer, shadow
 from edp_mx.errors import UserError
+from edp_mx.files import keep_private
 
 if TYPE_CHECKING:
     from edp_mx.experiments.attack_directory import Outcome
@@ -103,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not directory.has("results"):
         raise UserError(f"{directory.path} has not ended: there is no model to attack yet")
     start_logging(is_first=True)
+    keep_private()  # scores say who is in the training part
     said = []
     for value, text in _attacks(arguments, directory):
         said.append(value)

@@ -7,7 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Tuple
 
-from edp_mx.accounting.release import VARIANTS
+from edp_mx.accounting.release import (
+    CLIPPINGS,
+    SAMPLERS,
+    UNITS,
+    UNITS_OF,
+    VARIANTS,
+    unit_of,
+)
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,6 +29,12 @@ EXAMPLES = """examples:
     launch/audit.sh step
   does the paper's accounting survive? (exit code 1: refuted)
     launch/audit.sh step --variant published
+  the paper's eight micro-batches on two workers:
+    NP=2 launch/audit.sh step --micro-batches-per-worker 4
+  DP-SGD by ghost clipping on Poisson batches, each utterance, or each user of 8 utterances:
+    NP=2 launch/audit.sh step --mechanism dp_sgd --clipping ghost --sampler poisson \\
+        --adjacency zero-out
+    NP=2 launch/audit.sh step --mechanism dp_sgd --unit user --utterances-per-user 8
   a whole run, with 1000 canaries in its training part:
     NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
 
@@ -107,18 +120,25 @@ def _add(audits: Any, name: str, what: str, run: Any) -> argparse.ArgumentParser
 def _add_release(parser: argparse.ArgumentParser) -> None:
     """What a step releases, in the words of `edp-mx account`."""
     add = parser.add_argument
+    add("--mechanism", choices=tuple(UNITS_OF), default="edp_sgd",
+        help="clips micro-batches' means, or each unit (edp_sgd)")  # fmt: skip
+    add("--unit", choices=UNITS, help="what is clipped (micro_batch; with dp_sgd utterance)")
+    add("--clipping", choices=CLIPPINGS, default="loop",
+        help="a backward pass per unit, or ghost clipping (loop)")  # fmt: skip
     add("--variant", choices=VARIANTS, default="calibrated", help="Algorithm 1, or calibrated")
     add("--noise-multiplier", type=float, default=1.0, metavar="Z", help="z (1)")
     add("--max-grad-norm", type=float, default=1.0, metavar="C", help="clipping norm (1)")
-    add(
-        "--layer-scales",
-        type=_scales,
-        default=(1.0, 0.25),
-        metavar="A1,A2,...",
-        help="alpha of each layer (1,0.25)",
-    )
-    add("--adjacency", choices=("replace-one", "zero-out"), default="replace-one")
-    add("--micro-batch-size", type=int, default=16, metavar="M", help="clipped as one (16)")
+    add("--layer-scales", type=_scales, default=(1.0, 0.25), metavar="A1,A2,...",
+        help="alpha of each layer (1,0.25)")  # fmt: skip
+    add("--adjacency", choices=("replace-one", "zero-out"), default="replace-one",
+        help="who is a neighbour (replace-one)")  # fmt: skip
+    add("--micro-batch-size", type=int, default=16, metavar="M",
+        help="utterances clipped as one, or units per worker (16)")  # fmt: skip
+    add("--micro-batches-per-worker", type=int, default=1, metavar="k",
+        help="so that N = workers k (1)")  # fmt: skip
+    add("--utterances-per-user", type=int, default=4, metavar="K", help="with --unit user (4)")
+    add("--sampler", choices=SAMPLERS, default="shuffle", help="how batches are drawn (shuffle)")
+    add("--sample-rate", type=float, default=0.5, metavar="q", help="of poisson, about (0.5)")
 
 
 def run_noise(arguments: argparse.Namespace) -> int:
@@ -227,9 +247,14 @@ def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int
 
 
 def _step(arguments: argparse.Namespace) -> AuditedStep:
-    """The audited settings, once they have been looked at."""
+    """The audited settings, once they have been looked at.
+
+    Raises:
+        UserError: settings that no run can have.
+    """
     from edp_mx.attacks.probe import AuditedStep
 
+    _at_least(arguments.utterances_per_user, 1, "--utterances-per-user")
     step = AuditedStep(
         variant=arguments.variant,
         noise_multiplier=arguments.noise_multiplier,
@@ -237,6 +262,12 @@ def _step(arguments: argparse.Namespace) -> AuditedStep:
         layer_scales=arguments.layer_scales,
         adjacency=arguments.adjacency.replace("-", "_"),
         micro_batch_size=arguments.micro_batch_size,
+        unit=unit_of(arguments.mechanism, arguments.unit),
+        utterances_per_user=arguments.utterances_per_user,
+        micro_batches_per_worker=arguments.micro_batches_per_worker,
+        clipping=arguments.clipping,
+        sampler=arguments.sampler,
+        sample_rate=arguments.sample_rate,
     )
     step.release(max(arguments.workers, 1))  # refuses impossible numbers
     return step

@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints z₀ and what it gives."""
     from edp_mx.reports.calibration_report import CalibrationReport
 
-    plan, delta = plan_of(arguments, variant="calibrated")
-    report = CalibrationReport.of(plan, target_epsilon=arguments.target_epsilon, delta=delta)
+    plan = plan_of(arguments, variant="calibrated")
+    report = CalibrationReport.of(plan, target_epsilon=arguments.target_epsilon)
     if arguments.json:
         print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
     else:

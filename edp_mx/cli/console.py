@@ -11,10 +11,17 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 from tqdm import tqdm
 
 from edp_mx.errors import UserError
+from edp_mx.files import keep_private
 
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
-    """Rank 0's INFO to the console, everyone's DEBUG to `file`."""
+    """Send rank 0's INFO to the console, everyone's DEBUG to `file`, which others cannot read.
+
+    With a file this process fills a run directory: all that it writes is then readable by its
+    owner alone.
+    """
+    if file is not None:
+        keep_private()
     root = logging.getLogger("edp_mx")
     root.setLevel(logging.DEBUG)
     root.handlers.clear()

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any, Dict, Tuple
 
 from edp_mx.accounting.decay import KINDS, Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import SAMPLERS, VARIANTS, Release
+from edp_mx.accounting.release import (
+    SAMPLERS,
+    UNITS,
+    UNITS_OF,
+    VARIANTS,
+    Release,
+    unit_of,
+)
 from edp_mx.errors import UserError
 
-CLIPS = {"edp_sgd": "micro_batch", "dp_sgd": "example"}
-LONGEST_RUN = 1_000_000  # epochs; a report has one multiplier for each
+LONGEST_RUN = 100_000  # epochs; a report has one multiplier for each
 # Applied late, so that a command can tell what was asked for from what was left out.
 DEFAULTS: Dict[str, Any] = {
     "mechanism": "edp_sgd",
+    "unit": None,
     "decay": "none",
     "decay_rate": 0.0,
     "workers": 1,
+    "micro_batches_per_worker": 1,
     "micro_batch_size": 2,
     "max_grad_norm": 1.0,
     "layer_scales": (1.0,),
@@ -39,16 +48,20 @@ PLAN_OPTIONS = (
 def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     """Declares the options; `variant` is that command's default, for the help."""
     add = parser.add_argument
-    add("--mechanism", choices=tuple(CLIPS),
-        help="clips a worker's mean gradient, or each utterance's (edp_sgd)")  # fmt: skip
+    add("--mechanism", choices=tuple(UNITS_OF),
+        help="clips a micro-batch's mean gradient, or each unit's (edp_sgd)")  # fmt: skip
+    add("--unit", choices=UNITS, help="what is clipped (micro_batch; with dp_sgd utterance)")
     add("--decay", choices=KINDS, help="how it falls by epoch (none)")
     add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
     add("--epochs", type=int, metavar="T", help="epochs in all")
     add("--delta", type=float, metavar="D", help="delta; left out it is 1/(2n)")
     add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
     add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
+    add("--micro-batches-per-worker", type=int, metavar="k",
+        help="clipped on each worker, so that N = workers k (1)")  # fmt: skip
     add("--micro-batch-size", type=_size, metavar="M",
-        help="examples of a worker in a step, expected ones for poisson (2)")  # fmt: skip
+        help="utterances of a micro-batch, or units per worker; expected for poisson (2)"
+    )  # fmt: skip
     add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
     add("--layer-scales", type=_scales, metavar="A1,A2,...",
         help="alpha of each layer, taken as given (1)")  # fmt: skip
@@ -60,8 +73,8 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     add("--steps-per-epoch", type=int, metavar="S", help="of poisson; left out it is n / (N M)")
 
 
-def plan_of(arguments: argparse.Namespace, *, variant: str) -> Tuple[Plan, float]:
-    """The plan and its δ.
+def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: float = 1.0) -> Plan:
+    """The plan that the options describe.
 
     Raises:
         UserError: something is missing, impossible, or does not go with the sampler.
@@ -73,28 +86,31 @@ def plan_of(arguments: argparse.Namespace, *, variant: str) -> Tuple[Plan, float
     mechanism = _get(arguments, "mechanism")
     default = "calibrated" if mechanism == "dp_sgd" else variant
     release = Release(
+        unit=unit_of(mechanism, arguments.unit),
         num_workers=_get(arguments, "workers"),
+        micro_batches_per_worker=_get(arguments, "micro_batches_per_worker"),
         micro_batch_size=_get(arguments, "micro_batch_size"),
         max_grad_norm=_get(arguments, "max_grad_norm"),
         layer_scales=_get(arguments, "layer_scales"),
         adjacency=_get(arguments, "adjacency").replace("-", "_"),
         variant=arguments.variant or default,
         sampler=_get(arguments, "sampler"),
-        clips=CLIPS[mechanism],
     )
     steps_per_epoch, sample_rate = _sampling(arguments, release)
-    plan = Plan(
-        release=release,
+    return Plan(
+        release=replace(release, sample_rate=sample_rate),
+        noise_multiplier=noise_multiplier,
         decay=Decay(_get(arguments, "decay"), _get(arguments, "decay_rate")),
         epochs=arguments.epochs,
         steps_per_epoch=steps_per_epoch,
-        sample_rate=sample_rate,
+        num_records=arguments.num_examples,
+        delta=_delta(arguments),
+        delta_mode="default" if arguments.delta is None else "value",
     )
-    return plan, _delta(arguments)
 
 
 def _sampling(arguments: argparse.Namespace, release: Release) -> Tuple[int, float]:
-    """Steps an epoch and q, as given or from n."""
+    """Steps per epoch and q, as given or from n."""
     steps, rate, n = arguments.steps_per_epoch, arguments.sample_rate, arguments.num_examples
     if release.sampler == "shuffle":
         if rate is not None or steps is not None:
@@ -103,18 +119,17 @@ def _sampling(arguments: argparse.Namespace, release: Release) -> Tuple[int, flo
                 "cost the same however many steps they have, and sampling does not amplify them"
             )
         return 1, 1.0
-    batch_size = release.num_workers * release.micro_batch_size
     if (rate is None or steps is None) and n is None:
         raise UserError(
             "--sampler poisson needs --sample-rate and --steps-per-epoch, or --num-examples from "
             "which both follow (q = N M / n)"
         )
     if rate is None:
-        rate = batch_size / n if n > 0 else 0.0
-    if not 0 < rate <= 1:
-        raise UserError(f"--sample-rate is {rate:g}; it must be above 0 and at most 1")
+        rate = release.batch_size / n if n > 0 else 0.0
+    if not 0 <= rate <= 1:
+        raise UserError(f"--sample-rate is {rate:g}; it must lie between 0 and 1")
     if steps is None:
-        steps = max(1, round(n / batch_size))
+        steps = max(1, round(n / release.batch_size))
     if steps < 1:
         raise UserError(f"--steps-per-epoch is {steps}; it must be 1 or more")
     return steps, rate

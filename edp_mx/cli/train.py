@@ -82,6 +82,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
     config = _config(arguments)
     if config.privacy.sampler == "shuffle":
-        micro_batch_size(config.training.batch_size, arguments.workers)
+        lanes = arguments.workers * config.privacy.micro_batches_per_worker
+        micro_batch_size(config.training.batch_size, lanes)
     print(f"{arguments.config or arguments.resume} is sound; nothing was trained")
     return 0

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from typing import Iterable
+import hmac
+import os
+import tempfile
+from pathlib import Path
+from typing import Dict, Iterable, Mapping, Optional, Union
 
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
 
 
 class Fingerprint:
@@ -57,3 +63,58 @@ def fingerprint(utterances: Iterable[Utterance]) -> str:
     for utterance in utterances:
         whole.add(utterance)
     return whole.digits()
+
+
+def keyed(fingerprint: str) -> Dict[str, str]:
+    """A fingerprint that may be shown: whoever lacks this machine's key can check no guess by it.
+
+    A plain hash of the training part would confirm its last utterance to whoever knows all others.
+
+    Returns:
+        `digest`, and `key`, by which another machine's key is told apart.
+    """
+    key = _key()
+    digest = hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:32]
+    return {
+        "key": hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16],
+        "digest": digest,
+    }
+
+
+def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:
+    """Whether a fingerprint is the recorded one; None where that was keyed on another machine.
+
+    Args:
+        recorded: what `keyed` gave, or a plain fingerprint, as edp_mx 0.1 wrote it.
+    """
+    if isinstance(recorded, str):
+        return recorded == fingerprint
+    now = keyed(fingerprint)
+    return now["digest"] == recorded["digest"] if now["key"] == recorded["key"] else None
+
+
+def _key() -> bytes:
+    """This machine's key, made when it is first asked for.
+
+    It lies in the file that `EDP_MX_KEY` names, else in `~/.config/edp_mx/fingerprint.key`.
+    """
+    default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "edp_mx"
+    path = Path(os.environ.get("EDP_MX_KEY") or default / "fingerprint.key")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not path.exists():
+            with tempfile.NamedTemporaryFile(dir=path.parent) as file:  # readable by us alone
+                file.write(os.urandom(32))
+                file.flush()
+                os.fsync(file.fileno())
+                with contextlib.suppress(FileExistsError):  # another worker was quicker
+                    os.link(file.name, path)
+        key = path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"cannot use {path}, the key of corpus fingerprints: {error.strerror}; name another "
+            "file by EDP_MX_KEY"
+        ) from error
+    if len(key) != 32:
+        raise UserError(f"{path} is no key of 32 bytes: remove it, and a new one is made")
+    return key

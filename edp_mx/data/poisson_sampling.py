@@ -47,7 +47,7 @@ class PoissonShard:
         n and B fix q, the steps and the deal: a neighbouring corpus has the same n, its record's
         place being empty (zero_out) or taken by another (replace_one).
 
-    Source: PRIVACY, "Samplers and the accountant each may use".
+    Source: docs/privacy.md, section 4.
 
     Example:
         >>> shard = PoissonShard.deal(1000, batch_size=12, num_workers=8, rank=0, seed=0)

@@ -17,7 +17,7 @@ from edp_mx.experiments.build import (
     vocabulary_for,
     word_vectors_for,
 )
-from edp_mx.experiments.prepare import Prepared
+from edp_mx.experiments.prepare import Prepared, training_users
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.set_up import set_up_on
 
@@ -46,7 +46,10 @@ def prepare_on(
         corpus=corpus,
         vocabulary=vocabulary,
         model=model_for(config, vocabulary, device(workers), start),
-        **encoded,
+        train=encoded["train"],
+        validation=encoded["validation"],
+        test=encoded["test"],
+        users=training_users(config, corpus),
     )
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
+from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
-from edp_mx.data.sampling import Shard
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
@@ -22,26 +21,32 @@ from edp_mx.models.intent_slot import IntentSlotModel
 
 @dataclass(frozen=True)
 class Canaries:
-    """m random utterances, and which of them are in the training data.
+    """m canaries of random utterances, and which of them are in the training data.
 
     Attributes:
-        utterances: words, tags and intents drawn alike from the vocabulary.
-        is_member: fair coins from the operating system.
+        utterances: words, tags and intents drawn alike from the vocabulary; one canary's after the
+            other's.
+        is_member: fair coins from the operating system, one per canary.
+        utterances_per_canary: 1; where users are what is protected, a canary is a user who says one
+            thing so often, since gradients that point one way move the sum furthest.
 
     Guarantee:
         A coin that turns makes a neighbour of the kind that the run's ε speaks of, in the same
         shards and with the same n. replace_one: a plain utterance takes the place of a canary that
         is out (`insert`). zero_out: its place stays empty, so that it adds no gradient
-        (`insert` and `empty_places`): a plain utterance there would be another neighbour, which a
+        (`insert` and `place`): a plain utterance there would be another neighbour, which a
         κ of 1 or the Poisson pair of zero_out does not count.
     """
 
     utterances: Tuple[Utterance, ...]
     is_member: Tuple[bool, ...]
+    utterances_per_canary: int = 1
 
     @classmethod
-    def draw(cls, vocabulary: Vocabulary, *, count: int, tokens: int) -> Canaries:
-        """New ones, from the operating system's random numbers.
+    def draw(
+        cls, vocabulary: Vocabulary, *, count: int, tokens: int, utterances_per_canary: int = 1
+    ) -> Canaries:
+        """Draw new ones from the operating system's random numbers.
 
         Raises:
             UserError: the vocabulary has no words.
@@ -57,65 +62,57 @@ class Canaries:
             )
             for i in range(count)
         ]
+        repeated = [
+            replace(utterance, id=f"{utterance.id}/{again}")
+            for utterance in utterances
+            for again in range(utterances_per_canary)
+        ]
         coins = secrets.randbits(count)
-        return cls(tuple(utterances), tuple(bool(coins >> i & 1) for i in range(count)))
+        is_member = tuple(bool(coins >> i & 1) for i in range(count))
+        return cls(tuple(repeated), is_member, utterances_per_canary)
 
     def insert(self, corpus: Sequence[Utterance], *, adjacency: str) -> List[Utterance]:
-        """The corpus with m more places, the same ones whatever the coins.
+        """The corpus with places for the canaries, the same ones whatever the coins.
 
-        Under zero_out each canary is in its place, which `empty_places` has to be told of: so the
+        Under zero_out each canary is in its place, which `place` empties: so the
         lengths of all places, which count as public, do not depend on the coins either.
         """
         if adjacency == "zero_out":
             return [*corpus, *self.utterances]
         places = [
-            canary if is_member else corpus[i % len(corpus)]
-            for i, (canary, is_member) in enumerate(zip(self.utterances, self.is_member))
+            utterance if is_member else corpus[i % len(corpus)]
+            for i, (utterance, is_member) in enumerate(
+                zip(self.utterances, np.repeat(self.is_member, self.utterances_per_canary))
+            )
         ]
         return [*corpus, *places]
 
-    def empty_places(self, shard: AnyShard, *, first: int, adjacency: str) -> AnyShard:
-        """The shard as it is trained on, the canaries that are out left out under zero_out.
+    def place(self, sampler: Sampler, *, first: int, adjacency: str) -> Sampler:
+        """The sampler that is trained with: under zero_out the canaries that are out leave gaps.
 
         Args:
-            shard: dealt for all places; α may be taken from it, which then tells nothing of coins.
-            first: place of the first canary.
+            sampler: dealt for all places; α may be taken from it, which then tells nothing of the
+                coins.
+            first: place of the first canary: a record's, or a user's where users are drawn.
         """
         if adjacency != "zero_out":
-            return shard
-        empty = first + np.flatnonzero(~np.asarray(self.is_member, bool))
-        return without(shard, empty)
+            return sampler
+        return sampler.without(first + np.flatnonzero(~np.asarray(self.is_member, bool)))
 
+    def users(self, users: np.ndarray) -> np.ndarray:
+        """Who says each utterance of `insert`: each canary is a user of its own.
 
-def without(shard: AnyShard, empty: np.ndarray) -> AnyShard:
-    """The shard with empty places: same deal, same steps, same divisor, other records as before.
-
-    Args:
-        empty: (E,) int64, places of any shard.
-    """
-    if isinstance(shard, PoissonShard):  # each record is drawn for itself: none moves another
-        return replace(shard, indices=np.setdiff1d(shard.indices, empty))
-    return _ShuffledWithGaps(
-        shard.buckets, shard.bucket_steps, shard.micro_batch_size, shard.seed, shard.rank, empty
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _ShuffledWithGaps(Shard):
-    """A shard whose micro-batches lack what lies in an empty place; they may be empty."""
-
-    empty: np.ndarray
-
-    def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
-        """Those of the whole shard, each (M or fewer,) int64."""
-        for indices in super().micro_batches(epoch):
-            yield indices[~np.isin(indices, self.empty)]
+        Shapes: users (U,), of the corpus, from 0 → (U + m · utterances per canary,).
+        """
+        first = int(users.max(initial=-1)) + 1
+        new = first + np.repeat(np.arange(len(self.is_member)), self.utterances_per_canary)
+        return np.concatenate([users, new.astype(users.dtype)])
 
 
 def canary_losses(
     model: IntentSlotModel, canaries: EncodedCorpus, *, workers: Workers, batch_size: int
 ) -> np.ndarray:
-    """The loss of each canary without dropout, (m,) float64; shared out, the same on all workers.
+    """The loss of each utterance without dropout, (n,) float64; the same on all workers.
 
     Args:
         batch_size: how many one worker scores at once.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edp_mx.accounting.report import Guarantee
+from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.one_run import OneRunAudit
 from edp_mx.experiments.audit_canaries import Canaries
 from edp_mx.experiments.run_directory import RunDirectory, environment
@@ -67,11 +67,13 @@ def write_audit(
 
 
 def _as_csv(scores: np.ndarray, canaries: Canaries) -> str:
-    """One line a canary."""
+    """One line per utterance of a canary, each with the canary's coin and score."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["is_member", "score", "tokens", "slots", "intent"])
-    for is_member, score, utterance in zip(canaries.is_member, scores, canaries.utterances):
+    each = canaries.utterances_per_canary
+    for i, utterance in enumerate(canaries.utterances):
         joined = (" ".join(utterance.tokens), " ".join(utterance.slots), utterance.intent)
-        writer.writerow([int(is_member), repr(float(score)), *joined])
+        is_member, score = canaries.is_member[i // each], float(scores[i // each])
+        writer.writerow([int(is_member), repr(score), *joined])
     return text.getvalue()

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Tuple
 import numpy as np
 
 from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.report import Guarantee
+from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.one_run import OneRunAudit, guess
 from edp_mx.attacks.verdict import Verdict
 from edp_mx.config import ExperimentConfig
@@ -126,8 +126,13 @@ class _OneRun:
         canaries, encoded = self._canaries(prepared)
         training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
         encoded_part = encode_part(self.config, training_part, prepared.vocabulary, "training")
+        users = None if prepared.users is None else canaries.users(prepared.users)
         parts = set_up_on(
-            replace(prepared, train=encoded_part), self.config, self.workers, self.run, self.alive
+            replace(prepared, train=encoded_part, users=users),
+            self.config,
+            self.workers,
+            self.run,
+            self.alive,
         )
         before = self._losses(prepared, encoded)
         self._train(parts, canaries)
@@ -150,11 +155,19 @@ class _OneRun:
     def _adjacency(self) -> str:
         return self.config.privacy.adjacency
 
+    @property
+    def _most_utterances(self) -> int:
+        """What one user may say in a step: more of them would not move it further."""
+        return self.config.privacy.max_utterances_per_user
+
     def _canaries(self, prepared: Prepared) -> Tuple[Canaries, EncodedCorpus]:
         """The same on every worker, as text and encoded."""
         canaries = self.workers.broadcast(
             Canaries.draw(
-                prepared.vocabulary, count=self.settings.canaries, tokens=self.settings.tokens
+                prepared.vocabulary,
+                count=self.settings.canaries,
+                tokens=self.settings.tokens,
+                utterances_per_canary=1 if prepared.users is None else self._most_utterances,
             )
         )
         return canaries, encode_part(
@@ -164,34 +177,34 @@ class _OneRun:
     def _train(self, parts: SetUp, canaries: Canaries) -> None:
         """Trains as `edp-mx train` does, with empty places where the coins say so."""
         training = self.config.training
-        logger.info("%s", parts.spending.plan.describe())
-        shard = canaries.empty_places(
-            parts.shard, first=len(parts.prepared.corpus.train), adjacency=self._adjacency
-        )
-        trained = replace(parts, shard=shard).epochs(
+        logger.info("%s", parts.spending.planned().describe())
+        first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
+        sampler = canaries.place(parts.sampler, first=first, adjacency=self._adjacency)
+        trained = replace(parts, sampler=sampler).epochs(
             training, self.workers, self.progress, self.alive
         )
         for epoch in trained:
             logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
 
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
-        """The loss of each canary, (m,)."""
+        """The loss of each canary, (m,): summed over its utterances."""
         self.alive("scoring the canaries")
         size = self.config.training.evaluation_batch_size
-        return canary_losses(prepared.model, encoded, workers=self.workers, batch_size=size)
+        losses = canary_losses(prepared.model, encoded, workers=self.workers, batch_size=size)
+        return losses.reshape(self.settings.canaries, -1).sum(axis=1)
 
     def _judge(self, scores: np.ndarray, canaries: Canaries, claimed: Guarantee) -> OneRunAudit:
         guesses = guess(
             scores,
             canaries.is_member,
-            delta=claimed.delta,
+            delta=claimed.plan.delta,
             significance=1 - self.settings.confidence,
         )
         verdict = Verdict(
             subject="the run",
             bound=guesses.epsilon,
             confidence=self.settings.confidence,
-            delta=claimed.delta,
+            delta=claimed.plan.delta,
             claim=self.settings.claim,
             claims={"published": claimed.as_published, "holds": claim_that_holds(claimed)},
         )
@@ -204,4 +217,4 @@ def claim_that_holds(claimed: Guarantee) -> Bound:
     Those are that vocabulary and lengths are public: neither depends on a coin. α from the first
     batch does depend on them, and no ε is claimed for it.
     """
-    return claimed.holds if claimed.scales_source == "first_batch" else claimed.holds_if
+    return claimed.holds if claimed.plan.scales_source == "first_batch" else claimed.holds_if

@@ -2,54 +2,53 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Sequence
 
 import numpy as np
 from mxnet import autograd
 
-from edp_mx.accounting.release import Release
 from edp_mx.data.encoding import encode
 from edp_mx.data.utterance import Utterance
 from edp_mx.experiments.prepare import Prepared
 from edp_mx.privacy.clipping import Losses
-from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.check import refuse_wrong
 from edp_mx.privacy.ghost.clipping import GhostClipping
 
-LENGTHS = (3, 1, 5)  # of the utterances, which are padded to the longest
+LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longest
 
 
-def check_ghost(
-    ghost: GhostClipping, prepared: Prepared, *, flat: FlatGradients, release: Release
-) -> None:
-    """Holds ghost clipping against the loop on this very network.
+def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
+    """Hold ghost clipping against the loop on this very network.
+
+    Args:
+        unit: what is clipped; utterances are tried one by one, others with several rows per unit.
 
     Raises:
         UserError: they disagree.
     """
     encoded = encode(random_utterances(prepared, LENGTHS, seed=0x6057), prepared.vocabulary)
+    rows = 1 if unit == "utterance" else 2
+    units = np.arange(len(LENGTHS)).reshape(-1, rows)  # (U, rows)
+    at_once = max(1, ghost.chunk_size // rows)
 
-    def losses_of(rows: List[int]) -> Losses:
-        batch = encoded.batch(rows)
+    def losses_of(chosen: np.ndarray) -> Losses:
+        batch = encoded.batch(chosen.ravel())
 
         def losses():
             with autograd.predict_mode():  # no dropout
-                return prepared.model.loss(batch)
+                made = prepared.model.loss(batch)  # (n · rows,)
+            return made.reshape((len(chosen), rows)).sum(axis=1)  # (n,)
 
         return losses
 
-    everyone, size = list(range(len(LENGTHS))), ghost.chunk_size
     refuse_wrong(
         ghost,
-        flat=flat,
-        max_grad_norm=release.max_grad_norm,
-        layer_scales=release.layer_scales,
-        together=[losses_of(everyone[i : i + size]) for i in range(0, len(everyone), size)],
-        alone=[losses_of([row]) for row in everyone],
+        together=[losses_of(units[i : i + at_once]) for i in range(0, len(units), at_once)],
+        alone=[losses_of(unit[None]) for unit in units],
     )
 
 
-def random_utterances(prepared: Prepared, lengths, *, seed: int) -> List[Utterance]:
+def random_utterances(prepared: Prepared, lengths: Sequence[int], *, seed: int) -> List[Utterance]:
     """Random tokens with random labels: there is nothing of the data in them."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
     vocabulary = prepared.vocabulary

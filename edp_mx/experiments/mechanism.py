@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Iterator, Tuple
 
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.accounting.release import Release
+from edp_mx.accounting.plan import Plan
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
+from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import encode
-from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
 from edp_mx.experiments.ghost_check import check_ghost, random_utterances
 from edp_mx.experiments.prepare import Prepared
-from edp_mx.privacy.clipping import LoopClipping, PerExampleClipping
+from edp_mx.experiments.spending import Spending
+from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.config import PrivacyConfig
-from edp_mx.privacy.dp_sgd import DPSGD
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
-from edp_mx.privacy.mechanism import EDPSGD, Mechanism
+from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.privacy.released_scales import scales_by_release
 from edp_mx.training.gradient import seed_dropout
 
@@ -34,73 +35,59 @@ def build_mechanism(
     config: ExperimentConfig,
     workers: Workers,
     prepared: Prepared,
-    shard: AnyShard,
+    sampler: Sampler,
     flat: FlatGradients,
     *,
-    scales: Optional[Tuple[float, ...]] = None,
+    spending: Spending,
     on_pass: Callable[[str], None] = lambda _: None,
-) -> Optional[Mechanism]:
-    """eDP-SGD or DP-SGD as configured; None for training without privacy.
+) -> AnyMechanism:
+    """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
-    With `layer_scales: dp_release` this spends `privacy.scale_release.event(…)`, which is to be in
-    the ledger before this is called.
+    A resumed run takes its α from the ledger: it is neither made nor released a second time.
 
     Args:
-        scales: α of the run that is resumed, which are neither made nor released a second time.
+        spending: with the plan; what α costs is in its ledger before it is released.
         on_pass: told of each backward pass made for α: the watchdog listens.
 
     Raises:
-        UserError: two workers hold the same noise key, or there is too little data to release α.
+        UserError: two workers hold the same noise key, the workers' plans differ, there is too
+            little data to release α, or the budget does not allow it.
     """
     privacy = config.privacy
     if privacy.mechanism == "none":
-        return None
+        return WithoutPrivacy(
+            clipping=Unclipped(flat=flat), units_per_worker=sampler.micro_batches_per_worker
+        )
     noise = (
         NoiseStream.from_operating_system()
         if privacy.insecure_fixed_seed is None
         else NoiseStream.insecure(seed=privacy.insecure_fixed_seed, rank=workers.rank)
     )
     refuse_equal(workers.gather(noise.fingerprint))
-    release = Release(
-        num_workers=workers.size,
-        micro_batch_size=shard.micro_batch_size,
-        max_grad_norm=privacy.max_grad_norm,
-        layer_scales=(
-            layer_scales(config, workers, prepared, shard, flat, noise=noise, on_pass=on_pass)
-            if scales is None
-            else scales
-        ),
-        adjacency=privacy.adjacency,
-        variant=privacy.variant,
-        sampler=shard.sampler,
-        clips=privacy.clips,
-    )
-    workers.agree("the release", release)
-    assert privacy.noise_multiplier is not None  # `plan.with_noise` has found it
-    common: Dict[str, Any] = {
-        "release": release,
-        "noise_multiplier": privacy.noise_multiplier,
-        "decay": privacy.decay,
-        "flat": flat,
-        "noise": noise,
-    }
-    if privacy.mechanism == "dp_sgd":
-        clipping = clipping_of(privacy, flat=flat, network=prepared.model, release=release)
-        if isinstance(clipping, GhostClipping):
-            check_ghost(clipping, prepared, flat=flat, release=release)
-        return DPSGD(**common, clipping=clipping)
-    return EDPSGD(**common)
+    scales = spending.known_scales()
+    if scales is None:
+        scales = layer_scales(
+            config, workers, prepared, sampler, flat, noise=noise, on_pass=on_pass
+        )
+    plan = spending.complete(scales)
+    clipping = clipping_for(privacy, plan=plan, flat=flat, network=prepared.model)
+    if isinstance(clipping, GhostClipping):
+        assert plan.release is not None
+        check_ghost(clipping, prepared, unit=plan.release.unit)
+    return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
-def clipping_of(
-    privacy: PrivacyConfig, *, flat: FlatGradients, network: gluon.Block, release: Release
-) -> PerExampleClipping:
-    """How DP-SGD clips each example's gradient, as configured.
+def clipping_for(
+    privacy: PrivacyConfig, *, plan: Plan, flat: FlatGradients, network: gluon.Block
+) -> NormClipping:
+    """How the gradients of the plan's units are clipped, as configured.
 
     Raises:
         UserError: a network whose norms ghost clipping has no rule for.
     """
-    if privacy.per_example == "loop":
+    release = plan.release
+    assert release is not None and release.layer_scales is not None
+    if privacy.clipping == "loop":
         return LoopClipping(
             flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
         )
@@ -110,7 +97,6 @@ def clipping_of(
         max_grad_norm=release.max_grad_norm,
         layer_scales=release.layer_scales,
         chunk_size=privacy.chunk_size,
-        passes=2 if privacy.per_example == "ghost_two_passes" else 1,
     )
 
 
@@ -118,7 +104,7 @@ def layer_scales(
     config: ExperimentConfig,
     workers: Workers,
     prepared: Prepared,
-    shard: AnyShard,
+    sampler: Sampler,
     flat: FlatGradients,
     *,
     noise: NoiseStream,
@@ -138,16 +124,16 @@ def layer_scales(
         return scales_by_release(
             flat,
             release=config.privacy.scale_release,
-            backward_passes=disjoint_passes(config, workers, prepared, shard, on_pass),
+            backward_passes=disjoint_passes(config, workers, prepared, sampler, on_pass),
             noise=noise,
             num_workers=workers.size,
             mean_over_workers=workers.mean,
         )
     if source == "first_batch":
-        drawn = (indices for indices in shard.micro_batches(0) if len(indices))
-        batch = prepared.train.batch(next(drawn, shard.indices))
+        drawn = (draw.records for draw in sampler.draws(0) if len(draw.records))
+        batch = prepared.train.batch(next(drawn, sampler.indices))
     else:
-        batch = random_batch(prepared, size=micro_batch_of(shard), seed=config.training.seed)
+        batch = random_batch(prepared, size=micro_batch_of(sampler), seed=config.training.seed)
     seed_dropout(config.training.seed, workers.rank)
     with autograd.record():
         loss = prepared.model.loss(batch).mean()
@@ -159,7 +145,7 @@ def disjoint_passes(
     config: ExperimentConfig,
     workers: Workers,
     prepared: Prepared,
-    shard: AnyShard,
+    sampler: Sampler,
     on_pass: Callable[[str], None],
 ) -> Iterator[int]:
     """Backward passes on this worker's share of m micro-batches, no record twice.
@@ -169,7 +155,11 @@ def disjoint_passes(
     Raises:
         UserError: too few records; raised on all workers alike.
     """
-    release, seed, size = config.privacy.scale_release, config.training.seed, micro_batch_of(shard)
+    release, seed, size = (
+        config.privacy.scale_release,
+        config.training.seed,
+        micro_batch_of(sampler),
+    )
     most = release.share(0, num_workers=workers.size)  # no worker has more
     if most * size > len(prepared.train) // workers.size:
         raise UserError(
@@ -178,7 +168,7 @@ def disjoint_passes(
             f"has {len(prepared.train)}; lower it or training.batch_size, or use layer_scales: ones"
         )
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0xA1FA, workers.rank]))
-    records = generator.permutation(shard.indices)
+    records = generator.permutation(sampler.indices)
     for number in range(release.share(workers.rank, num_workers=workers.size)):
         on_pass(f"layer scales, micro-batch {number}")
         batch = prepared.train.batch(records[number * size : (number + 1) * size])
@@ -189,9 +179,9 @@ def disjoint_passes(
         yield number
 
 
-def micro_batch_of(shard: AnyShard) -> int:
+def micro_batch_of(sampler: Sampler) -> int:
     """|M| as a whole number, from 1."""
-    return max(1, round(shard.micro_batch_size))
+    return max(1, round(sampler.micro_batch_size))
 
 
 def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:

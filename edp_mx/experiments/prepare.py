@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 import mxnet as mx
+import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.splits import users_on_two_sides
 from edp_mx.data.store import Progress, plainly
+from edp_mx.data.users import users_of
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.experiments.build import (
@@ -24,10 +28,17 @@ from edp_mx.experiments.build import (
 )
 from edp_mx.models.intent_slot import IntentSlotModel
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Prepared:
-    """A corpus in its three parts, as text and encoded, and the model that fits it."""
+    """A corpus in its three parts, as text and encoded, and the model that fits it.
+
+    Attributes:
+        users: who said each training utterance, (U,), see `data.users.users_of`; None where users
+            are not the unit of privacy.
+    """
 
     corpus: Corpus
     vocabulary: Vocabulary
@@ -35,6 +46,7 @@ class Prepared:
     validation: EncodedCorpus
     test: EncodedCorpus
     model: IntentSlotModel
+    users: Optional[np.ndarray] = None
 
 
 def prepare(
@@ -62,7 +74,27 @@ def prepare(
     start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
     encoded = encode_parts(config, corpus, vocabulary)
     model = model_for(config, vocabulary, context, start)
-    return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, **encoded)
+    users = training_users(config, corpus)
+    return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, users=users, **encoded)
+
+
+def training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
+    """Who says each training utterance, (U,); None where users are not the unit of privacy.
+
+    Raises:
+        UserError: an utterance names no user.
+    """
+    if config.privacy.unit != "user":
+        return None
+    both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
+    if both:
+        logger.warning(
+            "%d users of %s are in more than one part (data.split: own): validation and test are "
+            "then not of strangers; data.split: paper keeps each user on one side",
+            both,
+            corpus.name,
+        )
+    return users_of(corpus.train)
 
 
 def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:

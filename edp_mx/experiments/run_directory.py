@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List
 
 from edp_mx.errors import UserError
 from edp_mx.files import read_json, write_json, write_text
@@ -17,12 +17,14 @@ from edp_mx.files import read_json, write_json, write_text
 README = """# {name}
 
 One training run of edp_mx. Read `results.json` for how good the model is and `privacy.json` for
-what it leaks; `edp-mx compare` sets runs side by side.
+what it leaks; `edp-mx compare` sets runs side by side. "NOT private" means that ε does not speak of
+a file: it holds private text, or tells of the training data, and only you can read this folder.
 
 | file | what it holds |
 | --- | --- |
 | `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
-| `environment.json` | command, workers, versions of the packages, machine |
+| `environment.json` | command, workers, versions of the packages, machine, keyed hashes of the \
+parts |
 | `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
@@ -30,11 +32,14 @@ what it leaks; `edp-mx compare` sets runs side by side.
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
-| `privacy_ledger.jsonl` | what was released, each line before it was; `edp-mx explain` reads it |
-| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on |
+| `privacy_ledger.jsonl` | the plan, and what was released, each line before it was; `edp-mx \
+explain` reads it |
+| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on. \
+NOT private (it knows the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
-| `results.json` | scores on the test part; written last: without it the run did not end well |
-| `rank_<i>.log` | each worker's log |
+| `results.json` | scores on the test part; written last: without it the run did not end well. Its \
+times are NOT private under Poisson sampling: they tell how much was drawn |
+| `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
 | `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
 | `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
 
@@ -94,6 +99,8 @@ class RunDirectory:
             raise UserError(f"{self.path} is a file; choose another --run, nothing was changed")
         if self.path.exists() and any(self.path.iterdir()):
             raise UserError(f"{self.path} is not empty; choose another --run, nothing was changed")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.chmod(0o700)  # most files below are not private
         write_text(self.path / "README.md", README.format(name=name, path=self.path))
         write_text(self.config, config)
 
@@ -121,13 +128,6 @@ class RunDirectory:
     def has(self, name: str) -> bool:
         """Whether `<name>.json` was written."""
         return (self.path / f"{name}.json").exists()
-
-    def layer_scales(self) -> Optional[Tuple[float, ...]]:
-        """α as `layers.json` has it; None before it was written, or without a mechanism."""
-        if not self.has("layers"):
-            return None
-        scales = [layer["scale"] for layer in self.read("layers")]
-        return None if None in scales else tuple(scales)
 
     def log(self, rank: int) -> Path:
         """Where worker `rank` logs."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Iterator, Optional
+from typing import Any, Callable, Iterable, Iterator
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
-from edp_mx.data.sampling import Shard
+from edp_mx.data.dealing import deal
+from edp_mx.data.draws import Sampler
 from edp_mx.data.store import Progress, plainly
 from edp_mx.distributed import Workers, device
-from edp_mx.experiments.first_worker import on_first_worker
 from edp_mx.experiments.mechanism import build_mechanism
-from edp_mx.experiments.plan import facts_of, guarantee_of, planned_entries, with_noise
+from edp_mx.experiments.plan import plan_for
 from edp_mx.experiments.prepare import Prepared, broadcast_weights, prepare
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.experiments.spending import Spending
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import Mechanism
+from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.learning_rates import set_learning_rates
@@ -32,17 +30,17 @@ class SetUp:
 
     Attributes:
         prepared: corpus, vocabulary, encoded parts, model.
-        shard: this worker's records, and which of them are in which step.
+        sampler: this worker's records, and which of them are in which step.
         flat: the gradients.
-        mechanism: eDP-SGD or DP-SGD, or None without privacy.
+        mechanism: clips and noises, or does neither.
         trainer: updates the model.
         spending: the plan, the ledger and the budget.
     """
 
     prepared: Prepared
-    shard: AnyShard
+    sampler: Sampler
     flat: FlatGradients
-    mechanism: Optional[Mechanism]
+    mechanism: AnyMechanism
     trainer: PrivateTrainer
     spending: Spending
 
@@ -63,9 +61,10 @@ class SetUp:
         """
         return epochs(
             self.prepared.model,
+            self.mechanism,
             self.trainer,
             self.prepared.train,
-            self.shard,
+            self.sampler,
             first_epoch=first_epoch,
             num_epochs=training.epochs,
             schedule=training.schedule,
@@ -117,64 +116,45 @@ def set_up_on(
     Raises:
         UserError: settings that are impossible or have no accountant, or a budget that is spent.
     """
-    shard = shard_of(config, workers, prepared)
+    sampler = sampler_for(config, workers, prepared)
     broadcast_weights(prepared.model, workers)
     flat = FlatGradients(layers_of(prepared.model))
-    config = with_noise(
-        config, lambda trial: _planned_epsilon(trial, prepared, shard, workers.size)
-    )
-    facts = facts_of(config, prepared, shard, workers.size)
-    spending = Spending(config, workers, run, shard, facts)
-    spending.on_layer_scales()
+    plan = plan_for(config, prepared, sampler, workers.size)
+    spending = Spending(plan, workers, run)
     mechanism = build_mechanism(
-        config,
-        workers,
-        prepared,
-        shard,
-        flat,
-        scales=on_first_worker(workers, run.layer_scales),
-        on_pass=alive,
+        config, workers, prepared, sampler, flat, spending=spending, on_pass=alive
     )
     training = config.training
     set_learning_rates(prepared.model, training.learning_rate, training.learning_rates)
     trainer = PrivateTrainer(
         flat=flat,
-        mechanism=mechanism,
         optimizer=training.optimizer,
         optimizer_params={"learning_rate": training.learning_rate},
     )
-    return SetUp(prepared, shard, flat, mechanism, trainer, spending)
+    return SetUp(prepared, sampler, flat, mechanism, trainer, spending)
 
 
-def _planned_epsilon(
-    config: ExperimentConfig, prepared: Prepared, shard: AnyShard, num_workers: int
-) -> float:
-    """ε of the whole plan, under the conditions that the report will name."""
-    facts = facts_of(config, prepared, shard, num_workers)
-    epsilon = guarantee_of(facts, planned_entries(config, shard, num_workers)).holds_if.epsilon
-    return math.inf if epsilon.value is None else epsilon.value
+def sampler_for(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:
+    """This worker's part of the training records, drawn as configured.
 
-
-def shard_of(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> AnyShard:
-    """This worker's part of the training records, with the configured sampler."""
+    Raises:
+        UserError: a batch that cannot be dealt out, or users that are not named.
+    """
     training, privacy = config.training, config.privacy
-    if privacy.sampler == "poisson":
-        return PoissonShard.deal(
-            len(prepared.train),
-            batch_size=training.batch_size,
-            rank=workers.rank,
-            num_workers=workers.size,
-            seed=training.seed,
-            length_buckets=training.length_buckets,
-            insecure_fixed_seed=privacy.insecure_fixed_seed,
-        )
-    return Shard.deal(
-        len(prepared.train),
+    assert privacy.unit is not None  # PrivacyConfig settles it
+    return deal(
+        unit=privacy.unit,
+        sampler=privacy.sampler,
+        num_records=len(prepared.train),
         batch_size=training.batch_size,
         rank=workers.rank,
         num_workers=workers.size,
         seed=training.seed,
-        lengths=prepared.train.lengths,
+        micro_batches_per_worker=privacy.micro_batches_per_worker,
+        users=prepared.users if privacy.unit == "user" else None,
+        max_utterances_per_user=privacy.max_utterances_per_user,
         length_buckets=training.length_buckets,
+        lengths=prepared.train.lengths,
         adjacency=privacy.adjacency,
+        insecure_fixed_seed=privacy.insecure_fixed_seed,
     )

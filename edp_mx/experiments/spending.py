@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Dict, Optional
+from typing import Optional, Sequence, Tuple
 
-from edp_mx.accounting.ledger import Entry, LedgerFile, read_ledger
-from edp_mx.accounting.report import Guarantee
-from edp_mx.config import ExperimentConfig
-from edp_mx.data.poisson_sampling import AnyShard
+from edp_mx.accounting.budget import (
+    committed_entries,
+    permitted_steps,
+    refuse_unaffordable,
+)
+from edp_mx.accounting.guarantee import Guarantee, guarantee
+from edp_mx.accounting.ledger import LedgerFile, LedgerMark
+from edp_mx.accounting.plan import Plan
 from edp_mx.distributed import Workers
+from edp_mx.errors import UserError
 from edp_mx.experiments.first_worker import on_first_worker
-from edp_mx.experiments.plan import entry_of, guarantee_of, planned_entries, scales_entries
 from edp_mx.experiments.run_directory import RunDirectory
+from edp_mx.training.state import read_ledger_mark
 
 logger = logging.getLogger(__name__)
 
@@ -21,46 +26,48 @@ class Spending:
     """Writes each release down before it is made, and makes none that the budget forbids.
 
     Args:
-        config: with z₀ set.
-        workers, run, shard: of the run.
-        facts: what all its releases have in common, see `plan.facts_of`.
+        plan: with z₀ set; its α may still be unknown.
+        workers, run: of the run; only rank 0's disk is asked.
 
     Attributes:
-        plan: the guarantee of the whole run as it is planned.
+        plan: as given, and complete after `complete`.
 
     Raises:
-        UserError: the settings have no accountant, or the ledger is that of another run.
+        UserError: the ledger is gone, damaged or that of another run, or α alone exceeds the
+            budget.
 
     Guarantee: the ledger lies on disk before what it speaks of is released. An interrupted epoch is
     repeated and counted twice: the ledger can only say too much.
     """
 
-    def __init__(
-        self,
-        config: ExperimentConfig,
-        workers: Workers,
-        run: RunDirectory,
-        shard: AnyShard,
-        facts: Dict[str, Any],
-    ) -> None:
-        self._config, self._workers, self._run, self._shard = config, workers, run, shard
-        self._facts = facts
-        self._is_private = config.privacy.mechanism != "none"
+    def __init__(self, plan: Plan, workers: Workers, run: RunDirectory) -> None:
+        self.plan = plan
+        self._workers, self._run = workers, run
         self._ledger: Optional[LedgerFile] = None
-        self.plan = guarantee_of(facts, planned_entries(config, shard, workers.size))
-        if self._is_private:
+        if plan.release is not None:
             on_first_worker(workers, self._open)
 
-    def _open(self) -> None:
-        self._ledger = LedgerFile(self._run.ledger, self._facts)
+    def known_scales(self) -> Optional[Tuple[float, ...]]:
+        """α of the run that is resumed; None where it is to be made now.
 
-    def on_layer_scales(self) -> None:
-        """To be called before α is taken from the data: writes down what that costs.
+        Where it is to be released from private data, what that costs is written down when this
+        returns.
 
-        A resumed run that has its α does not take it again.
+        Raises:
+            UserError: it costs more than the budget; nothing was released.
         """
-        if not self._run.has("layers"):
-            on_first_worker(self._workers, self._append_scales)
+        return on_first_worker(self._workers, self._known_scales)
+
+    def complete(self, scales: Sequence[float]) -> Plan:
+        """Complete the plan by α, the same on all workers, and write it down.
+
+        Raises:
+            UserError: the workers' plans differ.
+        """
+        self.plan = self.plan.with_layer_scales(scales)
+        self._workers.agree("the privacy plan", self.plan)
+        on_first_worker(self._workers, lambda: self._file.complete(scales))
+        return self.plan
 
     def permit(self, epoch: int, steps: int) -> int:
         """How many steps of an epoch may be taken; they are written down when this returns.
@@ -68,23 +75,57 @@ class Spending:
         Raises:
             UserError: the ledger cannot be written; raised on every worker.
         """
-        if not self._is_private:
+        if self.plan.release is None:
             return steps
-        return on_first_worker(self._workers, lambda: self._permit(epoch, steps))
+        return on_first_worker(self._workers, lambda: self._permit(epoch))
+
+    def planned(self) -> Guarantee:
+        """The guarantee of the whole run as it is planned, as far as its budget lets it go."""
+        if self.plan.release is None:
+            return guarantee(self.plan)
+        return guarantee(self.plan, committed_entries(self.plan, ()))
 
     def spent(self) -> Guarantee:
         """The guarantee of what the ledger says was released; on rank 0."""
-        if not self._is_private:
-            return self.plan
-        return guarantee_of(self._facts, read_ledger(self._run.ledger).entries)
+        if self._ledger is None:
+            return self.planned()
+        return guarantee(self.plan, self._ledger.read().entries)
 
-    def _permit(self, epoch: int, steps: int) -> int:
-        allowed = steps
-        limit = self._config.privacy.max_epsilon
-        if limit is not None:
-            allowed = self._most_steps(epoch, steps, limit)
+    def mark(self) -> Optional[LedgerMark]:
+        """How far the ledger has come, for the checkpoint; on rank 0, None without a mechanism."""
+        return None if self._ledger is None else self._ledger.mark()
+
+    @property
+    def _file(self) -> LedgerFile:
+        assert self._ledger is not None  # only rank 0 of a run with a mechanism comes here
+        return self._ledger
+
+    def _open(self) -> None:
+        run = self._run
+        mark = read_ledger_mark(run.checkpoint) if run.checkpoint.exists() else None
+        if run.has("layers") and not run.ledger.exists():
+            raise UserError(
+                f"{run.ledger} is gone: the run had begun, and without it nobody knows what it "
+                "has spent, so it cannot go on; bring back the ledger, or train into a new "
+                "directory"
+            )
+        self._ledger = LedgerFile(run.ledger, self.plan, mark=mark)
+
+    def _known_scales(self) -> Optional[Tuple[float, ...]]:
+        ledger = self._file.read()
+        assert ledger.plan.release is not None
+        if ledger.plan.release.layer_scales is not None:
+            return ledger.plan.release.layer_scales
+        refuse_unaffordable(self.plan, ledger.entries)
+        for entry in self.plan.scales_entries():
+            self._file.append(entry)
+        return None
+
+    def _permit(self, epoch: int) -> int:
+        steps = self.plan.steps_per_epoch
+        allowed = permitted_steps(self.plan, self._file.read().entries, epoch)
         if allowed:
-            self._append(self._entry(epoch, allowed))
+            self._file.append(self.plan.entry(epoch, allowed))
         if allowed < steps:
             logger.warning(
                 "privacy.max_epsilon: %d of the %d steps of epoch %d fit into ε ≤ %g; the run "
@@ -92,37 +133,6 @@ class Spending:
                 allowed,
                 steps,
                 epoch + 1,
-                limit,
+                self.plan.max_epsilon,
             )
         return allowed
-
-    def _most_steps(self, epoch: int, steps: int, limit: float) -> int:
-        """The largest number of steps with which ε stays within the limit."""
-        before = read_ledger(self._run.ledger).entries
-
-        def fits(count: int) -> bool:
-            after = guarantee_of(self._facts, (*before, self._entry(epoch, count)))
-            return after.holds_if.epsilon.value is not None and (
-                after.holds_if.epsilon.value <= limit
-            )
-
-        if fits(steps):
-            return steps
-        if self._shard.sampler == "shuffle":
-            return 0  # an epoch costs the same however many of its steps are taken
-        low, high = 0, steps  # fits(low), not fits(high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
-
-    def _append(self, entry: Entry) -> None:
-        assert self._ledger is not None  # only rank 0 comes here
-        self._ledger.append(entry)
-
-    def _append_scales(self) -> None:
-        for entry in scales_entries(self._config, self._shard, self._workers.size):
-            self._append(entry)
-
-    def _entry(self, epoch: int, steps: int) -> Entry:
-        return entry_of(self._config, self._shard, self._workers.size, epoch, steps)

@@ -9,16 +9,16 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
+from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.data.splits import PARTS
 from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
 from edp_mx.experiments.first_worker import on_first_worker
-from edp_mx.experiments.prepare import fingerprint, layers_report, short_hash
+from edp_mx.experiments.prepare import layers_report, short_hash
 from edp_mx.experiments.run_directory import RunDirectory, environment
 from edp_mx.experiments.set_up import set_up
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.privacy.clipping import ClippingStatistics
-from edp_mx.privacy.mechanism import Mechanism
+from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.training.checkpoint import save_weights, set_weights, weights_of
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
@@ -115,20 +115,21 @@ class _Training:
         """Writes down what the run is made from, before it begins."""
         parts, corpus = self.parts, self.parts.prepared.corpus
         logger.info(
-            "%s: %d training, %d validation, %d test utterances; %d steps an epoch; "
+            "%s: %d training, %d validation, %d test utterances; %d steps per epoch; "
             "%d parameters in %d layers",
             corpus.name,
             len(corpus.train),
             len(corpus.validation),
             len(corpus.test),
-            parts.shard.steps_per_epoch,
+            parts.sampler.steps_per_epoch,
             sum(layer.size for layer in parts.flat.layers),
             len(parts.flat.layers),
         )
-        logger.info("%s", parts.spending.plan.describe())
+        logger.info("%s", parts.spending.planned().describe())
         if self.workers.is_first and not self.run.has("layers"):
-            scales = parts.mechanism.release.layer_scales if parts.mechanism else None
-            fingerprints = {part: fingerprint(getattr(corpus, part)) for part in PARTS}
+            release = parts.spending.plan.release
+            scales = release.layer_scales if release else None
+            fingerprints = {part: keyed(fingerprint(getattr(corpus, part))) for part in PARTS}
             self.run.write(
                 "environment", {**environment(self.workers.size), "fingerprints": fingerprints}
             )
@@ -169,6 +170,7 @@ class _Training:
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         if self.workers.is_first:
             best_ser, best_epoch, best = self.selection.standing
+            mark = self.parts.spending.mark()
             TrainingState(
                 epochs=epoch + 1,
                 seconds=self.seconds,
@@ -177,6 +179,8 @@ class _Training:
                 weights=weights_of(self.model),
                 optimizer=optimizer_arrays(self.parts.trainer),
                 best=best,
+                ledger_size=mark.size if mark else 0,
+                ledger_digest=mark.digest if mark else "",
             ).write(self.run.checkpoint)
 
     def _refuse_diverged(self, epoch: int) -> None:
@@ -198,22 +202,23 @@ class _Training:
             "intent_error": 100 * (1 - scores.intent_accuracy),
             "slot_f1": 100 * scores.slot_f1,
         }
-        if self.parts.mechanism:
-            row["noise_multiplier"] = self.parts.mechanism.noise_multiplier_at(epoch.epoch)
-            row.update(self._clipping(self.parts.mechanism))
+        plan = self.parts.spending.plan
+        if plan.release is not None:
+            row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
+            row.update(self._clipping(plan.release.unit))
         return row
 
-    def _clipping(self, mechanism: Mechanism) -> Dict[str, float]:
+    def _clipping(self, unit: str) -> Dict[str, float]:
         """The epoch's clipping statistics of all workers."""
-        total = ClippingStatistics.sum(self.workers.gather(mechanism.statistics))
-        mechanism.statistics = ClippingStatistics()
+        taken = self.parts.mechanism.take_statistics()
+        total = ClippingStatistics.sum(self.workers.gather(taken))
         if total.non_finite:
             logger.warning(
                 "%d of %d %s gradients were not finite and counted as zero; a smaller "
                 "training.learning_rate may help",
                 total.non_finite,
-                total.steps,
-                mechanism.clips.replace("_", "-"),
+                total.units,
+                unit.replace("_", "-"),
             )
         return total.as_metrics()
 

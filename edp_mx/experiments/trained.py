@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
@@ -11,13 +12,13 @@ import mxnet as mx
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
+from edp_mx.data.fingerprint import fingerprint, is_same
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers, device
 from edp_mx.errors import UserError
 from edp_mx.experiments.build import encode_part, model_for
-from edp_mx.experiments.prepare import fingerprint
 from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.metrics.spans import spans_of
@@ -25,6 +26,7 @@ from edp_mx.models.intent_slot import IntentSlotModel, Predictions
 from edp_mx.training.checkpoint import load_weights
 from edp_mx.training.evaluate import fit_length, predict_utterances
 
+logger = logging.getLogger(__name__)
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
 
@@ -97,7 +99,14 @@ class TrainedRun:
         corpus = load_corpus(self.config.data)
         split = Split.from_json(self.run.read("split"), corpus.utterances)
         part = [corpus.utterances[i] for i in getattr(split, name)]
-        if fingerprint(part) != self.run.read("environment")["fingerprints"][name]:
+        same = is_same(self.run.read("environment")["fingerprints"][name], fingerprint(part))
+        if same is None:
+            logger.warning(
+                "the fingerprint of the %s part was keyed on another machine: whether the corpus "
+                "is still the same cannot be told here",
+                name,
+            )
+        if same is False:
             raise UserError(
                 f"the {name} part of {self.config.data.corpus} has changed since the run "
                 f"{self.run.path}: its scores would be those of other utterances"

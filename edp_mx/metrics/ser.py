@@ -95,7 +95,7 @@ def align(
     Raises:
         UserError: an unknown alignment.
 
-    Source: PRIVACY, "SER".
+    Departs: papers do not say how they align; `overlap` is ours, the others are offered too.
     """
     if alignment not in ALIGNMENTS:
         raise UserError(f"alignment is {alignment!r}; choose one of {', '.join(ALIGNMENTS)}")

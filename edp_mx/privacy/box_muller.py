@@ -55,10 +55,11 @@ class BoxMuller:
 
         Args:
             target: first the first numbers of the block's pairs, then the second ones.
-            source: may be the target itself.
+            source: may be the target itself. Of a float64 one the sum is made in float64 and
+                rounded once.
             block, stddev: see `pairs`.
 
-        Shapes: contiguous float32 (n,), n ≤ 2 · PAIRS.
+        Shapes: contiguous (n,), n ≤ 2 · PAIRS; target float32, source float32 or float64.
         """
         compiled, half = kernels(), target.size // 2
         count = half + target.size % 2
@@ -69,11 +70,11 @@ class BoxMuller:
                 target, source, factor=factor, stddev=stddev, words=words, turns=turns, more=more
             )
             return
-        np.multiply(source, np.float32(factor), out=target)
+        scaled = np.multiply(source, source.dtype.type(factor))  # (n,)
         numbers = self.pairs(block, count=count, stddev=stddev)  # (2, count)
-        both = target[: 2 * half].reshape(2, half)  # a view
-        np.add(both, numbers[:, :half], out=both)
-        target[2 * half :] += numbers[0, half:]  # of an odd size the last one
+        both, last = scaled[: 2 * half].reshape(2, half), scaled[2 * half :]  # views
+        np.add(both, numbers[:, :half], out=target[: 2 * half].reshape(2, half))
+        np.add(last, numbers[0, half:], out=target[2 * half :])  # of an odd size the last one
 
     def pairs(self, block: int, *, count: int, stddev: float) -> np.ndarray:
         """The first `count` pairs of a block, all of them independent, by NumPy.
@@ -122,7 +123,7 @@ class BoxMuller:
         return np.frombuffer(self._cipher.update(bytes(8 * count)), np.uint64)
 
     def _refine(self, uniform: np.ndarray, words: np.ndarray) -> None:
-        """Gives 64 more bits to each number below SMALL, in place; then none of them is zero."""
+        """Give 64 more bits to each number below SMALL, in place; then none of them is zero."""
         is_small = np.less(uniform, np.float32(SMALL), out=self._is_small[: uniform.size])
         small = np.flatnonzero(is_small)  # one in a thousand
         if small.size:

@@ -1,204 +1,150 @@
-"""The sum of per-example gradients, each clipped to norm C: what DP-SGD releases with noise."""
+"""The sum of the gradients of units (micro-batches, utterances, users), clipped or not."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from typing import Callable, Dict, Iterable, Optional, Sequence
+import math
+import sys
+from abc import ABC, abstractmethod
+from typing import Callable, Iterable, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
-from scipy.linalg.blas import saxpy
 
-from edp_mx.errors import UserError
+from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.running_sum import RunningSum
 
 Losses = Callable[[], mx.nd.NDArray]
+"""What makes the losses (U,) of one chunk, one per unit, under `autograd.record()`.
+
+A unit is what is clipped as one: a micro-batch (its loss is the mean over |M|, the public size), an
+utterance, or a user (its loss is the sum over their utterances). Dropout is seeded inside.
+"""
 
 
-@dataclass
-class ClippingStatistics:
-    """How the clipping went, e.g. in an epoch. Not private: for the run's own log only.
-
-    Attributes:
-        steps: how often something was held against C: micro-batches, for DP-SGD examples.
-        clipped: how many of them were longer than C.
-        non_finite: how many counted as zero.
-        norm_sum: of the norms before the clipping, in the scaled space.
-    """
-
-    steps: int = 0
-    clipped: int = 0
-    non_finite: int = 0
-    norm_sum: float = 0.0
-
-    def as_metrics(self) -> Dict[str, float]:
-        """Averages over the steps so far."""
-        steps = max(self.steps, 1)
-        return {
-            "clipped_fraction": self.clipped / steps,
-            "scaled_norm": self.norm_sum / steps,
-            "non_finite_gradients": self.non_finite,
-        }
-
-    @classmethod
-    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
-        """Those of all workers together."""
-        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))
-
-
-class PerExampleClipping:
-    """Σ_i min(1, C / ‖(g_i,k / α_k)_k‖₂) g_i over the examples of a micro-batch.
-
-    A subclass says in `_add` how it comes by the norms and the sum of one chunk of examples. The
-    sum has an array of its own, so that what lies in the network's gradients when a step is taken
-    is never released, whoever put it there.
+class ClippedSum:
+    """The sum of some units' clipped gradients, which may be taken once.
 
     Args:
-        flat: the network's gradients; they are written over.
-        max_grad_norm: C.
-        layer_scales: α, one a layer.
-        chunk_size: the most examples that one chunk may have.
-
-    Attributes:
-        statistics: of the last micro-batch.
-        chunk_size: as given.
-
-    Guarantee: with the weights, and the masks of dropout, one example moves the sum by C at most
-    (in the scaled space), whatever its gradient and whatever the others are; see
-    `accounting.release.Release` with `clips="example"`. That the losses given are those of single
-    examples, in which no other one has a part, is the caller's to see to.
-
-    Edge cases: an example whose gradient is not finite adds nothing and is counted; one of norm
-    zero is not scaled.
-
-    Source: Abadi et al. (2016), Algorithm 1; α_k as in eDP-SGD, section 3.
+        flat: where it lies, or what is to be taken for it; it becomes the sum's.
+        values: the sum (P,), float32 or float64, still to be multiplied.
+        factor: by this.
+        loss: the sum of the losses, (1,), of which no gradient can be taken.
+        num_units: how many there were.
     """
 
     def __init__(
         self,
         *,
         flat: FlatGradients,
-        max_grad_norm: float,
-        layer_scales: Sequence[float],
-        chunk_size: int,
+        values: np.ndarray,
+        factor: float,
+        loss: mx.nd.NDArray,
+        num_units: int,
     ) -> None:
-        if len(layer_scales) != len(flat.layers):
-            raise UserError(
-                f"{len(layer_scales)} layer scales for {len(flat.layers)} layers; give one a layer"
-            )
-        self.statistics = ClippingStatistics()
-        self.chunk_size = chunk_size
-        self._flat = flat
-        self._max_grad_norm = max_grad_norm
-        self._inverse_squares = 1 / np.square(np.asarray(layer_scales, np.float64))  # (L,)
-        self._total: Optional[np.ndarray] = None  # (P,), made when it is needed
-        self._is_new = False
+        self.loss, self.num_units = loss, num_units
+        self._flat, self._values, self._factor = flat, values, factor
+        flat.give_to(self)
 
-    def clip(self, losses: Iterable[Losses]) -> mx.nd.NDArray:
-        """Sums the clipped gradients of one micro-batch.
-
-        Args:
-            losses: for each chunk what makes its losses (n,), one an example. It is called under
-                `autograd.record()`, perhaps twice, and seeds dropout itself.
-
-        Returns:
-            The sum of all losses, (1,), of which no gradient can be taken.
+    def take(self) -> Tuple[np.ndarray, float]:
+        """The values and the factor that is due.
 
         Raises:
-            UserError: a chunk of more than `chunk_size`, or a parameter that a loss does not use.
-
-        Edge cases: no chunks make an empty micro-batch, whose sum is zero, and a step like any.
+            UserError: they were taken before, units were clipped since, or a backward pass has
+                written a raw gradient.
         """
-        self._is_new = False
-        self.statistics = ClippingStatistics()
-        self._sum().fill(0)
-        total = mx.nd.zeros((1,), ctx=self._flat.context)
-        for chunk in losses:
-            total += self._add(chunk)
-        self._flat.mark(is_fresh=True)
-        self._is_new = True
-        return total
-
-    def take(self) -> np.ndarray:
-        """The sum (P,) float32, once: valid until the next `clip`.
-
-        Raises:
-            UserError: there was no `clip` since the last time.
-        """
-        if not self._is_new:
-            raise UserError(
-                "there is no clipped gradient since the last step: one sum may be released only "
-                "once, and what backward() left is never; call clip() before each step"
-            )
-        self._is_new = False
-        return self._sum()
-
-    def _add(self, losses: Losses) -> mx.nd.NDArray:
-        """Adds the clipped gradients of one chunk to `_sum()`; returns the sum of its losses (1,).
-
-        What `_factors` gives 0 is to be left out: 0 · ∞ is not zero.
-        """
-        raise NotImplementedError
-
-    def _factors(self, squared_norms: np.ndarray) -> np.ndarray:
-        """What each example's gradient is multiplied by, and the books on it.
-
-        Args:
-            squared_norms: of each example and layer, float64; not scaled by α.
-
-        Returns:
-            min(1, C / norm); 0 for an example whose norm is not finite.
-
-        Shapes: (n, L) → (n,) float64.
-        """
-        squares = np.asarray(squared_norms, np.float64)  # (n, L); rounding may leave some below 0
-        is_finite = np.isfinite(squares).all(axis=1)  # (n,)
-        squares = np.where(is_finite[:, None], squares, 0.0).clip(min=0.0)
-        norms = np.sqrt(squares @ self._inverse_squares)  # (n,)
-        factors = np.where(is_finite, 1.0, 0.0)  # (n,)
-        is_long = is_finite & (norms > self._max_grad_norm)
-        factors[is_long] = self._max_grad_norm / norms[is_long]
-        self.statistics.steps += len(norms)
-        self.statistics.clipped += int(is_long.sum())
-        self.statistics.non_finite += int((~is_finite).sum())
-        self.statistics.norm_sum += float(norms[is_finite].sum())
-        return factors
-
-    def _sum(self) -> np.ndarray:
-        """The array (P,) float32 of the clipped sum."""
-        if self._total is None:
-            self._total = np.zeros(self._flat.size, np.float32)
-        return self._total
+        self._flat.take_from(self)
+        return self._values, self._factor
 
 
-class LoopClipping(PerExampleClipping):
-    """One backward pass an example: the paper's way, and what the others are held against.
+class Clipping(ABC):
+    """How the sum of the clipped gradients of units is had.
+
+    A subclass says how it comes by the sum over one chunk; here the chunks are summed, in float64.
 
     Args:
-        flat, max_grad_norm, layer_scales: see `PerExampleClipping`.
+        flat: the network's gradients; they are written over.
+        chunk_size: the most rows of a batch that one chunk should have; a unit alone may have more.
 
-    Source: eDP-SGD, Table 2, "DP-SGD".
+    Attributes:
+        flat, chunk_size: as given.
+        statistics: of all units since they were last taken.
     """
 
-    def __init__(
-        self, *, flat: FlatGradients, max_grad_norm: float, layer_scales: Sequence[float]
-    ) -> None:
-        super().__init__(
-            flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=1
+    def __init__(self, *, flat: FlatGradients, chunk_size: int) -> None:
+        self.chunk_size = chunk_size
+        self.statistics = ClippingStatistics()
+        self.flat = flat
+        self._sum = RunningSum(flat.size)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The most that one unit can move the sum, in the scaled space: ‖(Δ_k / α_k)_k‖₂."""
+
+    @abstractmethod
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        """The sum over one chunk: (P,) float32, the factor due on it, and the losses (U,).
+
+        The array may be the flat one: it is read before the next chunk, or by who takes the sum.
+        """
+
+    def clip(self, chunks: Iterable[Losses]) -> ClippedSum:
+        """Sum the clipped gradients of the units of one step.
+
+        Edge cases: no chunks make a step without data, whose sum is zero.
+        """
+        self.flat.give_to(None)  # what was clipped before is lost
+        self._sum.clear()
+        total, num_units = mx.nd.zeros((1,), ctx=self.flat.context), 0
+        for losses in chunks:
+            self._sum.settle()  # before its array is written over
+            values, factor, made = self._add(losses)
+            self._sum.put(values, factor=factor)
+            total += made.detach().sum()
+            num_units += len(made)
+        if num_units == 0:
+            nothing = self.flat.gradients()  # (P,)
+            nothing.fill(0)
+            self._sum.put(nothing, factor=1.0)
+        values, factor = self._sum.result()
+        return ClippedSum(
+            flat=self.flat, values=values, factor=factor, loss=total, num_units=num_units
         )
 
-    def _add(self, losses: Losses) -> mx.nd.NDArray:
-        """See `PerExampleClipping._add`; a chunk is one example."""
-        self._flat.mark(is_fresh=False)
+    def take_statistics(self) -> ClippingStatistics:
+        """Those since the last time."""
+        taken, self.statistics = self.statistics, ClippingStatistics()
+        return taken
+
+    def _backward(self, losses: Losses) -> mx.nd.NDArray:
+        """One backward pass of the sum of all losses (U,), which are returned.
+
+        Raises:
+            UserError: a parameter that the losses do not use: what lies there is the gradient of
+                other units.
+        """
+        self.flat.mark(is_fresh=False)
         with autograd.record():
-            loss = losses()  # (1,)
-        if loss.shape != (1,):
-            raise UserError(f"a chunk has losses of shape {loss.shape}; loop takes one example")
-        loss.backward()
-        self._flat.refuse_stale()  # else the example before would be in it a second time
-        gradient = self._flat.gradients()  # (P,)
-        (factor,) = self._factors(self._flat.squared_norms(gradient)[None])
-        if factor > 0:
-            saxpy(gradient, self._sum(), a=factor)  # in place
-        return loss.detach()
+            made = losses()  # (U,)
+        made.backward()
+        self.flat.refuse_stale()
+        return made
+
+
+class Unclipped(Clipping):
+    """No privacy: the gradient of the sum of all losses, by one backward pass."""
+
+    def __init__(self, *, flat: FlatGradients) -> None:
+        super().__init__(flat=flat, chunk_size=sys.maxsize)
+
+    @property
+    def sensitivity(self) -> float:
+        """Unbounded."""
+        return math.inf
+
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        """See `Clipping._add`."""
+        made = self._backward(losses)  # (U,)
+        return self.flat.gradients(), 1.0, made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -46,6 +46,7 @@ class FlatGradients:
         self._places: Dict[str, Tuple[gluon.Parameter, int, int]] = {}
         self.segments: List[slice] = []
         self._gaps: List[slice] = []
+        self._owner: Optional[object] = None
         offset = 0
         for layer in self.layers:
             start = offset
@@ -64,7 +65,7 @@ class FlatGradients:
         mx.nd.waitall()
 
     def check_views(self) -> None:
-        """Refuses to go on when a gradient no longer lies in the flat array.
+        """Refuse to go on when a gradient no longer lies in the flat array.
 
         Raises:
             UserError: the parameter is named.
@@ -78,7 +79,7 @@ class FlatGradients:
                 )
 
     def refuse_stale(self) -> None:
-        """Refuses gradients that are not newer than the last update.
+        """Refuse gradients that are not newer than the last update.
 
         Raises:
             UserError: a parameter has no gradient newer than the last step, so that a gradient
@@ -93,9 +94,34 @@ class FlatGradients:
             )
 
     def mark(self, *, is_fresh: bool) -> None:
-        """Declares the gradients new (set without a backward pass) or used up."""
+        """Declare the gradients new (set without a backward pass) or used up."""
         for parameter, _, _ in self._places.values():
             parameter._data[0]._fresh_grad = is_fresh
+
+    def give_to(self, owner: object) -> None:
+        """Name the owner of what lies in the array: nobody else may release it.
+
+        Args:
+            owner: compared by identity; None takes the array from whoever had it.
+        """
+        self._owner = owner
+        self.mark(is_fresh=False)
+
+    def take_from(self, owner: object) -> None:
+        """Let the owner use what lies in the array, for the one time that it may.
+
+        Raises:
+            UserError: it belongs to another by now, or has no owner, or a backward pass has written
+                a raw gradient since.
+        """
+        is_raw = any(p._data[0]._fresh_grad for p, _, _ in self._places.values())
+        if is_raw or self._owner is not owner:
+            raise UserError(
+                "these gradients are raw, or were released already: what a mechanism makes may be "
+                "released only once, and what backward() left never; call privatise() before each "
+                "step"
+            )
+        self._owner = None
 
     def gradients(self) -> np.ndarray:
         """The gradients as one float32 NumPy array (P,), after all pending work is done.
@@ -111,9 +137,14 @@ class FlatGradients:
         return gradients
 
     def put_gradients(self, gradients: np.ndarray) -> None:
-        """Gives back what `gradients` returned; nothing to do where it was the memory itself."""
+        """Give back what `gradients` returned, or another array (P,), which is copied.
+
+        There is nothing to do where it is the memory itself.
+        """
         if self.context.device_type != "cpu":
-            self.array[:] = mx.nd.array(gradients, ctx=self.context)
+            self.array[:] = mx.nd.array(gradients, ctx=self.context, dtype="float32")
+        elif gradients.ctypes.data != address(self.array):
+            np.copyto(host_view(self.array), gradients, casting="same_kind")
 
     def views(self, array: np.ndarray) -> Dict[str, np.ndarray]:
         """Each parameter's part of a flat array, in the parameter's shape. Shapes: (P,) → any."""
@@ -135,19 +166,6 @@ class FlatGradients:
         norms = np.zeros(len(self.layers))  # (L,)
         np.add.at(norms, [k for k, _ in pieces], squares)
         return norms
-
-
-def clear_gradients(parameters: Iterable[gluon.Parameter]) -> None:
-    """Makes the gradients those of an empty micro-batch: zero, and new.
-
-    A worker for which Poisson sampling has drawn nothing has no backward pass to make, and still
-    takes part in the step: zero goes through the mechanism like any gradient, the noise comes onto
-    it, and the workers stay in step. Frozen parameters are left out.
-    """
-    for parameter in parameters:
-        if parameter.grad_req != "null":
-            parameter.zero_grad()
-            parameter._data[0]._fresh_grad = True
 
 
 def sum_of_squares(values: np.ndarray) -> float:

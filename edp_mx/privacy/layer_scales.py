@@ -21,7 +21,7 @@ SOURCES: Dict[str, str] = {
 
 
 def normalise_scales(scales: Union[Sequence[float], np.ndarray]) -> Tuple[float, ...]:
-    """Divides by the largest and lifts the smallest to the floor.
+    """Divide by the largest and lifts the smallest to the floor.
 
     "Proportional" (eDP-SGD, section 3) leaves the constant open; max α = 1 keeps the sensitivity
     at κ C / N, and the floor keeps a layer whose first gradient was zero from standing still.

@@ -1,78 +1,126 @@
-"""What makes a gradient private: the common part, and Algorithm 1 of the paper (eDP-SGD)."""
+"""What makes a worker's part of a step private: Algorithm 1 (eDP-SGD) and DP-SGD in one."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar, Iterator, Tuple
+from typing import Iterable, Iterator, Tuple, Union
 
-import numpy as np
+import mxnet as mx
 
-from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import ClippingStatistics as ClippingStatistics
+from edp_mx.privacy.clipping import Losses, Unclipped
+from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.privacy.norm_clipping import NormClipping
 
 
-class Mechanism(ABC):
-    """What makes this worker's part of a step private, before the trainer aggregates it.
+class Released:
+    """What may leave this worker: it lies in the flat array, and can be used once.
 
     Args:
-        release: what a step gives away; the noise is computed from it and from nothing else, and
-            the accountant is given the same object.
-        noise_multiplier: z₀.
-        decay: d(t), t the epoch from 0.
-        flat: the network's gradients.
+        flat: where it lies; it becomes this one's.
+        loss: of the step, (1,): the mean over the units, their public number.
+    """
+
+    def __init__(self, *, flat: FlatGradients, loss: mx.nd.NDArray) -> None:
+        self.loss = loss
+        flat.give_to(self)
+
+    def use(self, flat: FlatGradients) -> None:
+        """Mark it as released, from this array.
+
+        Raises:
+            UserError: it was released before, or something else lies in the array.
+        """
+        flat.take_from(self)
+
+
+class Mechanism:
+    """One step of this worker made private; the trainer aggregates afterwards.
+
+    It knows neither what a unit is (a micro-batch: Algorithm 1; an utterance or a user: DP-SGD) nor
+    how its gradient is had (`clipping`). For the gradients Δ_j of the units j of this worker:
+
+      1. Scale     Δ_j,k ← Δ_j,k / α_k
+      2. Clip      Δ_j ← min(1, C / ‖Δ_j‖₂) Δ_j
+      3. Rescale   Δ_j,k ← α_k Δ_j,k;  u ← Σ_j Δ_j / (units of a worker, a public number)
+      4. Set       z_t ← z₀ · d(t)
+      5. Noise     u_k ← u_k + y_k,  y_k ~ N(0, σ_k²), σ = `Release.worker_noise_stddev(z_t)`
+      6. Aggregate u ← 1/workers Σ u  (`trainer.PrivateTrainer`)
+
+    Algorithm 1 to the letter is the unit micro_batch, one per worker, and the published variant:
+    σ = C z_t / N. The calibrated variant has σ_k = α_k κ C z_t √workers / (workers · units).
+
+    Steps 1 to 3 multiply all layers of a unit by the same factor min(1, C/‖(Δ_k/α_k)_k‖₂), so that
+    scaling and rescaling need no pass of their own; what is due on a sum is multiplied in step 5.
+
+    Args:
+        plan: of the run, with its layer scales; noise and accountant read the same one.
+        clipping: with the C and the α of the plan; it has the network's gradients.
         noise: this worker's own stream.
 
     Attributes:
-        statistics: how the clipping went since they were last set.
-        clips: what is held to C, as `accounting.release.Release` has it.
+        plan, clipping: as given.
+        mask_key: secret, of the masks of dropout; see `training.gradient.UnitLosses`.
 
     Raises:
-        UserError: the release is that of the other mechanism.
+        UserError: a plan without a mechanism or whose layer scales are not known, or a clipping
+            that is not that of the plan.
+
+    Guarantee: before the noise, one unit more or less moves what leaves `privatise` by at most
+    C α_k / units in layer k, whatever its gradient. What that costs is `accounting.release`'s.
+
+    Edge cases: a unit whose gradient is not finite counts as zero, and a step without units is
+    zero: the noise is added all the same. z₀ = 0 adds no noise and gives no privacy.
+
+    Source: eDP-SGD, Algorithm 1; Abadi et al. (2016), Algorithm 1; docs/privacy.md, sections 1, 3
+    and 8.
+
+    Departs: for DP-SGD z_t may fall by epoch and layers may be scaled by α, as in eDP-SGD; no decay
+    and α = 1 are the original.
     """
 
-    clips: ClassVar[str]
+    def __init__(self, *, plan: Plan, clipping: NormClipping, noise: NoiseStream) -> None:
+        self.plan, self.clipping = plan, clipping
+        self._release = _checked(plan, clipping)
+        self.mask_key = noise.mask_key
+        self._flat, self._noise = clipping.flat, noise
 
-    def __init__(
-        self,
-        *,
-        release: Release,
-        noise_multiplier: float,
-        decay: Decay,
-        flat: FlatGradients,
-        noise: NoiseStream,
-    ) -> None:
-        if release.clips != self.clips:
-            raise UserError(
-                f"{type(self).__name__} clips each {self.clips}, but the release that it was given "
-                f"each {release.clips}: its noise would be that of another mechanism"
-            )
-        self.release = release
-        self.noise_multiplier = noise_multiplier
-        self.decay = decay
-        self.statistics = ClippingStatistics()
-        self._flat = flat
-        self._noise = noise
-
-    @abstractmethod
-    def privatise(self, gradients: np.ndarray, *, epoch: int) -> None:
-        """Puts what may leave the worker into the flat array.
+    def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:
+        """One step of Algorithm 1 up to the aggregation.
 
         Args:
-            gradients: (P,) float32, the flat array.
-            epoch: t, from 0.
-        """
+            chunks: makes the losses of the units, chunk by chunk; see `clipping.Losses`.
+            epoch: t, from 0; sets the noise.
 
-    def noise_multiplier_at(self, epoch: int) -> float:
-        """z_t = z₀ d(t)."""
-        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
+        Raises:
+            UserError: a raw gradient, or one that was released already, would be.
+        """
+        # Scale, Clip, Rescale
+        clipped = self.clipping.clip(chunks)
+        values, factor = clipped.take()  # (P,)
+        # Set noise multiplier
+        noise_multiplier = self.plan.noise_multiplier_at(epoch)
+        # Add scaled Gaussian noise
+        units, gradients = self._release.units_per_worker, self._flat.gradients()  # (P,)
+        self._noise.scale_and_add_parts(
+            gradients,
+            parts=self._noise_segments(noise_multiplier),
+            factor=factor / units,
+            source=values,
+        )
+        self._flat.put_gradients(gradients)
+        return Released(flat=self._flat, loss=clipped.loss / units)  # the trainer aggregates
+
+    def take_statistics(self) -> ClippingStatistics:
+        """How the clipping went since the last time."""
+        return self.clipping.take_statistics()
 
     def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
         """Slices of the flat array with their noise; neighbours with the same noise are one."""
-        stddevs = self.release.worker_noise_stddev(noise_multiplier)  # (L,)
+        stddevs = self._release.worker_noise_stddev(noise_multiplier)  # (L,)
         start = 0
         for k, stddev in enumerate(stddevs):
             if k + 1 == len(stddevs) or stddevs[k + 1] != stddev:
@@ -81,64 +129,53 @@ class Mechanism(ABC):
                 start = end
 
 
-class EDPSGD(Mechanism):
-    """Privatises the gradient of this worker's micro-batch; the trainer aggregates afterwards.
-
-    For the micro-batch M of one worker, with Δ = ∇(1/|M| Σ L) given:
-
-      1. Scale    Δ_k ← Δ_k / α_k
-      2. Clip     Δ ← min(1, C / ‖Δ‖₂) Δ
-      3. Rescale  Δ_k ← α_k Δ_k
-      4. Set      z_t ← z₀ · d(t)
-      5. Noise    Δ ← Δ + y/N,  y ~ N(0, (C z_t)²)
-      6. Aggregate Δ ← 1/N Σ_M Δ^M  (`trainer.PrivateTrainer`)
-
-    Steps 1–3 multiply every layer by the same factor min(1, C/‖(Δ_k/α_k)_k‖₂), so that scaling and
-    rescaling need no pass of their own, and 3 and 5 are one.
+class WithoutPrivacy:
+    """The plain mean gradient, in the place of a mechanism: the paper's SGD.
 
     Args:
-        release: C, α, N, |M| and the variant; the noise is computed from it and from nothing else,
-            and the accountant is given the same object.
-        noise_multiplier: z₀.
-        decay: d(t), t the epoch from 0.
-        flat: the network's gradients.
-        noise: this worker's own stream.
+        clipping: none; it has the network's gradients.
+        units_per_worker: by which the sum over a worker's units is divided.
 
-    Guarantee: one utterance changes what leaves `privatise` by at most κ C α_k in layer k before
-    the noise, whatever the gradient; see `accounting.guarantee` for ε.
-
-    Edge cases: a gradient that is not finite counts as zero (its noise is still added); a zero
-    gradient is not scaled; z₀ = 0 adds no noise and gives no privacy.
-
-    Source: eDP-SGD, Algorithm 1; PRIVACY, "What Algorithm 1 releases", for the calibrated variant
-    (step 5 with std α_k κ C z_t / √N in place of C z_t / N).
+    Attributes:
+        clipping: as given.
+        mask_key: known to everyone, as the masks may be.
     """
 
-    clips = "micro_batch"
+    mask_key = b""
 
-    def privatise(self, gradients: np.ndarray, *, epoch: int) -> None:
-        """Clips and noises one micro-batch's mean gradient, in place.
+    def __init__(self, *, clipping: Unclipped, units_per_worker: float = 1) -> None:
+        self.clipping = clipping
+        self._flat, self._units = clipping.flat, units_per_worker
 
-        Args:
-            gradients: (P,) float32, the flat gradient Δ of the micro-batch's MEAN loss.
-            epoch: t, from 0.
-        """
-        norm = self.scaled_norm(gradients)
-        if not np.isfinite(norm):
-            gradients.fill(0)
-            norm = 0.0
-            self.statistics.non_finite += 1
-        factor = min(1.0, self.release.max_grad_norm / norm) if norm > 0 else 1.0
-        self.statistics.steps += 1
-        self.statistics.clipped += factor < 1.0
-        self.statistics.norm_sum += norm
+    def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:  # noqa: ARG002
+        """As `Mechanism.privatise`, without its steps 1 to 5."""
+        clipped = self.clipping.clip(chunks)
+        values, factor = clipped.take()  # (P,)
+        if factor != self._units:
+            values *= values.dtype.type(factor / self._units)
+        self._flat.put_gradients(values)
+        return Released(flat=self._flat, loss=clipped.loss / self._units)
 
-        noise_multiplier = self.noise_multiplier_at(epoch)
-        self._noise.scale_and_add_parts(
-            gradients, parts=self._noise_segments(noise_multiplier), factor=factor
+    def take_statistics(self) -> ClippingStatistics:
+        """Nothing is clipped: all are zero."""
+        return self.clipping.take_statistics()
+
+
+AnyMechanism = Union[Mechanism, WithoutPrivacy]
+
+
+def _checked(plan: Plan, clipping: NormClipping) -> Release:
+    """The plan's release, if this clipping is its own."""
+    release = plan.release
+    if release is None:
+        raise UserError("the plan has no mechanism (mechanism: none), and would be given its noise")
+    if release.layer_scales is None:
+        raise UserError("the layer scales of the plan are not known yet: with_layer_scales first")
+    found = (clipping.sensitivity, clipping.max_grad_norm, clipping.layer_scales)
+    wanted = (release.max_grad_norm, release.max_grad_norm, release.layer_scales)
+    if found != wanted:
+        raise UserError(
+            f"the clipping has sensitivity, C and layer scales {found}, and the plan {wanted}: the "
+            "noise would be that of another clipping"
         )
-
-    def scaled_norm(self, gradients: np.ndarray) -> float:
-        """‖(Δ_k / α_k)_k‖₂ over all layers, in float64."""
-        squares = self._flat.squared_norms(gradients)  # (L,)
-        return float(np.sqrt((squares / np.square(self.release.layer_scales)).sum()))
+    return release

@@ -79,7 +79,8 @@ class NoiseStream:
             array: contiguous float32 (n,).
             factor: what the source is multiplied by first.
             stddev: 0 draws nothing.
-            source: contiguous float32 (n,), left as it is; the array itself where there is none.
+            source: contiguous float32 or float64 (n,), left as it is; the array itself where there
+                is none. Of float64 the sum is made in float64 and rounded once, at the end.
 
         Raises:
             ValueError: an array of another type or shape, or one with gaps.
@@ -141,7 +142,7 @@ class NoiseStream:
         """Scales one block and adds its noise; any thread may."""
         target, source, factor = block.target, block.source, block.factor  # (≤ 2 · PAIRS,)
         if block.stddev == 0:
-            np.multiply(source, np.float32(factor), out=target)
+            np.multiply(source, source.dtype.type(factor), out=target, casting="same_kind")
             return
         maker = self._idle.pop()
         maker.scale_and_add(target, source, block=block.number, factor=factor, stddev=block.stddev)
@@ -159,16 +160,17 @@ class _Block(NamedTuple):
 
 
 def _check(array: np.ndarray, source: np.ndarray) -> None:
-    """Refuses what the blocks would not cover, or only through a copy."""
-    for given in (array, source):
-        if given.dtype != np.float32 or given.ndim != 1 or not given.flags.c_contiguous:
-            raise ValueError("noise goes onto contiguous float32 arrays (n,), and nothing else")
+    """Refuse what the blocks would not cover, or only through a copy."""
+    if array.dtype != np.float32 or source.dtype not in (np.float32, np.float64):
+        raise ValueError("noise goes onto contiguous float32 arrays (n,), of float32 or float64")
+    if any(given.ndim != 1 or not given.flags.c_contiguous for given in (array, source)):
+        raise ValueError("noise goes onto contiguous float32 arrays (n,), and nothing else")
     if array.shape != source.shape:
         raise ValueError(f"a source of {source.size} numbers for an array of {array.size}")
 
 
 def refuse_equal(fingerprints: Sequence[str]) -> None:
-    """Refuses to train when two workers would draw the same noise.
+    """Refuse to train when two workers would draw the same noise.
 
     Raises:
         UserError: names the two ranks.

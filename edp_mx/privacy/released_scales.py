@@ -8,8 +8,8 @@ from typing import Callable, Iterable, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
+from edp_mx.privacy.factors import clip_factors
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import normalise_scales
 from edp_mx.privacy.noise import NoiseStream
@@ -45,7 +45,7 @@ class ScaleRelease:
         Each worker noises its own sum with 1/√N of the noise: someone who sees the message of a
         single worker sees the multiplier z_a / √N.
 
-    Source: PRIVACY, "α_k".
+    Source: docs/privacy.md, section 9.
 
     Example:
         >>> release = ScaleRelease(noise_multiplier=10.0, clip=1.0, micro_batches=300)
@@ -82,16 +82,11 @@ class ScaleRelease:
         """How many of the m micro-batches are this worker's."""
         return len(range(rank, self.micro_batches, num_workers))
 
-    def event(self, sampler: str) -> Event:
-        """What the ledger is told, BEFORE the scales are used; `sampler` is that of the steps."""
-        return Event(sampler, self.noise_multiplier, count=1, sample_rate=1.0)
-
     def clipped(self, norms: np.ndarray) -> np.ndarray:
         """clip_B of one micro-batch's layer norms (L,); zero where one of them is not finite."""
-        whole = float(np.sqrt(np.square(norms).sum()))
-        if not np.isfinite(whole):
-            return np.zeros_like(norms)
-        return norms * min(1.0, self.clip / whole) if whole > 0 else norms
+        whole = np.sqrt(np.square(norms).sum())
+        factor = float(clip_factors(whole, max_norm=self.clip))
+        return factor * norms if factor > 0 else np.zeros_like(norms)
 
 
 def scales_by_release(

@@ -1,84 +1,61 @@
-"""The trainer that privatises before the all-reduce."""
+"""The trainer of private gradients: all that it does is to aggregate and to update."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
-
 from edp_mx.errors import UserError
-from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.flat_trainer import FlatTrainer
-from edp_mx.privacy.mechanism import Mechanism
+from edp_mx.privacy.mechanism import Released
 
 
 class PrivateTrainer(FlatTrainer):
-    """Horovod's trainer over the flat gradients: one all-reduce a step, after the privatisation.
+    """Horovod's trainer over the flat gradients: one all-reduce a step, of what may be released.
 
-    No gradient leaves the worker but what the mechanism returned. Adam (or SGD) sees only the noisy
+    No gradient leaves the worker but what a mechanism returned. Adam (or SGD) sees only the noisy
     aggregate, so that its state is post-processing.
 
     Args:
         flat: the network's gradients; its parameters are the ones that are trained.
         optimizer: a name that MXNet knows, "adam" or "sgd".
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
-        mechanism: None trains without privacy (the paper's SGD column).
-
-    Attributes:
-        mechanism: as given.
 
     Example (in the training loop)::
 
-        with autograd.record():
-            loss = model.loss(batch).sum() / micro_batch_size
-        loss.backward()
-        trainer.step_private(epoch=epoch)
+        released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
+        trainer.step_private(released)
     """
 
-    def __init__(
-        self,
-        *,
-        flat: FlatGradients,
-        optimizer: str,
-        optimizer_params: Dict[str, Any],
-        mechanism: Optional[Mechanism],
-    ) -> None:
-        super().__init__(flat=flat, optimizer=optimizer, optimizer_params=optimizer_params)
-        self.mechanism = mechanism
-        self._epoch = 0
-
-    def step_private(self, *, epoch: int) -> None:
-        """Privatises, aggregates, updates.
+    def step_private(self, released: Released) -> None:
+        """Aggregate and updates.
 
         Args:
-            epoch: t, from 0; sets the noise.
+            released: what `privatise` returned; it can be used once.
 
         Raises:
-            UserError: a gradient would be used twice, or a parameter would escape the clipping.
+            UserError: it was used before, or a raw gradient lies in its place.
         """
-        self._epoch = epoch
+        released.use(self._flat)
+        self._flat.mark(is_fresh=True)  # else Gluon takes it for the last step's
         super().step(1)  # the loss is a mean already
 
     def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
-        """Refused: it knows no epoch, which sets the noise."""
-        raise UserError("PrivateTrainer.step does not know the epoch: call step_private(epoch=…)")
+        """Refused: it would apply the raw gradient."""
+        raise UserError(
+            "PrivateTrainer.step would apply the raw gradient: call step_private(released)"
+        )
 
     def allreduce_grads(self) -> None:
         """Refused: a gradient that has left the worker could be released a second time."""
         raise UserError(
             "PrivateTrainer.allreduce_grads would release one gradient twice: call "
-            "step_private(epoch=…)"
+            "step_private(released)"
         )
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
         """Refused: it would apply a gradient that was neither clipped nor noised."""
         raise UserError(
-            "PrivateTrainer.update would apply the raw gradient: call step_private(epoch=…)"
+            "PrivateTrainer.update would apply the raw gradient: call step_private(released)"
         )
 
     def _allreduce_grads(self) -> None:
-        """Called by `step`: the privatisation comes first, with one worker too."""
-        self._flat.refuse_stale()
-        if self.mechanism is not None:
-            gradients = self._flat.gradients()  # (P,)
-            self.mechanism.privatise(gradients, epoch=self._epoch)
-            self._flat.put_gradients(gradients)
+        """Called by `step`, with one worker too."""
         self._aggregate()

@@ -10,9 +10,11 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.counting import count_as_published, count_what_holds
 from edp_mx.accounting.guarantee import SMALL_LAST_NOISE
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import VARIANTS, Release
+from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 
@@ -45,49 +47,59 @@ class CalibrationReport:
 
     Attributes:
         plan: with the variant that was asked for.
-        target_epsilon, delta: what is to hold.
+        target_epsilon: what is to hold, at the plan's δ.
         variants: both, whose noise on the aggregate is the same, and z₀ is not; of DP-SGD its one.
         warnings: what a reader should look at twice.
     """
 
     plan: Plan
     target_epsilon: float
-    delta: float
     variants: Dict[str, Calibrated]
     warnings: Tuple[str, ...]
 
     @classmethod
-    def of(cls, plan: Plan, *, target_epsilon: float, delta: float) -> CalibrationReport:
-        """Calibrates once, and translates into the other variant's z₀.
+    def of(cls, plan: Plan, *, target_epsilon: float) -> CalibrationReport:
+        """Calibrate once, and translate into the other variant's z₀.
 
         Raises:
             UserError: an impossible target.
         """
-        if delta >= 1:
-            raise UserError(f"delta is {delta}; it must lie between 0 and 1")
-        z, holds = plan.calibrate(target_epsilon=target_epsilon, delta=delta)
-        effective = plan.release.effective_noise_multiplier(z)
-        found = {}
-        for variant in VARIANTS if plan.release.clips == "micro_batch" else ("calibrated",):
-            own = z
-            if variant != plan.release.variant:
-                own = _multiplier_for(effective, replace(plan.release, variant=variant))
-            found[variant] = Calibrated(
-                noise_multiplier=own,
+        if plan.delta >= 1:
+            raise UserError(f"delta is {plan.delta}; it must lie between 0 and 1")
+        found = calibrated(plan, target_epsilon=target_epsilon)
+        release = found.release
+        assert release is not None
+        effective = release.effective_noise_multiplier(found.noise_multiplier)
+        holds = count_what_holds(found, found.entries())
+        variants = {}
+        for variant in VARIANTS if release.unit == "micro_batch" else ("calibrated",):
+            own = found
+            if variant != release.variant:
+                other = replace(release, variant=variant)
+                z = _multiplier_for(effective, other)
+                own = replace(found, release=other, noise_multiplier=z)
+            variants[variant] = Calibrated(
+                noise_multiplier=own.noise_multiplier,
                 effective_noise_multiplier=effective,
                 holds=holds,
-                as_published=plan.count_as_published(own, delta=delta),
+                as_published=count_as_published(own, own.entries()),
             )
-        return cls(plan, target_epsilon, delta, found, _warnings(plan))
+        return cls(found, target_epsilon, variants, _warnings(found))
+
+    @property
+    def release(self) -> Release:
+        """What a step gives away."""
+        assert self.plan.release is not None
+        return self.plan.release
 
     def to_dict(self) -> Dict[str, Any]:
         """Strict JSON; at the top the variant that was asked for."""
-        variant = self.plan.release.variant
+        variant = self.release.variant
         return {
             "target_epsilon": self.target_epsilon,
-            "delta": self.delta,
+            "delta": self.plan.delta,
             "variant": variant,
-            "sampler": self.plan.release.sampler,
+            "sampler": self.release.sampler,
             **self.variants[variant].to_dict(),
             "variants": {name: found.to_dict() for name, found in self.variants.items()},
             "warnings": list(self.warnings),
@@ -95,30 +107,31 @@ class CalibrationReport:
 
     def lines(self) -> List[str]:
         """For a reader; z₀ is rounded up, so that it can be copied."""
-        plan, release = self.plan, self.plan.release
+        plan, release = self.plan, self.release
         rows = [
             [
                 name,
                 _rounded_up(found.noise_multiplier),
-                f"{plan.decay.noise_multiplier_at(found.noise_multiplier, plan.epochs - 1):.4g}",
+                f"{plan.with_noise_multiplier(z).noise_multiplier_at(plan.epochs - 1):.4g}",
                 str(found.holds.epsilon),
                 str(found.as_published.epsilon),
             ]
             for name, found in sorted(
                 self.variants.items(), key=lambda item: item[0] != release.variant
             )
+            for z in [found.noise_multiplier]
         ]
         own = self.variants[release.variant]
-        factor = release.kappa * max(release.layer_scales) * math.sqrt(release.num_workers)
         both, compared = "", []
         if len(self.variants) > 1:
+            factor = 1 / replace(release, variant="published").effective_noise_multiplier(1.0)
             both = " of both"
             compared = [
                 f"published needs kappa max(alpha) sqrt(N) = {factor:.4g} times calibrated's z0 "
                 "for the same noise"
             ]
         return [
-            f"epsilon {self.target_epsilon:g} at delta {self.delta:.3g}, {plan.epochs} epochs, "
+            f"epsilon {self.target_epsilon:g} at delta {plan.delta:.3g}, {plan.epochs} epochs, "
             f"{release.num_workers} workers, sampler {release.sampler}, {release.adjacency}:",
             "",
             *render_table(HEADER, rows).splitlines(),

@@ -7,7 +7,7 @@ import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,16 +15,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from edp_mx.accounting.bound import Bound, count_released
-from edp_mx.accounting.events import Composition
-from edp_mx.accounting.ledger import Entry
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.counting import count_as_published, count_what_holds
+from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho
 from edp_mx.files import whole_file, write_text
 from edp_mx.reports.curves import BLUE, VERMILION
 
-MOST_POINTS = {"shuffle": 200, "poisson": 16}  # the latter take up to a second each
+MOST_POINTS = {"shuffle": 100, "poisson": 16}  # the latter take up to a second each
+MANY, FEW_POINTS = 1000, 16  # epochs above which so many points must do
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 
 
@@ -37,49 +37,23 @@ class Point:
     holds: LogNumber
 
 
-def curve_of_plan(plan: Plan, noise_multiplier: float, *, delta: float) -> List[Point]:
-    """Both ε along a plan."""
-    composition = plan.composition(noise_multiplier)
-    return curve_of_entries(
-        plan.entries(noise_multiplier), neighbours=composition.neighbours, delta=delta
-    )
-
-
-def curve_of_entries(entries: Sequence[Entry], *, neighbours: str, delta: float) -> List[Point]:
-    """Both ε along a ledger; what was released beside the epochs (α) is in the first point.
+def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[Point]:
+    """Both ε along some entries; what was released beside the epochs (α) is in the first point.
 
     Edge cases: of many epochs a few are counted, evenly spread, the first and the last among them.
     """
-    ends = [n for n, entry in enumerate(entries) if entry.noise_multiplier is not None]
-    if not ends:
-        return []
-    most = MOST_POINTS[entries[-1].event.sampler]
+    assert plan.release is not None
+    ends = [n for n, entry in enumerate(entries, start=1) if entry.noise_multiplier is not None]
+    most = MOST_POINTS[plan.release.sampler] if len(ends) <= MANY else FEW_POINTS
     chosen = np.unique(np.linspace(1, len(ends), min(most, len(ends))).round().astype(int))
-    paper = _log_rhos((1, entry.noise_multiplier) for entry in entries)
-    released = _log_rhos(
-        (entry.event.count, entry.event.effective_noise_multiplier) for entry in entries
-    )
-
-    def holds(end: int) -> LogNumber:
-        if entries[-1].event.sampler == "shuffle":
-            return LogNumber(log_epsilon_exact(released[end], delta))
-        events = [entry.event for entry in entries[: end + 1]]
-        return count_released(Composition(neighbours, events), delta=delta).epsilon
-
     return [
         Point(
             epochs=epochs,
-            as_published=LogNumber(log_epsilon_simple(paper[ends[epochs - 1]], delta)),
-            holds=holds(ends[epochs - 1]),
+            as_published=count_as_published(plan, entries[: ends[epochs - 1]]).epsilon,
+            holds=count_what_holds(plan, entries[: ends[epochs - 1]]).epsilon,
         )
         for epochs in chosen.tolist()
     ]
-
-
-def _log_rhos(releases: Iterable[Tuple[int, Optional[float]]]) -> List[float]:
-    """log ρ after each of them: Σ count / (2 z²), None for what is not counted."""
-    logs = [-math.inf if z is None else math.log(n) + log_rho([z]) for n, z in releases]
-    return np.logaddexp.accumulate(logs).tolist()
 
 
 def plot_curve(points: Sequence[Point], *, delta: float, holds: Bound, path: Path) -> None:

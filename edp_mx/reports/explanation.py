@@ -7,10 +7,10 @@ import textwrap
 from typing import List, Sequence
 
 from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.ledger_guarantee import LedgerAccount
+from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.ledger_account import LedgerAccount
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.release import Release
-from edp_mx.accounting.report import Guarantee
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.membership import Limits, limits_of
@@ -36,7 +36,7 @@ def explain(account: LedgerAccount, *, name: str) -> str:
     """
     spent = account.spent
     bound = spent.holds if not spent.holds.reasons else spent.holds_if
-    limits = limits_of(bound, account.composition, delta=spent.delta)
+    limits = limits_of(bound, spent)
     sections = [
         ("", [f"What the guarantee of {name} says"]),
         ("IN SHORT", _verdict(account, bound, limits)),
@@ -67,11 +67,11 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
             return lines
         lines += _wrap(
             f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
-            f"{spent.delta:.3g}. All numbers below are under these conditions."
+            f"{spent.plan.delta:.3g}. All numbers below are under these conditions."
         )
         return lines + _wrap(f"Even then it would be {_grade(bound.epsilon, limits)}.")
     return _wrap(
-        f"epsilon = {bound.epsilon} at delta = {spent.delta:.3g}. This is "
+        f"epsilon = {bound.epsilon} at delta = {spent.plan.delta:.3g}. This is "
         f"{_grade(bound.epsilon, limits)}."
     )
 
@@ -85,7 +85,7 @@ def _grade(epsilon: LogNumber, limits: Limits) -> str:
     if limits.tpr[0] < POINTLESS:
         return "a weak guarantee: it rules out little beyond what is said below"
     return (
-        "no guarantee: by its own terms an attacker may tell practically every member. What "
+        "no guarantee: by its own terms an attacker may identify practically every member. What "
         "protects this run, if anything, is that attacks are not as good as they could be, which "
         "nobody has proven"
     )
@@ -93,37 +93,43 @@ def _grade(epsilon: LogNumber, limits: Limits) -> str:
 
 def _who(spent: Guarantee) -> List[str]:
     """The unit and the neighbours."""
-    release = _release(spent)
+    release, record = spent.release, spent.plan.record
     if release.adjacency == "replace_one":
         neighbours = (
-            "exchanged for any other utterance, with any words, labels and length; the number of "
-            "utterances is public"
+            f"exchanged for any other {record}, with any words, labels and length; the number of "
+            f"{record}s is public"
         )
     else:
         neighbours = (
             "left out, its gradient counted as zero; the batches that it would have been in stay "
             "as they are"
         )
+    whole = (
+        "All utterances under one user name are protected together; someone who speaks under "
+        "several names is protected less."
+        if record == "user"
+        else "It does not protect a person as a whole: someone with several utterances in the "
+        "data is protected less."
+    )
     return _wrap(
-        f"One utterance of the {spent.num_examples} in the training part. The guarantee compares "
-        f"two training sets that are equal but for one utterance, which is {neighbours}. It does "
-        "not protect a person as a whole: someone with several utterances in the data is protected "
-        "less."
+        f"One {record} of the {spent.plan.num_records} in the training part. The guarantee "
+        f"compares two training sets that are equal but for one {record}, which is {neighbours}. "
+        f"{whole}"
     )
 
 
 def _against(spent: Guarantee) -> List[str]:
     """The attacker."""
-    release = _release(spent)
+    release = spent.release
     drawn = (
         " and even the order of the shuffle"
         if release.sampler == "shuffle"
-        else ", but not which utterances were drawn for which step"
+        else f", but not which {spent.plan.record}s were drawn for which step"
     )
-    single = release.worker_noise_multiplier(spent.noise_multiplier)
+    single = release.worker_noise_multiplier(spent.plan.noise_multiplier)
     text = (
         "Anyone who sees the trained model, or all models on the way and the noisy gradient of "
-        "every step; who knows the code, the settings, all other utterances"
+        f"every step; who knows the code, the settings, all other {spent.plan.record}s"
         f"{drawn}; and who can compute without limit. What is done with the model afterwards "
         "changes nothing."
     )
@@ -139,15 +145,16 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
     """ε in the numbers of someone who guesses."""
     if bound.reasons:
         return _wrap("Infinite means: no limit to what can be found out. No number can be given.")
+    record = spent.plan.record
     header = ["an attacker's", "by epsilon, delta", "by all that is known"]
     rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]
     for fpr, shares in limits.by_fpr.items():
         rows.append([f"members found at {100 * fpr:g} % false alarms", *map(_percent, shares)])
-    replaced = _release(spent).adjacency == "replace_one"
+    replaced = spent.release.adjacency == "replace_one"
     other = "with another in its place" if replaced else "without it"
     lines = _wrap(
-        f"Whatever is seen is at most e^epsilon times as likely with the utterance as {other}, "
-        f"and the reverse, but for outcomes of total probability {spent.delta:.3g} (delta). "
+        f"Whatever is seen is at most e^epsilon times as likely with the {record} as {other}, "
+        f"and the reverse, but for outcomes of total probability {spent.plan.delta:.3g} (delta). "
         "Someone who knows that it is one of the two, and thinks both equally likely, is bound so:"
     )
     lines += ["", *render_table(header, rows).splitlines(), ""]
@@ -156,15 +163,16 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
         f"By all that is known: {limits.source}."
     )
     if bound.rho is not None and bound.accountant == "rf_exact":
-        ten = LogNumber(log_epsilon_exact(bound.rho.log + 2 * math.log(10), spent.delta))
-        lines += _wrap(f"For ten utterances of one person together epsilon is {ten}.")
+        ten = LogNumber(log_epsilon_exact(bound.rho.log + 2 * math.log(10), spent.plan.delta))
+        several = "user names" if record == "user" else "utterances"
+        lines += _wrap(f"For ten {several} of one person together epsilon is {ten}.")
     return lines
 
 
 def _other(spent: Guarantee) -> List[str]:
     """ε as the paper prints it, and why it is another."""
-    release = _release(spent)
-    if release.clips == "example":
+    release = spent.release
+    if release.unit != "micro_batch":
         return _wrap(_other_of_dp_sgd(spent, release))
     text = (
         f"The paper would print epsilon = {spent.as_published.epsilon}: it takes the noise "
@@ -188,19 +196,19 @@ def _other(spent: Guarantee) -> List[str]:
         )
     else:
         text += " The conversion used for what holds is exact; the paper's is an upper bound of it."
-    if spent.scales_source == "first_batch":
+    if spent.plan.scales_source == "first_batch":
         text += " And it takes no account of the layer scales, which come from private gradients."
     return _wrap(text)
 
 
 def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
-    """The same where each utterance is clipped."""
+    """The same where each utterance, or user, is clipped."""
     moves = "C" if release.adjacency == "zero_out" else "2 C, one going and one coming"
     text = (
-        "Each utterance's gradient is clipped to C for itself, and the noise of all workers "
-        "together is z times what one utterance can move their sum by "
+        f"Each {release.record}'s gradient is clipped to C by itself, and the noise of all workers "
+        f"together is z times what one {release.record} can move their sum by "
         f"({moves}), so that z is really what is released: kappa = {release.kappa:g}. Their sum is "
-        "divided by the public batch size, never by how many utterances were drawn. "
+        f"divided by the public batch size, never by how many {release.record}s were drawn. "
     )
     if release.sampler == "shuffle":
         text += (
@@ -212,17 +220,13 @@ def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
     else:
         text += (
             f"The count that the paper's accounting is taken from would say "
-            f"{spent.as_published.epsilon} for steps that draw their utterances by chance; its "
-            "authors call it approximate, and it is no bound. What holds is composed step by step."
+            f"{spent.as_published.epsilon} for steps that draw their {release.record}s by chance; "
+            "its authors call it approximate, and it is no bound. What holds is composed step by "
+            "step."
         )
-    if spent.scales_source == "first_batch":
+    if spent.plan.scales_source == "first_batch":
         text += " Neither takes account of the layer scales, which come from private gradients."
     return text
-
-
-def _release(spent: Guarantee) -> Release:
-    assert spent.release is not None  # only a mechanism writes a ledger
-    return spent.release
 
 
 def _percent(share: float) -> str:

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Dict, List
 
-from edp_mx.accounting.bound import count_released
-from edp_mx.accounting.coverage import VANISHING_NOISE
+from edp_mx.accounting.counting import count_what_holds
+from edp_mx.accounting.coverage import FIXED_SEED_REMEDY, PRIVATE_INPUTS, VANISHING_NOISE
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.ledger_guarantee import LedgerAccount
-from edp_mx.accounting.ledger_plan import SCALES
+from edp_mx.accounting.ledger_account import LedgerAccount
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 TARGETS = (8.0, 1.0)  # epsilons that a reader may have heard of
 WORTH_SAMPLING = math.log(1e3)  # above this log ε sampling hardly amplifies anything
-
-# (a fact, its value that alone makes ε infinite, what to do)
-REMEDIES: Tuple[Tuple[str, Any, str], ...] = (
-    (
-        "scales_source",
-        "first_batch",
-        "take the layer scales from elsewhere: privacy.layer_scales ones, sqrt_dim and "
-        "public_batch cost nothing, dp_release a little",
-    ),
-    (
-        "vocabulary_is_public",
-        False,
-        "bring a public vocabulary and label list: data.vocabulary and data.labels, source file",
-    ),
-    ("uses_lengths", True, "make batches at random: training.length_buckets 0"),
-    ("seed_is_fixed", True, "leave out privacy.insecure_fixed_seed, which is for tests only"),
-)
 
 
 def improvements(account: LedgerAccount) -> List[str]:
@@ -42,19 +24,19 @@ def improvements(account: LedgerAccount) -> List[str]:
 
     What a change would come to is counted for the whole plan, with all else left as it is.
     """
-    facts, delta = account.ledger.facts, account.spent.delta
-    found = [remedy for key, value, remedy in REMEDIES if facts.get(key) == value]
+    plan = account.plan
+    found = [PRIVATE_INPUTS[name].remedy for name in plan.private_inputs]
+    if plan.seed_is_fixed:
+        found.append(FIXED_SEED_REMEDY)
     if VANISHING_NOISE in account.spent.holds.reasons:
         found.append("keep the noise above what float32 can add: a slower decay, or more of it")
     mended = ", once that is mended" if found else ""
-    plan, z = Plan.from_facts(facts), facts["noise_multiplier"]
-    scales = [entry.event for entry in account.ledger.entries if entry.what == SCALES][:1]
-    now = _epsilon(plan, z, scales, delta)
-    for what, other in _variations(plan, facts["num_examples"], now).items():
-        epsilon = _epsilon(other, z, scales, delta)
+    now = _epsilon(plan)
+    for what, other in _variations(plan, now).items():
+        epsilon = _epsilon(other)
         if epsilon.log < now.log - 1e-6:
             found.append(f"{what}: epsilon {epsilon} instead of {now}{mended}")
-    found += _more_noise(plan, z, now, delta, has_scales=bool(scales))
+    found += _more_noise(plan, now)
     found.append(
         "more workers, or a larger batch in more micro-batches, bear the same noise multiplier at "
         "less cost in accuracy: the noise on the mean falls as their number grows"
@@ -62,9 +44,10 @@ def improvements(account: LedgerAccount) -> List[str]:
     return found
 
 
-def _variations(plan: Plan, num_examples: int, now: LogNumber) -> Dict[str, Plan]:
+def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
     """The plan with one thing changed."""
     release, found = plan.release, {}
+    assert release is not None  # only a mechanism writes a ledger
     if release.variant == "published":
         found["the calibrated variant with the same z0 (privacy.variant: calibrated)"] = replace(
             plan, release=replace(release, variant="calibrated")
@@ -74,37 +57,32 @@ def _variations(plan: Plan, num_examples: int, now: LogNumber) -> Dict[str, Plan
     if plan.epochs > 1:
         half = plan.epochs // 2
         found[f"{half} of the {plan.epochs} epochs"] = replace(plan, epochs=half)
-    if not plan.is_poisson and now.log < WORTH_SAMPLING:
-        batch_size = release.num_workers * release.micro_batch_size
+    if release.sampler == "shuffle" and now.log < WORTH_SAMPLING and plan.num_records:
+        rate = min(release.batch_size / plan.num_records, 1.0)
         found["Poisson sampling of the batches, in secret (privacy.sampler: poisson)"] = replace(
             plan,
-            release=replace(release, sampler="poisson"),
-            sample_rate=min(batch_size / num_examples, 1.0),
-            steps_per_epoch=max(1, round(num_examples / batch_size)),
+            release=replace(release, sampler="poisson", sample_rate=rate),
+            steps_per_epoch=max(1, round(1 / rate)),
         )
     return found
 
 
-def _epsilon(plan: Plan, z: float, scales: Sequence[Event], delta: float) -> LogNumber:
-    """ε of a plan, with what α costs."""
-    steps = plan.composition(z)
-    scales = [replace(event, sampler=plan.release.sampler) for event in scales]
-    composition = Composition(steps.neighbours, [*scales, *steps.events])
-    return count_released(composition, delta=delta).epsilon
+def _epsilon(plan: Plan) -> LogNumber:
+    """ε of a whole plan, with what α costs."""
+    return count_what_holds(plan, plan.entries()).epsilon
 
 
-def _more_noise(
-    plan: Plan, z: float, now: LogNumber, delta: float, *, has_scales: bool
-) -> List[str]:
+def _more_noise(plan: Plan, now: LogNumber) -> List[str]:
     """z₀ for ε that others speak of; for Poisson one only, which takes seconds."""
+    assert plan.release is not None
     found = []
     wanted = [target for target in TARGETS if now.log > math.log(target)]
-    for target in wanted[:1] if plan.is_poisson else wanted:
+    for target in wanted[:1] if plan.release.sampler == "poisson" else wanted:
         try:
-            more, _ = plan.calibrate(target_epsilon=target, delta=delta)
+            more = calibrated(plan, target_epsilon=target).noise_multiplier
         except UserError:
             continue
+        z = plan.noise_multiplier
         times = f", {more / z:.3g} times as much" if z > 0 else ""
-        alone = " for the steps, the layer scales come on top" if has_scales else ""
-        found.append(f"more noise: epsilon {target:g} takes z0 = {more:.4g}{times}{alone}")
+        found.append(f"more noise: epsilon {target:g} takes z0 = {more:.4g}{times}")
     return found

@@ -6,15 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
-from edp_mx.accounting.accountants import Count
-from edp_mx.accounting.bound import count_released
-from edp_mx.accounting.ledger import Entry, merged
-from edp_mx.accounting.ledger_guarantee import LedgerAccount
-from edp_mx.accounting.ledger_plan import epoch_of, ranges
-from edp_mx.accounting.plan import as_given
+from edp_mx.accounting.bound import Bound, unbounded
+from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
+from edp_mx.accounting.entries import Entry, merged
+from edp_mx.accounting.ledger_account import LedgerAccount, ranges
 from edp_mx.errors import UserError
 from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.reports.accountant_table import counts_as_json, counts_of, render_accountants
+from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
 
 LONGEST_LIST = 12  # lines of releases; longer ones lose their middle
@@ -83,20 +81,20 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     return [*lines, "", *_plan_lines(account)]
 
 
-def _counts(account: LedgerAccount) -> Tuple[List[Count], List[Count]]:
+def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:
     """All accountants, as published and for what was released."""
-    delta, published = account.spent.delta, as_given(account.ledger.entries)
-    return (
-        counts_of(count_released(published, delta=delta), published, delta=delta),
-        counts_of(account.spent.holds_if, account.composition, delta=delta),
-    )
+    plan, entries = account.plan, account.spent.entries
+    holds = counts_of_what_holds(plan, entries)
+    if account.spent.holds_if.reasons:
+        holds = [replace(unbounded(), accountant=count.accountant) for count in holds]
+    return counts_as_published(plan, entries), holds
 
 
 def _plan_lines(account: LedgerAccount) -> List[str]:
     """Where the ledger and its plan differ, and what the plan would cost."""
     planned = account.planned
     if not account.differences:
-        return [f"The ledger holds what was planned: {planned.epochs} epochs."]
+        return [f"The ledger holds what was planned: {planned.plan.epochs} epochs."]
     return [
         "The ledger is not what was planned:",
         *(f"  - {text}" for text in account.differences),
@@ -148,7 +146,7 @@ def _stretches(entries: Sequence[Entry]) -> List[List[Entry]]:
 
 
 def _is_alike(one: Entry, other: Entry) -> bool:
-    epochs = epoch_of(one), epoch_of(other)
+    epochs = one.epoch, other.epoch
     if None in epochs or epochs[1] not in (epochs[0], (epochs[0] or 0) + 1):
         return False
     event = replace(other.event, count=one.event.count)
@@ -156,7 +154,7 @@ def _is_alike(one: Entry, other: Entry) -> bool:
 
 
 def _name(group: Sequence[Entry]) -> str:
-    epochs = sorted({epoch for epoch in map(epoch_of, group) if epoch is not None})
+    epochs = sorted({entry.epoch for entry in group if entry.epoch is not None})
     if len(epochs) < 2:
         return group[0].what
     return f"epochs {ranges(epochs)}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Tuple
 
-from edp_mx.accounting.bound import Bound, count_released
-from edp_mx.accounting.events import Composition
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.counting import count_what_holds
+from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.accounting.tradeoff import (
     accuracy_gaussian,
     accuracy_within,
@@ -41,14 +42,16 @@ class Limits:
         return tuple(self.by_fpr[fpr][1] for fpr in FPRS)
 
 
-def limits_of(bound: Bound, composition: Composition, *, delta: float) -> Limits:
+def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     """What ε and δ, and the mechanism, permit at most.
 
     Args:
-        bound: of the composition, or unbounded.
+        bound: of what was spent, or unbounded.
+        spent: the guarantee whose bound that is.
 
     Guarantee: every number holds for every attacker; for shuffled epochs the best ones are exact.
     """
+    delta = spent.plan.delta
     accuracy = accuracy_within(bound.epsilon, delta)
     tprs = {fpr: tpr_within(bound.epsilon, delta, fpr=fpr) for fpr in FPRS}
     if bound.accountant == "rf_exact" and bound.rho is not None:
@@ -61,7 +64,8 @@ def limits_of(bound: Bound, composition: Composition, *, delta: float) -> Limits
     best_accuracy, best = accuracy, dict(tprs)
     if bound.epsilon.log <= LARGEST:
         for other in DELTAS:
-            epsilon = count_released(composition, delta=other).epsilon
+            at_other = replace(spent.plan, delta=other)
+            epsilon = count_what_holds(at_other, spent.entries).epsilon
             best_accuracy = min(best_accuracy, accuracy_within(epsilon, other))
             best = {f: min(t, tpr_within(epsilon, other, fpr=f)) for f, t in best.items()}
     return Limits(

@@ -1,4 +1,4 @@
-"""Epoch after epoch: batches, loss, backward, private step."""
+"""Epoch after epoch: draws, batches, private gradient, step."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Callable, Iterable, Iterator, List
 import mxnet as mx
 
 from edp_mx.data.ahead import ahead
-from edp_mx.data.batching import Batch
+from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.data.poisson_sampling import AnyShard
 from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
-from edp_mx.training.gradient import gradient_for
+from edp_mx.training.gradient import UnitLosses
 from edp_mx.training.gradient import seed_dropout as seed_dropout
 from edp_mx.training.schedule import Schedule
+from edp_mx.training.units import UnitBatch
 
-Wrap = Callable[[Iterable[List[Batch]], int, int], Iterable[List[Batch]]]
+Wrap = Callable[[Iterable[List[UnitBatch]], int, int], Iterable[List[UnitBatch]]]
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,10 @@ class EpochSummary:
 
 def epochs(
     model: IntentSlotModel,
+    mechanism: AnyMechanism,
     trainer: PrivateTrainer,
     corpus: EncodedCorpus,
-    shard: AnyShard,
+    sampler: Sampler,
     *,
     num_epochs: int,
     first_epoch: int = 0,
@@ -55,10 +57,10 @@ def epochs(
     """Trains, and yields after each epoch, when all workers are in step.
 
     Args:
+        mechanism: makes the gradient of each step private (or leaves it as it is).
+        trainer: aggregates what the mechanism releases, and updates.
         corpus: the training part.
-        shard: this worker's records, and which of them are in which step. Losses are summed and
-            divided by its public `micro_batch_size`, never by how many records were drawn: that
-            divisor would change with a record, and nobody may see it.
+        sampler: this worker's records, and which of them are in which step and unit.
         first_epoch: where a resumed run goes on.
         schedule: of the learning rate; the trainer's own is the highest.
         seed: of the dropout masks.
@@ -66,36 +68,37 @@ def epochs(
             asked before the first of them, so that they can be written down before they are
             released; training ends with an epoch that may not be taken whole.
         on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
-        wrap: put around an epoch's micro-batches (with the epoch and the number of steps), e.g. a
+        wrap: put around an epoch's steps (with the epoch and the number of steps), e.g. a
             progress bar.
 
     Raises:
         UserError: the workers disagree on the number of steps.
 
-    Edge cases: a worker whose micro-batch is empty (Poisson sampling) sends zero and its noise,
-    and the step counts like any.
+    Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise, and
+    the step counts like any.
     """
     learning_rate = trainer.learning_rate
-    gradient = gradient_for(
-        trainer.mechanism, model, corpus, micro_batch_size=shard.micro_batch_size
+    losses = UnitLosses(
+        model, corpus, sampler=sampler, mechanism=mechanism, seed=seed, rank=workers.rank
     )
-    total_steps = num_epochs * shard.steps_per_epoch
+    total_steps = num_epochs * sampler.steps_per_epoch
     for epoch in range(first_epoch, num_epochs):
         started = time.perf_counter()
-        steps = permit(epoch, shard.steps_per_epoch)
-        workers.agree(f"the steps of epoch {epoch}", (shard.steps_per_epoch, steps))
+        steps = permit(epoch, sampler.steps_per_epoch)
+        workers.agree(f"the steps of epoch {epoch}", (sampler.steps_per_epoch, steps))
         if steps == 0:
             return
         total = mx.nd.zeros((1,), ctx=trainer.context)
-        made = ahead(gradient.batches, islice(shard.micro_batches(epoch), steps))
+        made = ahead(losses.batches, islice(sampler.draws(epoch), steps))
         for step, batches in enumerate(wrap(made, epoch, steps)):
             on_step(f"epoch {epoch}, step {step}")
-            factor = schedule.factor(epoch * shard.steps_per_epoch + step, total_steps)
+            factor = schedule.factor(epoch * sampler.steps_per_epoch + step, total_steps)
             trainer.set_learning_rate(learning_rate * factor)
-            total += gradient(batches, place=(seed, workers.rank, epoch, step))
-            trainer.step_private(epoch=epoch)
+            released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
+            trainer.step_private(released)
+            total += released.loss
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         mean = float(workers.mean(total.asnumpy() / steps)[0])
         yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
-        if steps < shard.steps_per_epoch:
+        if steps < sampler.steps_per_epoch:
             return

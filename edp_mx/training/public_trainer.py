@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Optional
 
+import numpy as np
+
+from edp_mx.privacy.factors import clip_factors
 from edp_mx.privacy.flat import FlatGradients, sum_of_squares
 from edp_mx.privacy.flat_trainer import FlatTrainer
 
@@ -37,6 +40,7 @@ class PublicTrainer(FlatTrainer):
         if self._max_grad_norm is not None:
             gradients = self._flat.gradients()  # (P,), the sum or the mean: `_scale` knows
             norm = math.sqrt(sum_of_squares(gradients)) * self._scale
-            if norm > self._max_grad_norm:
-                gradients *= self._max_grad_norm / norm
+            factor = float(clip_factors(np.array(norm), max_norm=self._max_grad_norm))
+            if factor != 1:
+                gradients *= factor
             self._flat.put_gradients(gradients)

@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 import numpy as np
 
+from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.files import whole_file
 
@@ -27,6 +28,8 @@ class TrainingState:
         best_ser, best_epoch, best: `Selection.standing`.
         weights: the parameters, by name.
         optimizer: what `optimizer_arrays` returned.
+        ledger_size, ledger_digest: how far the ledger had come, see `ledger.LedgerMark`; 0 and ""
+            without a mechanism.
     """
 
     epochs: int
@@ -36,6 +39,8 @@ class TrainingState:
     weights: Arrays
     optimizer: Arrays
     best: Arrays
+    ledger_size: int = 0
+    ledger_digest: str = ""
 
     def write(self, path: Path) -> None:
         """Replaces the file, whole or not at all."""
@@ -56,6 +61,25 @@ class TrainingState:
             return cls(**values)
         except TypeError as error:
             raise UserError(f"{path} is no checkpoint of a training run ({error})") from error
+
+
+def read_ledger_mark(path: Path) -> LedgerMark:
+    """How far the ledger had come when a checkpoint was written, without reading its weights.
+
+    Raises:
+        UserError: the file is torn, or was written by edp_mx 0.1, which confirmed no ledger.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            size, digest = archive[f"{_FACTS}/ledger_size"], archive[f"{_FACTS}/ledger_digest"]
+    except KeyError as error:
+        raise UserError(
+            f"{path} was written by edp_mx 0.1 and does not say how far its ledger had come; it "
+            "cannot be resumed by this version, so train anew from its config.yaml"
+        ) from error
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is torn or no checkpoint ({error})") from error
+    return LedgerMark(int(size), str(digest))
 
 
 def write_state(path: Path, facts: Mapping[str, Any], groups: Mapping[str, Arrays]) -> None:

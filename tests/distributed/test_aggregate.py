@@ -19,19 +19,23 @@ def gradients_by_hand(weights, inputs, targets):
     return [[back.T @ inputs, back.sum(0)], [error.T @ hidden, error.sum(0)]]
 
 
-def train_worker(weights, batches, scales, clip, variant, z):
-    """Runs on a worker: the real trainer over a real network; returns its weights by step."""
+def train_worker(weights, batches, scales, clip, variant, z, k=1):
+    """Runs on a worker: the real trainer over a real network; returns its weights by step.
+
+    `batches`: for each step those of all micro-batches, k of them the worker's own.
+    """
     import mxnet as mx
-    from mxnet import autograd
     from mxnet.gluon import nn
 
     from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
+    from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
-    from edp_mx.privacy.mechanism import EDPSGD
+    from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
+    from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
 
     workers = distributed.start()
@@ -44,37 +48,44 @@ def train_worker(weights, batches, scales, clip, variant, z):
     net.hybridize()
     flat = FlatGradients(layers_of(net))
     release = Release(
+        unit="micro_batch",
         num_workers=workers.size,
+        micro_batches_per_worker=k,
         micro_batch_size=len(batches[0][0][0]),
         max_grad_norm=clip,
         layer_scales=scales,
         adjacency="replace_one",
         variant=variant,
     )
-    mechanism = EDPSGD(
-        release=release,
-        noise_multiplier=z,
-        decay=Decay(),
-        flat=flat,
+    mechanism = Mechanism(
+        plan=Plan(release, noise_multiplier=z, decay=Decay(), epochs=1, delta=1e-5),
+        clipping=LoopClipping(flat=flat, max_grad_norm=clip, layer_scales=scales),
         noise=NoiseStream.from_operating_system(),
     )
-    trainer = PrivateTrainer(
-        flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
-    )
+    trainer = PrivateTrainer(flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0})
+
+    def mean_loss(batch):
+        inputs, targets = (mx.nd.array(x) for x in batch)
+        return (0.5 * (net(inputs) - targets).square().sum() / len(inputs)).reshape((1,))
+
     seen = []
     for step in batches:
-        inputs, targets = (mx.nd.array(x) for x in step[workers.rank])
-        with autograd.record():
-            loss = 0.5 * (net(inputs) - targets).square().sum() / len(inputs)
-        loss.backward()
-        trainer.step_private(epoch=0)
+        mine = step[workers.rank * k : (workers.rank + 1) * k]
+        released = mechanism.privatise(
+            [lambda batch=batch: mean_loss(batch) for batch in mine], epoch=0
+        )
+        trainer.step_private(released)
         seen.append([[p.data().asnumpy() for p in layer.parameters] for layer in flat.layers])
-    return seen, mechanism.statistics.clipped
+    return seen, mechanism.take_statistics().clipped
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
-@pytest.mark.parametrize("num_workers", [1, 2, 3, pytest.param(8, marks=pytest.mark.slow)])
-def test_the_aggregate_without_noise_is_algorithm_1(num_workers, variant, generator):
+@pytest.mark.parametrize(
+    ("num_workers", "k"),
+    [(1, 1), (2, 1), (3, 1), pytest.param(8, 1, marks=pytest.mark.slow), (1, 8), (2, 4)],
+)
+def test_the_aggregate_without_noise_is_algorithm_1(num_workers, k, variant, generator):
+    """Of N = workers · k micro-batches, whoever has them."""
     weights = [
         (generator.normal(size=(HIDDEN, WIDTH)) / 3, np.zeros(HIDDEN)),
         (generator.normal(size=(1, HIDDEN)) / 3, np.zeros(1)),
@@ -85,11 +96,13 @@ def test_the_aggregate_without_noise_is_algorithm_1(num_workers, variant, genera
                 generator.normal(size=(SIZE, WIDTH)),
                 generator.normal(size=(SIZE, 1)) * (0.01 if worker % 2 else 3.0),
             )
-            for worker in range(num_workers)
+            for worker in range(num_workers * k)
         ]
         for _ in range(STEPS)
     ]
-    results = run_workers(train_worker, num_workers, weights, batches, SCALES, CLIP, variant, 0.0)
+    results = run_workers(
+        train_worker, num_workers, weights, batches, SCALES, CLIP, variant, 0.0, k
+    )
 
     assert sum(clipped for _, clipped in results) > 0
     for step in range(STEPS):
@@ -102,7 +115,7 @@ def test_the_aggregate_without_noise_is_algorithm_1(num_workers, variant, genera
                 noise_stddevs=[0, 0],
                 noise=zero,
             )
-            for worker in range(num_workers)
+            for worker in range(num_workers * k)
         ]
         released = algorithm1.aggregate(sent)
         expected = [

@@ -34,11 +34,14 @@ def audit_all(names, draws, size):
     from edp_mx.attacks.noise_audit import audit_noise
     from edp_mx.attacks.probe import AuditedStep
     from edp_mx.attacks.step_audit import audit_step
-    from edp_mx.privacy.mechanism import EDPSGD
+    from edp_mx.privacy.clipping import ClippedSum
+    from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
+    from edp_mx.privacy.norm_clipping import LoopClipping
 
     workers = distributed.start()
-    segments, privatise = EDPSGD._noise_segments, EDPSGD.privatise
+    segments, gradient_of = Mechanism._noise_segments, LoopClipping._gradient_of
+    take = ClippedSum.take
     from_system, make_stream = NoiseStream.from_operating_system, NoiseStream.__init__
 
     def shared_key():
@@ -55,35 +58,30 @@ def audit_all(names, draws, size):
         for part, stddev in segments(self, multiplier):
             yield part, 0.0 if workers.rank == workers.size - 1 else stddev
 
-    def clip_after_averaging(self, gradients, *, epoch):
-        averaged = hvd.allreduce(mx.nd.array(gradients), average=True, name="planted")
-        gradients[:] = averaged.asnumpy()
-        privatise(self, gradients, epoch=epoch)  # the same on all workers; the mean keeps it
+    def clip_after_averaging(self, losses):
+        gradient, _, made = gradient_of(self, losses)
+        averaged = hvd.allreduce(mx.nd.array(gradient), average=True, name="planted")
+        gradient[:] = averaged.asnumpy()  # the same on all workers; the mean keeps it
+        return gradient, self.flat.squared_norms(gradient)[None], made
 
-    def rescale_forgotten(self, gradients, *, epoch):
-        norm = self.scaled_norm(gradients)
-        factor = min(1.0, self.release.max_grad_norm / max(norm, 1e-30))
-        layers = zip(
-            self._flat.segments,
-            self.release.layer_scales,
-            self.release.worker_noise_stddev(self.noise_multiplier),
-        )
-        for part, scale, stddev in layers:
-            gradients[part] /= np.float32(scale)
-            self._noise.scale_and_add(gradients[part], factor=factor, stddev=stddev)
+    def rescale_forgotten(self):
+        values, factor = take(self)
+        for part, scale in zip(self._flat.segments, step.layer_scales):
+            values[part] /= np.float32(scale)
+        return values, factor
 
     def noise_unscaled(self, multiplier):
-        largest = max(self.release.worker_noise_stddev(multiplier))
+        largest = max(self._release.worker_noise_stddev(multiplier))
         for part, _ in segments(self, multiplier):
             yield part, largest
 
     patches = {
         "shared_key": (NoiseStream, "from_operating_system", shared_key),
         "shared_stream": (NoiseStream, "__init__", shared_stream),
-        "silent_worker": (EDPSGD, "_noise_segments", silent_worker),
-        "clip_after_averaging": (EDPSGD, "privatise", clip_after_averaging),
-        "rescale_forgotten": (EDPSGD, "privatise", rescale_forgotten),
-        "noise_unscaled": (EDPSGD, "_noise_segments", noise_unscaled),
+        "silent_worker": (Mechanism, "_noise_segments", silent_worker),
+        "clip_after_averaging": (LoopClipping, "_gradient_of", clip_after_averaging),
+        "rescale_forgotten": (ClippedSum, "take", rescale_forgotten),
+        "noise_unscaled": (Mechanism, "_noise_segments", noise_unscaled),
     }
     found = {}
     for name in names:

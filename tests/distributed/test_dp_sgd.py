@@ -33,11 +33,19 @@ SURE = 1 - 1e-9  # that a sound system passes all checks of a noise audit
 def train_worker(weights, inputs, targets, given, cases):
     """Runs on a worker: the real loop and trainer, case by case; the weights after each step."""
     import numpy as np
-    from support.examples import SCALES, Examples, loop_clipping, network_with, release_with
+    from support.examples import (
+        SCALES,
+        Examples,
+        loop_clipping,
+        network_with,
+        plan_with,
+        release_with,
+    )
 
     from edp_mx import distributed
+    from edp_mx.data.draws import Utterances
     from edp_mx.data.poisson_sampling import PoissonShard
-    from edp_mx.privacy.dp_sgd import DPSGD
+    from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.trainer import PrivateTrainer
     from edp_mx.training.loop import epochs
@@ -66,17 +74,15 @@ def train_worker(weights, inputs, targets, given, cases):
             adjacency=adjacency,
             sampler="poisson",
         )
-        mechanism = DPSGD(
-            release=release,
-            noise_multiplier=z,
-            decay=DECAY,
-            flat=flat,
-            noise=NoiseStream.insecure(seed=7, rank=workers.rank),
+        mechanism = Mechanism(
+            plan=plan_with(release, z=z, decay=DECAY),
             clipping=loop_clipping(flat, scales=SCALES, max_grad_norm=CLIP),
+            noise=NoiseStream.insecure(seed=7, rank=workers.rank),
         )
         trainer = PrivateTrainer(
-            flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
+            flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
         )
+        sampler = Utterances((shard,), 40, np.empty(0, np.int64))
         seen = []
 
         def watch(batches, epoch, steps):
@@ -89,9 +95,10 @@ def train_worker(weights, inputs, targets, given, cases):
         summaries = list(
             epochs(
                 network,
+                mechanism,
                 trainer,
                 Examples(inputs, targets),
-                shard,
+                sampler,
                 num_epochs=2,
                 schedule=Schedule(),
                 seed=0,
@@ -104,7 +111,7 @@ def train_worker(weights, inputs, targets, given, cases):
         return {
             "seen": seen,
             "segments": segments,
-            "statistics": mechanism.statistics,
+            "statistics": mechanism.take_statistics(),
             "steps": [summary.steps for summary in summaries],
         }
 
@@ -178,7 +185,7 @@ def assert_is_one_process(problem, results, z, adjacency):
             step += 1
     assert [result["steps"] for result in results] == [[5, 5]] * 2
     counts = [result["statistics"] for result in results]
-    assert [found.steps for found in counts] == [18, 8]
+    assert [found.units for found in counts] == [18, 8]
     assert [found.non_finite for found in counts] == [2, 0]
     assert sum(found.clipped for found in counts) == clipped
 
@@ -187,38 +194,38 @@ def audit_worker(size):
     """Runs on a worker: A0 and A1 of the sound system and of each bug, in one process."""
     from unittest import mock
 
-    from support.example_probe import ExampleProbe, ExampleStep, attack
+    from support.example_probe import attack
 
     from edp_mx import distributed
-    from edp_mx.attacks import noise_audit
-    from edp_mx.privacy.dp_sgd import DPSGD
+    from edp_mx.attacks.noise_audit import audit_noise
+    from edp_mx.attacks.probe import AuditedStep
+    from edp_mx.privacy.clipping import ClippedSum
+    from edp_mx.privacy.mechanism import Mechanism
 
     workers = distributed.start()
-    privatise, segments = DPSGD.privatise, DPSGD._noise_segments
+    take, segments = ClippedSum.take, Mechanism._noise_segments
 
-    def divide_by_drawn(self, gradients, *, epoch):
-        drawn = max(self.clipping.statistics.steps, 1)
-        self.clipping._sum()[:] *= self.release.micro_batch_size / drawn
-        privatise(self, gradients, epoch=epoch)
+    def divide_by_drawn(self):
+        values, factor = take(self)
+        return values, factor * few.micro_batch_size / max(self.num_units, 1)
 
     def noise_forgotten(self, multiplier):
         for part, stddev in segments(self, multiplier):
             yield part, 0.0 if workers.rank == workers.size - 1 else stddev
 
     def audited(step, **settings):
-        with mock.patch.object(noise_audit, "Probe", ExampleProbe):
-            noise = noise_audit.audit_noise(workers, step, size=size, confidence=SURE)
+        noise = audit_noise(workers, step, size=size, confidence=SURE)
         found = attack(workers, step, significance=SIGNIFICANCE, **settings)
         return {"noise": (noise.to_dict(), noise.describe()), **found}
 
-    common = {"adjacency": "zero_out", "layer_scales": SCALES}
-    many, few = ExampleStep(micro_batch_size=8, **common), ExampleStep(micro_batch_size=4, **common)
+    common = {"unit": "utterance", "adjacency": "zero_out", "layer_scales": SCALES}
+    many, few = AuditedStep(micro_batch_size=8, **common), AuditedStep(micro_batch_size=4, **common)
     spread = {"slots": 16, "against": 0, "draws": 4000}
     opposed = {"slots": 1, "against": 3, "draws": 300}
     found = {"spread": audited(many, **spread), "opposed": audited(few, **opposed)}
-    with mock.patch.object(DPSGD, "_noise_segments", noise_forgotten):
+    with mock.patch.object(Mechanism, "_noise_segments", noise_forgotten):
         found["noise forgotten on one rank"] = audited(many, **spread)
-    with mock.patch.object(DPSGD, "privatise", divide_by_drawn):  # μ = 2: half of it is enough
+    with mock.patch.object(ClippedSum, "take", divide_by_drawn):  # μ = 2: half of it is enough
         found["divided by the drawn size"] = audited(few, **{**opposed, "draws": 1000})
     return found
 

@@ -25,13 +25,17 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     import mxnet as mx
     from mxnet import gluon
     from mxnet.gluon import nn
+    from support.examples import Rows
 
     from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
+    from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
+    from edp_mx.data.draws import MicroBatches
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
-    from edp_mx.privacy.mechanism import EDPSGD
+    from edp_mx.privacy.mechanism import Mechanism
+    from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
     from edp_mx.training.loop import epochs
     from edp_mx.training.schedule import Schedule
@@ -53,20 +57,23 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
                 self.second = nn.Dense(1, in_units=8)
 
         def loss(self, batch):
-            x, y = batch
+            x, y, _ = batch
             return 0.5 * (self.second(self.first(x)) - y).square().sum(axis=1)
 
     class Corpus:
+        lengths = np.ones(len(inputs), int)
+
         def batch(self, indices):
             assert len(indices)
-            return mx.nd.array(inputs[indices]), mx.nd.array(targets[indices])
+            return Rows(mx.nd.array(inputs[indices]), mx.nd.array(targets[indices]), indices)
 
-    class Recording(EDPSGD):
+    class Recording(Mechanism):
         """Keeps what left the worker."""
 
-        def privatise(self, gradients, *, epoch):
-            super().privatise(gradients, epoch=epoch)
-            sent.append(gradients.copy())
+        def privatise(self, chunks, *, epoch):
+            released = super().privatise(chunks, epoch=epoch)
+            sent.append(flat.gradients().copy())
+            return released
 
     workers = distributed.start()
     model = Model()
@@ -80,17 +87,19 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
         rank=workers.rank, seed=0,
     )  # fmt: skip
     release = Release(
-        num_workers=workers.size, micro_batch_size=shard.micro_batch_size, max_grad_norm=clip,
-        layer_scales=scales, adjacency="zero_out", variant="calibrated", sampler=shard.sampler,
+        unit="micro_batch", num_workers=workers.size, micro_batch_size=shard.micro_batch_size,
+        max_grad_norm=clip, layer_scales=scales, adjacency="zero_out", variant="calibrated",
+        sampler=shard.sampler,
     )  # fmt: skip
     seed = {"seed": 7, "rank": workers.rank}
     noise = NoiseStream.from_operating_system() if given is None else NoiseStream.insecure(**seed)
     mechanism = Recording(
-        release=release, noise_multiplier=z, decay=Decay(), flat=flat, noise=noise
+        plan=Plan(release, noise_multiplier=z, decay=Decay(), epochs=1, delta=1e-5),
+        clipping=LoopClipping(flat=flat, max_grad_norm=clip, layer_scales=scales),
+        noise=noise,
     )
-    trainer = PrivateTrainer(
-        flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
-    )
+    trainer = PrivateTrainer(flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0})
+    sampler = MicroBatches((shard,), num_records, np.empty(0, np.int64))
     sent, drawn, seen = [], [], []
 
     def watch(batches, epoch, steps):
@@ -101,15 +110,15 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
 
     summaries = list(
         epochs(
-            model, trainer, Corpus(), shard, num_epochs=num_epochs, schedule=Schedule(), seed=0,
-            workers=workers, on_step=lambda _: None, wrap=watch,
+            model, mechanism, trainer, Corpus(), sampler, num_epochs=num_epochs,
+            schedule=Schedule(), seed=0, workers=workers, on_step=lambda _: None, wrap=watch,
         )
     )  # fmt: skip
     segments = [(part.start, part.stop) for part in flat.segments]
     stddevs = release.worker_noise_stddev(z)
     return {"drawn": drawn, "sent": sent, "seen": seen, "summaries": summaries,
             "segments": segments, "stddevs": stddevs,
-            "clipped": mechanism.statistics.clipped}  # fmt: skip
+            "clipped": mechanism.take_statistics().clipped}  # fmt: skip
 
 
 def gradients_by_hand(weights, inputs, targets):

@@ -12,16 +12,17 @@ STEPS, SIZE, RATE, CLIP = 3, 4, 0.5, 1.0  # some micro-batches are clipped, some
 def train_worker(family, batches, scale):
     """Runs on a worker: the real trainer over a real model; its weights after the last step."""
     import mxnet as mx
-    from mxnet import autograd
     from support.models import tiny
 
     from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
+    from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
-    from edp_mx.privacy.mechanism import EDPSGD
+    from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
+    from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
 
     workers = distributed.start()
@@ -29,6 +30,7 @@ def train_worker(family, batches, scale):
     flat = FlatGradients(layers_of(model))
     scales = tuple(1.0 if k % 2 else scale for k in range(len(flat.layers)))
     release = Release(
+        unit="micro_batch",
         num_workers=workers.size,
         micro_batch_size=SIZE,
         max_grad_norm=CLIP,
@@ -36,24 +38,20 @@ def train_worker(family, batches, scale):
         adjacency="replace_one",
         variant="published",
     )
-    mechanism = EDPSGD(
-        release=release,
-        noise_multiplier=0.0,
-        decay=Decay(),
-        flat=flat,
+    mechanism = Mechanism(
+        plan=Plan(release, noise_multiplier=0.0, decay=Decay(), epochs=1, delta=1e-5),
+        clipping=LoopClipping(flat=flat, max_grad_norm=CLIP, layer_scales=scales),
         noise=NoiseStream.from_operating_system(),
     )
-    trainer = PrivateTrainer(
-        flat=flat, mechanism=mechanism, optimizer="sgd", optimizer_params={"learning_rate": RATE}
-    )
+    trainer = PrivateTrainer(flat=flat, optimizer="sgd", optimizer_params={"learning_rate": RATE})
     for step in batches:
-        with autograd.record():
-            loss = model.loss(step[workers.rank]).sum() / SIZE
-        loss.backward()
-        trainer.step_private(epoch=0)
+        batch = step[workers.rank]
+        trainer.step_private(
+            mechanism.privatise([lambda batch=batch: model.loss(batch).sum() / SIZE], epoch=0)
+        )
     mx.nd.waitall()
     weights = {name: p.data().asnumpy() for name, p in model.collect_params().items()}
-    return weights, mechanism.statistics.clipped
+    return weights, mechanism.take_statistics().clipped
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -48,6 +48,11 @@ def rows(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+def events_of(run):
+    """All that was released, by the ledger."""
+    return [entry.event for entry in read_ledger(run / "privacy_ledger.jsonl").entries]
+
+
 def log_rho(multipliers):
     return np.log(np.sum(0.5 / np.square(multipliers)))
 
@@ -87,17 +92,16 @@ def test_target_and_multiplier_exclude_each_other(tmp_path):
 def test_poisson_steps_are_counted_one_by_one(tmp_path):
     settings = ["privacy.sampler=poisson", "privacy.decay.kind=none", "privacy.decay.rate=0"]
     train(tmp_path / "run", *settings, "privacy.target_epsilon=8", "training.epochs=2")
-    ledger = read_ledger(tmp_path / "run" / "privacy_ledger.jsonl")
-    assert {event.sampler for event in ledger.events} == {"poisson"}
-    assert {event.sample_rate for event in ledger.events} == {16 / 180}
-    assert sum(event.count for event in ledger.events) == 2 * round(180 / 16)
+    assert {event.sampler for event in events_of(tmp_path / "run")} == {"poisson"}
+    assert {event.sample_rate for event in events_of(tmp_path / "run")} == {16 / 180}
+    assert sum(event.count for event in events_of(tmp_path / "run")) == 2 * round(180 / 16)
     holds = report(tmp_path / "run")["holds"]
     assert holds["accountant"] == "poisson_pld" and 7.9 < holds["epsilon"] <= 8
 
     multiplier = report(tmp_path / "run")["noise_multiplier"]
     _, errors = train(tmp_path / "limit", *settings, f"privacy.noise_multiplier={multiplier}",
                       "privacy.max_epsilon=7", "training.epochs=2")  # fmt: skip
-    steps = sum(e.count for e in read_ledger(tmp_path / "limit" / "privacy_ledger.jsonl").events)
+    steps = sum(event.count for event in events_of(tmp_path / "limit"))
     assert 11 < steps < 22 and f"{steps - 11} of the 11 steps of epoch 2 fit" in errors
     assert 6 < report(tmp_path / "limit")["holds"]["epsilon"] <= 7
 
@@ -109,7 +113,7 @@ def test_released_scales_stand_in_the_ledger_first(tmp_path):
     ledger = read_ledger(tmp_path / "run" / "privacy_ledger.jsonl")
     assert ledger.entries[0].what == "layer scales"
     multipliers = [10.0, 2.0, 2.0, 2.0, 2.0]
-    assert [event.effective_noise_multiplier for event in ledger.events] == multipliers
+    assert [entry.event.effective_noise_multiplier for entry in ledger.entries] == multipliers
     assert report(tmp_path / "run")["holds"]["rho"] == pytest.approx(np.exp(log_rho(multipliers)))
 
 
@@ -139,7 +143,7 @@ def test_killed_at_any_moment_the_ledger_never_says_too_little(tmp_path, seed, c
     for i in range(count):
         run = tmp_path / f"run{i}"
         # so many lines, not so many seconds: as far from its end on a slow machine as on a fast one
-        scales = kill_and_resume(run, (2, 4, 1, 3, 5)[i % 5], draw.uniform(0, 0.3))
+        scales = kill_and_resume(run, (3, 5, 1, 4, 6)[i % 5], draw.uniform(0, 0.3))
         assert [row["epoch"] for row in rows(run)] == [0, 1, 2, 3]
         counted = [entry.event.effective_noise_multiplier
                    for entry in read_ledger(run / "privacy_ledger.jsonl").entries]  # fmt: skip
@@ -174,3 +178,32 @@ def test_a_resumed_run_with_other_workers_or_a_damaged_ledger_is_refused(tmp_pat
     (run / "privacy_ledger.jsonl").write_text("\n".join([lines[0], "x", *lines[1:]]) + "\n")
     _, errors = finish(start("--resume", run), code=2)
     assert "line 2: not JSON" in errors
+
+
+def test_an_early_stop_counts_all_epochs_that_might_have_run(tmp_path):
+    run = tmp_path / "run"
+    train(run, "privacy.noise_multiplier=2", "privacy.decay.kind=none", "privacy.decay.rate=0",
+          "training.epochs=40", "training.early_stop_patience=1")  # fmt: skip
+    assert len(rows(run)) < 40
+    assert report(run)["holds"]["rho"] == pytest.approx(40 / 8)  # whenever it stopped
+
+
+@pytest.mark.parametrize("harm", ["gone", "shortened", "another's"])
+def test_without_the_ledger_that_its_checkpoint_confirms_a_run_does_not_go_on(tmp_path, harm):
+    run, ledger = tmp_path / "run", tmp_path / "run" / "privacy_ledger.jsonl"
+    process = start(CONFIG, "--run", run, "--set", *TINY, "privacy.noise_multiplier=0.5",
+                    "training.epochs=200")  # fmt: skip
+    while not (run / "checkpoint.npz").exists() or ledger.read_text().count("\n") < 5:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    lines = ledger.read_text().splitlines(keepends=True)
+    if harm == "gone":
+        ledger.unlink()
+    elif harm == "shortened":
+        ledger.write_text("".join(lines[:3]))
+    else:  # of a run with the same plan, as long
+        ledger.write_text("".join([*lines[:3], lines[2], *lines[4:]]))
+    _, errors = finish(start("--resume", run), code=2)
+    assert "privacy_ledger.jsonl" in errors and "nobody knows what" in errors

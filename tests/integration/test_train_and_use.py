@@ -171,7 +171,10 @@ def test_an_existing_run_is_not_overwritten(runs):
 def test_unsound_settings_are_refused_before_training(tmp_path):
     for setting, message in (
         ("privacy.delta=0.01", "permits publishing an utterance outright"),
-        ("training.batch_size=1000", "training.batch_size: 1000 is too large"),
+        (
+            "training.batch_size=1000",
+            "training.batch_size: 1000 does not lie between 1 and the 270",
+        ),
         ("data.corpus=absent", "data.corpus: 'absent' is none of"),
     ):
         refused = edp_mx("train", ROOT / "configs" / "quickstart_edp_exponential.yaml", "--run",

@@ -1,75 +1,13 @@
-"""`attacks.probe` for DP-SGD: gradients of one's own choice behind its mechanism and trainer."""
+"""An attack on DP-SGD with many audited examples on a worker, and others against them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import mxnet as mx
 import numpy as np
 
-from edp_mx.accounting.decay import Decay
 from edp_mx.attacks.bounds import ErrorCounts, mu_from_errors
-from edp_mx.attacks.probe import AuditedStep, LinearNetwork
-from edp_mx.privacy.clipping import LoopClipping
-from edp_mx.privacy.dp_sgd import DPSGD
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.attacks.probe import Probe
 
 BLOCK = 16  # coordinates of a layer in which one worker moves
-
-
-class ExampleStep(AuditedStep):
-    """A step in which each example is clipped."""
-
-    def release(self, num_workers):
-        return replace(super().release(num_workers), clips="example")
-
-
-class ListenedDPSGD(DPSGD):
-    """DP-SGD, of which one can see what left this worker last."""
-
-    def privatise(self, gradients, *, epoch):
-        super().privatise(gradients, epoch=epoch)
-        self.sent = gradients.copy()
-
-
-class ExampleProbe:
-    """As `Probe`: linear losses, whose gradient for an example is the example itself."""
-
-    def __init__(self, workers, step, *, size):
-        self.release = step.release(workers.size)
-        self._network = LinearNetwork(len(step.layer_scales), size)
-        self._network.initialize()
-        layers = layers_of(self._network)
-        flat = FlatGradients(layers)
-        noise = NoiseStream.from_operating_system()
-        self.fingerprint = noise.fingerprint
-        self.clipping = LoopClipping(flat=flat, max_grad_norm=step.max_grad_norm,
-                                     layer_scales=step.layer_scales)  # fmt: skip
-        self.mechanism = ListenedDPSGD(
-            release=self.release, noise_multiplier=step.noise_multiplier, decay=Decay(),
-            flat=flat, noise=noise, clipping=self.clipping,
-        )  # fmt: skip
-        self._trainer = PrivateTrainer(flat=flat, mechanism=self.mechanism, optimizer="sgd",
-                                       optimizer_params={"learning_rate": 1.0})  # fmt: skip
-        self._parameters = [layer.parameters[0] for layer in layers]
-        self._before = self.weights()
-
-    def weights(self):
-        return [parameter.data().asnumpy() for parameter in self._parameters]
-
-    def released(self, examples):
-        """The aggregate of one step, layer by layer; `examples`: layer by layer (drawn, size)."""
-        inputs = [mx.nd.array(part) for part in examples] if len(examples[0]) else []
-        drawn = len(examples[0])
-        self.clipping.clip(
-            [lambda i=i: self._network(*(part[i : i + 1] for part in inputs)) for i in range(drawn)]
-        )
-        self._trainer.step_private(epoch=0)
-        before, self._before = self._before, self.weights()
-        return [old - new for old, new in zip(before, self._before)]
 
 
 def attack(workers, step, *, slots, against, draws, significance):
@@ -81,7 +19,7 @@ def attack(workers, step, *, slots, against, draws, significance):
     observer says "with" above a threshold that the first quarter of what it sees sets.
     """
     total = slots * workers.size
-    probe = ExampleProbe(workers, step, size=BLOCK * total)
+    probe = Probe(workers, step, size=BLOCK * total)
     signs = np.where(np.arange(BLOCK) % 2 == 0, 1.0, -1.0) / np.sqrt(BLOCK)
     directions = np.kron(np.eye(total), signs)  # (N · slots, size)
     mine = directions[workers.rank * slots :][:slots]

@@ -9,10 +9,12 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
 
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.privacy.clipping import LoopClipping
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.norm_clipping import LoopClipping
 
 WIDTH, HIDDEN = 5, 3
 SCALES = (1.0, 0.25)
@@ -114,8 +116,13 @@ def loop_clipping(flat, *, scales=SCALES, max_grad_norm=1.0):
 def release_with(**changes):
     given = {"num_workers": 1, "micro_batch_size": 4, "max_grad_norm": 1.0,
              "layer_scales": SCALES, "adjacency": "zero_out", "variant": "calibrated",
-             "clips": "example"}  # fmt: skip
+             "unit": "utterance"}  # fmt: skip
     return Release(**{**given, **changes})
+
+
+def plan_with(release, *, z=0.0, decay=None):
+    """A plan of one epoch around a release."""
+    return Plan(release, noise_multiplier=z, decay=decay or Decay(), epochs=1, delta=1e-5)
 
 
 def one_by_one(network, examples, indices):

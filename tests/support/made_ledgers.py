@@ -1,9 +1,14 @@
-"""Ledgers as a run writes them, without running one."""
+"""Ledgers as a run writes them, without running one: of edp_mx 0.1, and of this version."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.ledger import LedgerFile
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
 
 SHUFFLED = {
     "mechanism": "edp_sgd",
@@ -35,7 +40,7 @@ SHUFFLED = {
 
 
 def facts_with(release=None, **changes):
-    """The head of a ledger, with some things changed."""
+    """The head of a ledger of version 1, with some things changed."""
     return {**SHUFFLED, **changes, "release": {**SHUFFLED["release"], **(release or {})}}
 
 
@@ -74,4 +79,46 @@ def run_with(folder: Path, facts, lines, tail="") -> Path:
     """A folder with nothing but a ledger."""
     folder.mkdir(parents=True, exist_ok=True)
     write_ledger(folder / "privacy_ledger.jsonl", facts, lines, tail)
+    return folder
+
+
+def plan_with(release=None, **changes) -> Plan:
+    """The plan of the same run, as the head of a ledger of version 2 holds it."""
+    given = {**SHUFFLED["release"], "unit": "micro_batch", "layer_scales": None, **(release or {})}
+    values = {
+        "release": Release(**given),
+        "noise_multiplier": 8.0,
+        "decay": Decay(),
+        "epochs": 4,
+        "steps_per_epoch": 69,
+        "num_records": 4478,
+        "delta": 0.5 / 4478,
+    }
+    return Plan(**{**values, **changes})
+
+
+def poisson_plan(release=None, **changes) -> Plan:
+    """Of `poisson_facts`."""
+    drawn = {"sampler": "poisson", "sample_rate": 64 / 4480, **(release or {})}
+    values = {"noise_multiplier": 1.5, "epochs": 3, "steps_per_epoch": 70, "num_records": 4480}
+    return plan_with(drawn, **{**values, "delta": 0.5 / 4480, **changes})
+
+
+def write_plan(path: Path, plan: Plan, entries=None, scales=None, tail="") -> Path:
+    """A ledger as a run of this version writes it; whole epochs, where no entries are given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ledger = LedgerFile(path, plan)
+    entries = plan.entries() if entries is None else entries
+    for entry in entries:
+        if scales is not None and entry.epoch is not None:
+            ledger.complete(scales)
+        ledger.append(entry)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(tail)
+    return path
+
+
+def run_of(folder: Path, plan: Plan, entries=None, scales=None, tail="") -> Path:
+    """A folder with nothing but such a ledger."""
+    write_plan(folder / "privacy_ledger.jsonl", plan, entries, scales, tail)
     return folder

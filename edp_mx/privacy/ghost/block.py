@@ -62,7 +62,7 @@ class ProbedBlock:
         self.forget()
 
     def forget(self) -> None:
-        """Gives up what the last run left; the next may begin."""
+        """Give up what the last run left; the next may begin."""
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
@@ -78,7 +78,7 @@ class ProbedBlock:
         if self._values:
             raise UserError(
                 f"{self.block.name} is used twice in one loss, which ghost clipping does not "
-                "follow; set privacy.per_example: loop"
+                "follow; set privacy.clipping: loop"
             )
         if not self._axes:
             self._find_axes(inputs)
@@ -94,7 +94,7 @@ class ProbedBlock:
         return heads[0] if self._graph.is_single else heads
 
     def backward_through_lstms(self) -> None:
-        """Goes on where the backward pass of the loss ended: at the last LSTMs.
+        """Go on where the backward pass of the loss ended: at the last LSTMs.
 
         Raises:
             UserError: the loss has already gone back through what lies below an LSTM.
@@ -111,7 +111,7 @@ class ProbedBlock:
             self._go_back(level, leaving)
 
     def _go_back(self, level: int, leaving: Dict[int, np.ndarray]) -> None:
-        """Takes gradients on from outputs of a segment, if anything below is to have some."""
+        """Take gradients on from outputs of a segment, if anything below is to have some."""
         heads = {source: self._outputs[level][source] for source in leaving}
         heads = {source: head for source, head in heads.items() if _carries_gradient(head)}
         if not heads:
@@ -122,7 +122,7 @@ class ProbedBlock:
         except mx.MXNetError as error:
             raise UserError(
                 f"{self.block.name} has an LSTM, and the loss reads what lies below it by another "
-                "way too, which ghost clipping does not follow; set privacy.per_example: loop"
+                "way too, which ghost clipping does not follow; set privacy.clipping: loop"
             ) from error
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
@@ -162,7 +162,7 @@ class ProbedBlock:
             if len(differing) != 1:
                 raise UserError(
                     f"{name}: the examples do not lie along one axis of {shape}, so that ghost "
-                    "clipping cannot tell them apart; set privacy.per_example: loop"
+                    "clipping cannot tell them apart; set privacy.clipping: loop"
                 )
             self._axes[name] = differing[0]
 
@@ -193,7 +193,7 @@ class ProbedBlock:
         return probes
 
     def _refuse_inputs_across_cuts(self, inputs: Sequence[mx.nd.NDArray]) -> None:
-        """Refuses an input with a gradient that is read behind an LSTM: part of it would be lost.
+        """Refuse an input with a gradient that is read behind an LSTM: part of it would be lost.
 
         Raises:
             UserError: says so.
@@ -203,7 +203,7 @@ class ProbedBlock:
             if name in behind and _carries_gradient(array):
                 raise UserError(
                     f"{self.block.name} reads {name} behind an LSTM, and what comes from trainable "
-                    "parameters may not be; set privacy.per_example: loop"
+                    "parameters may not be; set privacy.clipping: loop"
                 )
 
     def _argument(self, name: str, level: int, shapes: Dict[str, Shape]) -> mx.nd.NDArray:
@@ -234,7 +234,7 @@ class ProbedBlock:
         return zero
 
     def _run_lstm(self, cut: Cut) -> None:
-        """Makes the states that later segments read."""
+        """Make the states that later segments read."""
         outputs = self._outputs[cut.segment]
         lengths = None if cut.lengths is None else outputs[cut.lengths]
         run = LSTMRun(cut, self._graph.parameters, outputs[cut.source], lengths)

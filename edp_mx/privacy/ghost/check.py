@@ -7,51 +7,70 @@ from typing import Sequence
 import numpy as np
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import ClippingStatistics, LoopClipping, Losses
-from edp_mx.privacy.flat import FlatGradients, sum_of_squares
+from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.privacy.norm_clipping import LoopClipping
 
-TOLERANCE = 1e-3  # relative; float32 leaves 1e-6
+TOLERANCE = 1e-3  # of what is compared itself
+# Of the whole gradient: what cancels (the gradients of an attention's keys do) is float32's noise.
+FLOOR = 1e-7
 
 
 def refuse_wrong(
-    ghost: GhostClipping,
-    *,
-    flat: FlatGradients,
-    max_grad_norm: float,
-    layer_scales: Sequence[float],
-    together: Sequence[Losses],
-    alone: Sequence[Losses],
+    ghost: GhostClipping, *, together: Sequence[Losses], alone: Sequence[Losses]
 ) -> None:
-    """Refuses a network for which ghost clipping gives other norms or sums than the loop.
+    """Refuse a network for which ghost clipping gives other norms or sums than the loop.
 
-    A network can be built in ways that no rule foresees (rows of several examples interleaved, a
-    value that reaches another example), and a norm that comes out low would be a silent breach.
+    A network can be built in ways that no rule foresees (rows of several units interleaved, a value
+    that reaches another unit), and a norm that comes out low would be a silent breach. So each
+    layer's norm is compared for each unit, relative to itself, and each parameter's sum.
 
     Args:
         ghost: for the network; its statistics are left at zero.
-        flat, max_grad_norm, layer_scales: those of `ghost`.
-        together: the losses (n,) of examples of different lengths, which hold nothing private, with
+        together: the losses (U,) of units of different lengths, which hold nothing private, with
             dropout off; in chunks as `ghost` takes them.
         alone: the loss (1,) of each of them without the others.
 
     Raises:
-        UserError: they differ; the parameter that differs most is named.
+        UserError: they differ; what differs most is named.
     """
-    loop = LoopClipping(flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales)
-    loop.clip(alone)
-    expected, norms = loop.take(), loop.statistics.norm_sum
-    ghost.clip(together)
-    found, ghost_norms = ghost.take(), ghost.statistics.norm_sum
-    ghost.statistics = ClippingStatistics()
-    flat.mark(is_fresh=False)  # what was clipped here must not train
-    room = TOLERANCE * np.sqrt(sum_of_squares(expected))
-    difference = flat.views(found - expected)
-    distances = {name: np.sqrt(sum_of_squares(part)) for name, part in difference.items()}
-    worst = max(distances, key=distances.__getitem__)
-    if not (distances[worst] <= room and abs(ghost_norms - norms) <= TOLERANCE * norms):
+    flat = ghost.flat
+    loop = LoopClipping(
+        flat=flat, max_grad_norm=ghost.max_grad_norm, layer_scales=ghost.layer_scales
+    )
+    squares = np.concatenate([loop.squared_norms(losses) for losses in alone])  # (U, L)
+    found = np.concatenate([ghost.squared_norms(losses) for losses in together])  # (U, L)
+    names = [layer.name for layer in flat.layers]
+    norms, wholes = np.sqrt(squares), np.sqrt(squares.sum(axis=1, keepdims=True))  # (U, L), (U, 1)
+    room = TOLERANCE * norms + FLOOR * wholes  # (U, L)
+    difference = np.abs(np.sqrt(found.clip(min=0)) - norms) / np.maximum(room, _TINY)  # (U, L)
+    _refuse("norms", dict(zip(names, difference.max(axis=0))))
+
+    values, factor = loop.clip(alone).take()
+    expected = factor * values.astype(np.float64)  # (P,)
+    values, factor = ghost.clip(together).take()
+    distances = flat.views(values * factor - expected)
+    ghost.take_statistics()
+    flat.give_to(None)  # what was clipped here must not train
+    whole = np.sqrt(np.square(expected).sum())
+    _refuse("clipped sums", {
+        name: _norm(distances[name]) / max(TOLERANCE * _norm(sums) + FLOOR * whole, _TINY)
+        for name, sums in flat.views(expected).items()
+    })  # fmt: skip
+
+
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def _norm(values: np.ndarray) -> float:
+    return float(np.sqrt(np.square(values).sum()))
+
+
+def _refuse(what: str, differences: dict) -> None:
+    """Refuse differences above 1 (in units of what is allowed), and those that are NaN."""
+    worst = max(differences, key=lambda name: np.nan_to_num(differences[name], nan=np.inf))
+    if not differences[worst] <= 1:
         raise UserError(
-            f"ghost clipping and the loop disagree on this network (norms {ghost_norms:.6g} and "
-            f"{norms:.6g} in all; the clipped sums differ by {distances[worst]:.3g} in {worst}): "
-            "set privacy.per_example: loop"
+            f"ghost clipping and the loop disagree on this network: the {what} of {worst} differ "
+            f"by {differences[worst]:.3g} times what is allowed; set privacy.clipping: loop"
         )

@@ -1,11 +1,11 @@
-"""Ghost clipping: the clipped sum of per-example gradients without the per-example gradients."""
+"""Ghost clipping: the clipped sum of the gradients of units without the gradient of any unit."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Callable, Dict, Iterator, List, Mapping, Sequence, TypeVar
+from typing import Callable, Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
 
 import mxnet as mx
 import numpy as np
@@ -13,33 +13,33 @@ from mxnet import autograd, gluon
 from threadpoolctl import ThreadpoolController
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import Losses, PerExampleClipping
+from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.ghost import explicit
 from edp_mx.privacy.ghost.block import ProbedBlock
 from edp_mx.privacy.ghost.rules import AnyRule, rules_of
+from edp_mx.privacy.norm_clipping import NormClipping
 from edp_mx.threads import allowed_threads, in_threads
 
 Result = TypeVar("Result")
 
 
-class GhostClipping(PerExampleClipping):
+class GhostClipping(NormClipping):
     """Norms from what each operator reads and from the gradient of what it gives.
 
-    A parameter's gradient is, example by example, a product of the two; its norm follows without
-    the product. One pass: the clipped sum is made from the same two ("book-keeping"). Two passes:
-    the clipped sum is the gradient of Σ_i c_i L_i, by a backward pass of its own, which is dearer
-    and is here to check the first.
+    A parameter's gradient is, row by row of a batch, a product of the two; the norm of a unit's
+    follows without the product, and the clipped sum is made from the same two ("book-keeping").
 
     Args:
         flat: the network's gradients.
         network: whose hybrid blocks hold all trainable parameters, each in one operator.
-        max_grad_norm, layer_scales, chunk_size: see `PerExampleClipping`.
-        passes: 1 or 2.
+        max_grad_norm, layer_scales, chunk_size: see `NormClipping`.
 
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once. What
             can only be seen in a loss is refused at the first `clip`.
+
+    Edge cases: a unit may have several rows of the batch (a micro-batch, a user), if these follow
+    one another and all units of a chunk have equally many.
 
     Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
     """
@@ -52,12 +52,10 @@ class GhostClipping(PerExampleClipping):
         max_grad_norm: float,
         layer_scales: Sequence[float],
         chunk_size: int,
-        passes: int = 1,
     ) -> None:
         super().__init__(
             flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=chunk_size
         )
-        self._passes = passes
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
         }
@@ -65,35 +63,47 @@ class GhostClipping(PerExampleClipping):
         self._called: List[ProbedBlock] = []
         self._products = ThreadpoolController()
 
-    def _add(self, losses: Losses) -> mx.nd.NDArray:
-        """See `PerExampleClipping._add`."""
+    def squared_norms(self, losses: Losses) -> np.ndarray:
+        """See `NormClipping.squared_norms`."""
+        rules, made = self._rules_of(losses)
+        return self._squares(rules, len(made))
+
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        """See `Clipping._add`."""
+        rules, made = self._rules_of(losses)
+        factors = self._factors(self._squares(rules, len(made)))  # (U,)
+        total = self.flat.gradients()  # (P,)
+        total.fill(0)
+        totals = self.flat.views(total)
+        for rule in rules:  # one at a time: what each takes in between is large
+            rule.add_sums(totals, factors)
+        return total, 1.0, made
+
+    def _rules_of(self, losses: Losses) -> Tuple[List[AnyRule], mx.nd.NDArray]:
+        """A forward and a backward pass: what they leave of each operator, and the losses (U,)."""
         for block in self._blocks:
             block.forget()
         self._called.clear()
         with self._probing(), autograd.record():
-            loss = losses()  # (n,)
-        if loss.ndim != 1 or len(loss) > self.chunk_size:
+            made = losses()  # (U,)
+        if made.ndim != 1:
             raise UserError(
-                f"a chunk has losses of shape {loss.shape}; ghost clipping takes one an example, "
-                f"of {self.chunk_size} examples at most"
+                f"a chunk has losses of shape {made.shape}; ghost clipping takes one per unit"
             )
         self._refuse_unused()
-        loss.backward()
+        made.backward()
         for block in reversed(self._called):
             block.backward_through_lstms()
-        rules = [r for b in self._called for r in rules_of(b, len(loss), self._layer_of)]
+        rules = [r for b in self._called for r in rules_of(b, len(made), self._layer_of)]
+        return rules, made
+
+    def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
+        """Squared norms of each unit and layer, (U, L) float64."""
         norms = self._share_out(lambda rule: list(rule.squared_norms()), rules)
-        squares = np.zeros((len(loss), len(self._flat.layers)))  # (n, L) float64
+        squares = np.zeros((num_units, len(self.flat.layers)))  # (U, L)
         for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
-        factors = self._factors(squares)  # (n,)
-        if self._passes == 2 and (factors >= explicit.SMALLEST_FACTOR).all():
-            self._add_by_second_pass(losses, factors)
-        else:
-            totals = self._flat.views(self._sum())
-            for rule in rules:  # one at a time: what each takes in between is large
-                rule.add_sums(totals, factors)
-        return loss.sum().detach()
+        return squares
 
     def _share_out(self, work: Callable[[AnyRule], Result], rules: List[AnyRule]) -> List[Result]:
         """What `work` makes of each rule, in threads.
@@ -103,16 +113,6 @@ class GhostClipping(PerExampleClipping):
         threads = allowed_threads()
         with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
             return in_threads(work, rules, threads=threads)
-
-    def _add_by_second_pass(self, losses: Losses, factors: np.ndarray) -> None:
-        """Adds the gradient of Σ_i c_i L_i, which autograd makes. Shapes: factors (n,)."""
-        self._flat.mark(is_fresh=False)
-        with autograd.record():
-            loss = losses()  # (n,)
-        loss.backward(mx.nd.array(factors, ctx=loss.context, dtype="float32"))
-        self._flat.refuse_stale()
-        total = self._sum()
-        total += self._flat.gradients()
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
@@ -131,7 +131,7 @@ class GhostClipping(PerExampleClipping):
         return probed.forward(*inputs)
 
     def _refuse_unused(self) -> None:
-        """Refuses a loss that leaves a block out: its gradient would be missing.
+        """Refuse a loss that leaves a block out: its gradient would be missing.
 
         Raises:
             UserError: the block is named.
@@ -158,7 +158,7 @@ def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[Pr
             if name in owner:
                 raise UserError(
                     f"{name} is shared by {owner[name]} and {block.name}, which ghost clipping "
-                    "does not follow; set privacy.per_example: loop"
+                    "does not follow; set privacy.clipping: loop"
                 )
             owner[name] = block.name
         if names:
@@ -167,7 +167,7 @@ def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[Pr
         if name not in owner:
             raise UserError(
                 f"{name} is in no hybrid block, so that ghost clipping cannot follow it; set "
-                "privacy.per_example: loop"
+                "privacy.clipping: loop"
             )
     return found
 

@@ -57,7 +57,7 @@ def add_sum(total: np.ndarray, ids: np.ndarray, gradients: np.ndarray, factors: 
 
 
 def refuse_strangers(ids: np.ndarray, num_rows: int) -> None:
-    """Refuses ids that are not rows of the table.
+    """Refuse ids that are not rows of the table.
 
     MXNet silently takes the nearest row instead: two such ids are one row, and what `squared_norms`
     says of them is too small. Its gradient would be clipped to more than C.

@@ -84,7 +84,7 @@ class Graph:
             if node.is_variable and node.name not in (*names, *self.parameters):
                 raise UserError(
                     f"{block.name}: {node.name} is neither an input nor a parameter of the block, "
-                    "so that ghost clipping cannot follow it; set privacy.per_example: loop"
+                    "so that ghost clipping cannot follow it; set privacy.clipping: loop"
                 )
 
     def _spread(self, starts: Callable[[Node], bool], stops: Sequence[str] = ()) -> List[bool]:

@@ -52,6 +52,7 @@ def squared_norms(
     states: np.ndarray,
     gate_gradients: np.ndarray,
     *,
+    num_examples: Optional[int] = None,
     is_reverse: bool = False,
 ) -> LSTMSquaredNorms:
     """Squared norms of the per-example gradients, as exact as `dense.squared_norms`.
@@ -60,9 +61,11 @@ def squared_norms(
         inputs: what the LSTM read.
         states: what `lstm_pass.forward` filled.
         gate_gradients: what `lstm_pass.backward` returned, zero at padding.
+        num_examples: where an example has several sequences, which follow one another.
         is_reverse: whether it read from the last step to the first.
 
-    Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H).
+    Shapes: inputs (T, S, I) · states (T, S, H) · gate_gradients (T, S, 4H) for S sequences, which
+    are N examples unless `num_examples` says otherwise.
     Edge cases: an example that is not finite has a norm that is not; the others are not touched.
     Source: Li et al. 2022, "Large language models can be strong differentially private learners",
     section 4; see `dense.squared_norms`, which also chooses between the Gram and the direct form.
@@ -72,21 +75,27 @@ def squared_norms(
         >>> squared_norms(two_steps, two_steps, np.ones((2, 1, 4), np.float32))
         LSTMSquaredNorms(i2h=array([16.]), h2h=array([4.]), bias=array([16.]))
     """
-    num_steps, num_examples, _ = gate_gradients.shape
-    gates = _by_example(gate_gradients)  # (N, T, 4H)
+    num_steps, num_sequences, _ = gate_gradients.shape
+    count = num_sequences if num_examples is None else num_examples
+    gates = _by_example(gate_gradients, count)  # (N, T, 4H); T: of all sequences of an example
     gram = None
-    if num_examples * num_steps**2 <= dense.GROUP_FLOATS:
+    if count * gates.shape[1] ** 2 <= dense.GROUP_FLOATS:
         gram = dense.gram(gates)  # (N, T, T), of all parameters
     # A norm is that of the transposed gradient too: the gates stand where a Dense layer's inputs
     # do, since their Gram matrix is the one to share.
-    ones = np.ones((num_examples, num_steps, 1), np.float32)  # what a bias reads
-    i2h = dense.weight_squared_norms(gates, _by_example(inputs), input_gram=gram)
+    ones = np.ones((*gates.shape[:2], 1), np.float32)  # what a bias reads
+    i2h = dense.weight_squared_norms(gates, _by_example(inputs, count), input_gram=gram)
     bias = dense.weight_squared_norms(gates, ones, input_gram=gram)
     if num_steps == 1:
-        return LSTMSquaredNorms(i2h, np.zeros(num_examples), bias)
+        return LSTMSquaredNorms(i2h, np.zeros(count), bias)
     later, earlier = _neighbours(is_reverse)
-    gram = None if gram is None else gram[:, later, later]
-    h2h = dense.weight_squared_norms(gates[:, later], _by_example(states[earlier]), input_gram=gram)
+    if gram is not None:  # without the steps that have none before them
+        gram = gram[:, later, later] if count == num_sequences else None
+    h2h = dense.weight_squared_norms(
+        _by_example(gate_gradients[later], count),
+        _by_example(states[earlier], count),
+        input_gram=gram,
+    )
     return LSTMSquaredNorms(i2h, h2h, bias)
 
 
@@ -99,7 +108,7 @@ def clipped_sums(
     totals: LSTMTotals,
     is_reverse: bool = False,
 ) -> None:
-    """Adds Σ_i factors_i · (gradient of example i) to the totals, one matrix product a weight.
+    """Add Σ_i factors_i · (gradient of example i) to the totals, one matrix product a weight.
 
     Args:
         inputs: as for `squared_norms`.
@@ -109,15 +118,18 @@ def clipped_sums(
         totals: added to in place.
         is_reverse: as for `squared_norms`.
 
-    Shapes: inputs (T, N, I) · states (T, N, H) · gate_gradients (T, N, 4H) · factors (N,).
+    Shapes: inputs (T, S, I) · states (T, S, H) · gate_gradients (T, S, 4H) · factors (N,); an
+    example has S / N sequences, which follow one another.
     Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
     """
-    gates = _by_example(gate_gradients)  # (N, T, 4H)
+    count = len(factors)
+    gates = _by_example(gate_gradients, count)  # (N, T, 4H)
     if totals.i2h is not None:
-        dense.add_weight_sum(totals.i2h, _by_example(inputs), gates, factors)
+        dense.add_weight_sum(totals.i2h, _by_example(inputs, count), gates, factors)
     if totals.h2h is not None and len(states) > 1:
         later, earlier = _neighbours(is_reverse)
-        dense.add_weight_sum(totals.h2h, _by_example(states[earlier]), gates[:, later], factors)
+        own = _by_example(gate_gradients[later], count)  # (N, T, 4H)
+        dense.add_weight_sum(totals.h2h, _by_example(states[earlier], count), own, factors)
     biases = [total for total in (totals.i2h_bias, totals.h2h_bias) if total is not None]
     if biases:
         gradients = dense.bias_gradients(gates)  # (N, 4H)
@@ -134,6 +146,10 @@ def _neighbours(is_reverse: bool) -> Tuple[slice, slice]:
     return (earlier, later) if is_reverse else (later, earlier)
 
 
-def _by_example(values: np.ndarray) -> np.ndarray:
-    """A view with the examples first. Shapes: (T, N, d) → (N, T, d)."""
-    return values.swapaxes(0, 1)
+def _by_example(values: np.ndarray, num_examples: int) -> np.ndarray:
+    """With the examples first, their sequences end to end: a view, or a copy of several sequences.
+
+    Shapes: (T, S, d) → (N, T · S/N, d).
+    """
+    rows = values.swapaxes(0, 1)  # (S, T, d)
+    return rows if len(rows) == num_examples else rows.reshape(num_examples, -1, rows.shape[2])

@@ -110,7 +110,7 @@ class LSTMRun:
 
 
 def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
-    """Refuses what the backward pass did not come by: what lies there belongs to other examples.
+    """Refuse what the backward pass did not come by: what lies there belongs to other examples.
 
     Args:
         leaf: with room for its gradient.
@@ -122,7 +122,7 @@ def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
     if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
         raise UserError(
             f"the loss does not use {name}, whose parameters are to be trained; freeze them "
-            "(grad_req 'null') or set privacy.per_example: loop"
+            "(grad_req 'null') or set privacy.clipping: loop"
         )
 
 

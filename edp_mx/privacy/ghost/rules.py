@@ -21,9 +21,12 @@ Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
 class Rule:
     """One operator: squared norms and sums from what it read and the gradients of what it gave.
 
+    What the formulas call an example is here a unit: a row of the batch, or several that follow one
+    another.
+
     Args:
         seen: by a tap.
-        num_examples: N.
+        num_examples: N, how many units there are.
         layer_of: for each trainable parameter its layer.
 
     Shapes: inputs (N, …), gradients (N, …): views wherever possible.
@@ -33,10 +36,10 @@ class Rule:
         self._operands = seen.tap.operands
         self._attributes = seen.tap.node.attributes
         self._layer_of = layer_of
-        self._inputs, self._gradients = (
-            seen.inputs,
-            _by_example(seen.gradients, seen.axis, num_examples),
-        )
+        self._last_axis = seen.inputs.ndim - 1
+        self._inputs = seen.inputs
+        _refuse_uneven(seen.tap.node.name, seen.gradients.shape[seen.axis], num_examples)
+        self._gradients = _by_example(seen.gradients, seen.axis, num_examples)
         if seen.tap.rule != POSITIONS:  # there the same inputs serve all examples
             self._inputs = _by_example(seen.inputs, seen.axis, num_examples)
 
@@ -45,7 +48,7 @@ class Rule:
         raise NotImplementedError
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        """Adds Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
+        """Add Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
         raise NotImplementedError
 
     def _wants(self, operand: Operand) -> bool:
@@ -161,10 +164,10 @@ class LayerNormRule(SmallRule):
 
     def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
         gamma, beta = (operand.parameters[0] for operand in self._operands)
-        if int(self._attributes.get("axis", "-1")) not in (-1, self._inputs.ndim - 1):
+        if int(self._attributes.get("axis", "-1")) not in (-1, self._last_axis):
             raise UserError(
                 f"{gamma}: ghost clipping knows layer norms over the last axis only; set "
-                "privacy.per_example: loop"
+                "privacy.clipping: loop"
             )
         inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
@@ -186,7 +189,7 @@ class ConvolutionRule(SmallRule):
         ):
             raise UserError(
                 f"{weight}: ghost clipping knows convolutions along one axis in one group only; "
-                "set privacy.per_example: loop"
+                "set privacy.clipping: loop"
             )
         width, stride, pad, dilate = (sizes[k][0] if sizes[k] else d for k, d in _WINDOW.items())
         window = convolution.Window(width, stride, pad, dilate)
@@ -199,12 +202,15 @@ class ConvolutionRule(SmallRule):
 class LSTMRule:
     """An LSTM that was taken out of its graph; see `Rule`."""
 
-    def __init__(self, seen: SeenLSTM, layer_of: Mapping[str, int]) -> None:
-        self._seen, self._layer_of = seen, layer_of
+    def __init__(self, seen: SeenLSTM, num_examples: int, layer_of: Mapping[str, int]) -> None:
+        _refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
+        self._seen, self._num_examples, self._layer_of = seen, num_examples, layer_of
         self._arrays = seen.inputs, seen.states, seen.gate_gradients
 
     def squared_norms(self) -> Norms:
-        norms = lstm.squared_norms(*self._arrays, is_reverse=self._seen.is_reverse)
+        norms = lstm.squared_norms(
+            *self._arrays, num_examples=self._num_examples, is_reverse=self._seen.is_reverse
+        )
         parts = (norms.i2h, norms.h2h, norms.bias, norms.bias)
         for name, part in zip(self._seen.parameters, parts):
             if name in self._layer_of:
@@ -235,25 +241,32 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
     """A rule for each operator with trainable parameters, after the backward pass."""
     taps, lstms = block.seen()
     rules: List[AnyRule] = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
-    for seen in lstms:
-        if seen.inputs.shape[1] != num_examples:
-            raise UserError(
-                f"{seen.parameters[0]}: an LSTM over {seen.inputs.shape[1]} sequences of "
-                f"{num_examples} examples, which ghost clipping does not follow; set "
-                "privacy.per_example: loop"
-            )
-    return rules + [LSTMRule(seen, layer_of) for seen in lstms]
+    return rules + [LSTMRule(seen, num_examples, layer_of) for seen in lstms]
+
+
+def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
+    """Refuse rows (or sequences) that no whole number of each example can be.
+
+    Raises:
+        UserError: names the operator.
+    """
+    if num_rows % num_examples:
+        raise UserError(
+            f"{name} reads {num_rows} rows of {num_examples} examples, which ghost clipping does "
+            "not follow; set privacy.clipping: loop"
+        )
 
 
 def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
-    """(N, …) of an array whose examples lie along an axis.
+    """(N, …) of an array whose rows lie along an axis, (N, rows, …) where an example has several.
 
-    Where an operator sees several rows an example (the tokens' characters) it is taken that one
-    example's rows follow the other's; `check.refuse_wrong` sees to it that it is so.
+    Several rows an example are those of a unit, or of an operator's own (the tokens' characters).
+    It is taken that one example's rows follow the other's; `check.refuse_wrong` sees that it is so.
     """
-    if values.shape[axis] == num_examples:
-        return np.moveaxis(values, axis, 0)
-    return values.reshape(num_examples, -1, *values.shape[1:])
+    rows = np.moveaxis(values, axis, 0)
+    if len(rows) == num_examples:
+        return rows
+    return rows.reshape(num_examples, -1, *rows.shape[1:])
 
 
 def _sequences(values: np.ndarray) -> np.ndarray:

@@ -110,7 +110,7 @@ class Draft:
         return place
 
     def show(self, entry: Entry) -> int:
-        """Makes a value an output to look at, if it is none yet; returns its place among them.
+        """Make a value an output to look at, if it is none yet; returns its place among them.
 
         It is a copy without gradient: any other output that no loss reads gets a gradient of zeros,
         which are made, and added to the true one.
@@ -123,7 +123,7 @@ class Draft:
         return self.shown[place]
 
     def expose(self, entry: Entry) -> int:
-        """Makes a value an output, if it is none yet; returns its place among them."""
+        """Make a value an output, if it is none yet; returns its place among them."""
         place = self.output(entry)
         if place not in self.outputs:
             self.outputs.append(place)

@@ -154,7 +154,7 @@ class Surgery:
         return rows
 
     def _refuse_uncovered(self, tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]) -> None:
-        """Refuses a trainable parameter that no rule reads, or that two do."""
+        """Refuse a trainable parameter that no rule reads, or that two do."""
         graph = self._graph
         readers: Dict[str, int] = dict.fromkeys(self._trainable, 0)
         for _, _, operands in tapped.values():
@@ -175,7 +175,7 @@ class Surgery:
                 raise UserError(
                     f"{name}: {'nothing' if readers[name] == 0 else 'more than one operator'} "
                     f"reads it in {graph.block_name}, and ghost clipping wants exactly one; set "
-                    "privacy.per_example: loop, or freeze it"
+                    "privacy.clipping: loop, or freeze it"
                 )
 
     def _parameters_of_lstm(self, node: Node) -> Tuple[str, ...]:
@@ -190,7 +190,7 @@ class Surgery:
     def _refusal(self, node: Node, names: Sequence[str]) -> UserError:
         return UserError(
             f"{node.name} is a {node.kind}, for which ghost clipping has no rule (it reads "
-            f"{', '.join(names)}); set privacy.per_example: loop"
+            f"{', '.join(names)}); set privacy.clipping: loop"
         )
 
     def _cut_out(
@@ -199,7 +199,7 @@ class Surgery:
         heads: Sequence[Entry],
         tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]],
     ) -> None:
-        """Writes one segment."""
+        """Write one segment."""
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
         read = [entry for i in lstms for entry in _read_by_lstm(nodes[i])]
@@ -236,7 +236,7 @@ class Surgery:
             if self._levels[index] < level and not graph.is_portable(index):
                 raise UserError(
                     f"{node.name} is read on both sides of an LSTM, which ghost clipping does not "
-                    "follow; set privacy.per_example: loop"
+                    "follow; set privacy.clipping: loop"
                 )
             waiting += [i for i, _ in node.inputs]
         return needed

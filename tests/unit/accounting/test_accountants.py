@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import json
+import math
+
 import pytest
 
-from edp_mx.accounting.accountants import ACCOUNTANTS, check_claim, count_with
-from edp_mx.accounting.events import Composition, Event, neighbours_of
+from edp_mx.accounting.accountants import ACCOUNTANTS, RFExact, check_claim, count_with
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import ADJACENCIES, SAMPLERS, Release
+from edp_mx.cli import account
 from edp_mx.errors import UserError
+from edp_mx.reports.plan_report import PlanReport
 
 
 def release_of(sampler, adjacency):
-    return Release(num_workers=2, micro_batch_size=4, max_grad_norm=1.0, layer_scales=(1.0,),
-                   adjacency=adjacency, variant="calibrated", sampler=sampler)  # fmt: skip
+    return Release(unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
+                   layer_scales=(1.0,), adjacency=adjacency, variant="calibrated",
+                   sampler=sampler)  # fmt: skip
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
@@ -21,16 +32,17 @@ def release_of(sampler, adjacency):
 def test_allowed_where_it_counts_and_is_a_bound(sampler, adjacency, accountant):
     release = release_of(sampler, adjacency)
     rate = 0.1 if sampler == "poisson" else 1.0
-    steps = Composition(neighbours_of(release), [Event(sampler, 2.0, 3, rate)])
+    steps = Composition(release.neighbours, [Event(sampler, 2.0, 3, rate)])
     try:
-        is_sound = count_with(accountant, steps, delta=1e-5).is_bound
+        count_with(accountant, steps, delta=1e-5)
+        is_sound = ACCOUNTANTS[accountant].is_bound
     except UserError:
         is_sound = False
     if is_sound:
-        check_claim(accountant=accountant, release=release)
+        check_claim(accountant, release)
         return
     with pytest.raises(UserError) as caught:
-        check_claim(accountant=accountant, release=release)
+        check_claim(accountant, release)
     assert "\n" not in str(caught.value)
 
 
@@ -43,4 +55,51 @@ def test_the_refusal_names_what_holds():
     }
     for (accountant, sampler, adjacency), words in cases.items():
         with pytest.raises(UserError, match=words):
-            check_claim(accountant=accountant, release=release_of(sampler, adjacency))
+            check_claim(accountant, release_of(sampler, adjacency))
+
+
+class Doubled(RFExact):
+    """Twice the ε that holds: a bound, if a poor one."""
+
+    name = "doubled"
+
+    def count(self, composition, *, delta):
+        found = super().count(composition, delta=delta)
+        epsilon = LogNumber(found.epsilon.log + math.log(2))
+        return dataclasses.replace(found, accountant=self.name, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsys, holds):
+    """One line in the registry is all that an accountant of one's own takes."""
+    added = Doubled()
+    monkeypatch.setattr(Doubled, "is_bound", holds)
+    monkeypatch.setitem(ACCOUNTANTS, added.name, added)
+    plan = Plan(release_of("shuffle", "zero_out"), 2.0, Decay(), 3, delta=1e-5)
+    report = PlanReport.of(plan)
+    exact, twice = report.holds.epsilon.value, {}
+    for side in ("as_published", "holds"):
+        rows = {row["accountant"]: row for row in report.to_dict()["accountants"][side]}
+        twice[side] = rows["doubled"]
+        assert list(rows) == ["rf_exact", "rf_renyi", "rf_zcdp", "doubled"]
+        assert rows["doubled"]["is_bound"] is holds
+    assert twice["holds"]["epsilon"] == pytest.approx(2 * exact, rel=1e-12)
+    (line,) = [line for line in report.lines() if line.startswith("| doubled")]
+    assert ("yes" if holds else "NOT a bound") in line
+    assert report.holds.accountant == "rf_exact"  # the first is the one that is claimed
+
+    options = "account --noise-multiplier 2 --epochs 3 --delta 1e-5 --micro-batch-size 4 --json"
+    options += " --workers 2 --adjacency zero-out --variant calibrated --accountant doubled"
+    top = argparse.ArgumentParser()
+    account.add_parser(top.add_subparsers())
+    arguments = top.parse_args(options.split())
+    if not holds:
+        with pytest.raises(UserError, match="doubled is not a bound"):
+            arguments.run(arguments)
+        return
+    assert arguments.run(arguments) == 0
+    stated = json.loads(capsys.readouterr().out)["stated"]
+    assert stated["accountant"] == "doubled" and stated["is_bound"] is True
+    assert stated["epsilon"] == pytest.approx(2 * exact, rel=1e-12)
+    with pytest.raises(UserError, match="choose rf_exact or rf_renyi or rf_zcdp or doubled"):
+        check_claim("poisson_pld", plan.release)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.accounting.accountants import count_with
-from edp_mx.accounting.bound import count_released
+from edp_mx.accounting.accountants import ACCOUNTANTS, count_with
+from edp_mx.accounting.counting import count_as_published, count_what_holds
+from edp_mx.accounting.coverage import MASKS, SUMS
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.events import event_of, neighbours_of, poisson_steps
 from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.ledger_guarantee import guarantee_of
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.published import count_published
 from edp_mx.accounting.release import Release
+from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 SOUND = {
@@ -28,7 +28,7 @@ SOUND = {
     "layer_scales": (1.0, 0.5),
     "adjacency": "zero_out",
     "variant": "calibrated",
-    "clips": "example",
+    "unit": "utterance",
 }
 
 
@@ -36,13 +36,22 @@ def release_with(**changes):
     return Release(**{**SOUND, **changes})
 
 
-def plan_with(*, epochs=2, steps=40, rate=0.05, decay=None, **changes):
-    drawn = release_with(sampler="poisson", **changes)
-    return Plan(drawn, decay or Decay(), epochs, steps_per_epoch=steps, sample_rate=rate)
+def plan_with(*, z=1.2, epochs=2, steps=40, rate=0.05, decay=None, n=640, **changes):
+    drawn = release_with(sampler="poisson", sample_rate=rate, **changes)
+    return Plan(drawn, z, decay or Decay(), epochs, 1e-5, steps_per_epoch=steps, num_records=n)
+
+
+def shuffled_plan(*, z=1.2, epochs=5, decay=None, **changes):
+    return Plan(release_with(**changes), z, decay or Decay(), epochs, 1e-5)
+
+
+def holds(plan):
+    return count_what_holds(plan, plan.entries())
 
 
 RELEASES = st.builds(
     Release,
+    unit=st.sampled_from(["utterance", "user"]),
     num_workers=st.integers(1, 64),
     micro_batch_size=st.integers(1, 64),
     max_grad_norm=st.floats(1e-3, 1e3),
@@ -50,7 +59,6 @@ RELEASES = st.builds(
     adjacency=st.sampled_from(["replace_one", "zero_out"]),
     variant=st.just("calibrated"),
     sampler=st.sampled_from(["shuffle", "poisson"]),
-    clips=st.just("example"),
 )
 
 
@@ -98,8 +106,10 @@ def test_no_draw_is_moved_by_more_than_the_sensitivity(gradients, changed, size)
 def test_the_noise_of_algorithm_1_is_refused():
     with pytest.raises(UserError, match="the noise of Algorithm 1"):
         release_with(variant="published")
-    with pytest.raises(UserError, match="clips is 'batch'; choose one of micro_batch, example"):
-        release_with(clips="batch")
+    with pytest.raises(
+        UserError, match="unit is 'batch'; choose one of micro_batch, utterance, user"
+    ):
+        release_with(unit="batch")
 
 
 @pytest.mark.parametrize(
@@ -112,25 +122,23 @@ def test_the_noise_of_algorithm_1_is_refused():
     ],
 )
 def test_events_are_relative_to_what_their_pair_moves(adjacency, sampler, neighbours, factor):
-    release = release_with(adjacency=adjacency, sampler=sampler)
-    assert neighbours_of(release) == neighbours
-    event = event_of(release, 1.5, steps=7, sample_rate=0.25)
+    rate = 0.25 if sampler == "poisson" else 1.0
+    release = release_with(adjacency=adjacency, sampler=sampler, sample_rate=rate)
+    assert release.neighbours == neighbours
+    event = release.event(1.5, steps=7)
     assert event.effective_noise_multiplier == pytest.approx(1.5 * factor)
     assert (event.count, event.sample_rate) == ((7, 0.25) if sampler == "poisson" else (1, 1.0))
 
 
-@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
-def test_plan_and_steps_are_the_same(adjacency):
+@pytest.mark.parametrize("adjacency, factor", [("zero_out", 1), ("replace_one", 2)])
+def test_the_events_of_a_plan_are_its_steps(adjacency, factor):
     plan = plan_with(adjacency=adjacency, decay=Decay("linear", 0.3))
-    expected = poisson_steps(release=plan.release, noise_multiplier=1.2, decay=plan.decay,
-                             epochs=2, steps_per_epoch=40, sample_rate=0.05)  # fmt: skip
-    found = plan.composition(1.2)
-    assert found.neighbours == expected.neighbours
-    for one, other in zip(found.events, expected.events):
-        assert one.effective_noise_multiplier == pytest.approx(
-            other.effective_noise_multiplier, rel=1e-12
-        )
-        assert (one.count, one.sample_rate) == (other.count, other.sample_rate)
+    found = plan.composition(plan.entries())
+    assert found.neighbours == adjacency
+    for epoch, event in enumerate(found.events):
+        expected = factor * 1.2 / (1 + 0.3 * epoch)
+        assert event.effective_noise_multiplier == pytest.approx(expected, rel=1e-12)
+        assert (event.count, event.sample_rate) == (40, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -141,74 +149,66 @@ def test_epsilon_is_that_of_dp_accounting(adjacency, relation):
     dp_accounting = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution
 
-    z, delta, plan = 0.9, 1e-5, plan_with(adjacency=adjacency)
+    z, delta = 0.9, 1e-5
+    plan = plan_with(z=z, adjacency=adjacency)
     batch = plan.release.num_workers * plan.release.micro_batch_size
     stddev = plan.release.aggregate_noise_stddev(z)[0]  # of the layer with α = 1
     theirs = privacy_loss_distribution.from_gaussian_mechanism(
         stddev,
         sensitivity=plan.release.max_grad_norm / batch,  # of one record's clipped gradient
-        sampling_prob=plan.sample_rate,
+        sampling_prob=plan.release.sample_rate,
         value_discretization_interval=1e-4,
         neighboring_relation=getattr(dp_accounting.NeighboringRelation, relation),
     ).self_compose(80)
-    found = plan.count_what_holds(z, delta=delta)
-    assert found.epsilon.value == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-5)
+    assert holds(plan).epsilon.value == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-5)
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_calibration_is_inverse_to_counting(adjacency):
-    plan = plan_with(adjacency=adjacency)
-    z, holds = plan.calibrate(target_epsilon=3.0, delta=1e-5)
-    assert holds.epsilon.value <= 3.0
-    assert plan.count_what_holds(z * (1 - 1e-4), delta=1e-5).epsilon.value > 3.0
-    shuffled = Plan(release_with(adjacency=adjacency), Decay(), 5)
-    z, holds = shuffled.calibrate(target_epsilon=3.0, delta=1e-5)
-    assert holds.epsilon.value == pytest.approx(3.0, rel=1e-6) and holds.epsilon.value <= 3.0
+    plan = calibrated(plan_with(adjacency=adjacency), target_epsilon=3.0)
+    assert holds(plan).epsilon.value <= 3.0
+    less = plan.with_noise_multiplier(plan.noise_multiplier * (1 - 1e-4))
+    assert holds(less).epsilon.value > 3.0
+    shuffled = calibrated(shuffled_plan(adjacency=adjacency), target_epsilon=3.0)
+    found = holds(shuffled).epsilon.value
+    assert found == pytest.approx(3.0, rel=1e-6) and found <= 3.0
 
 
 def test_at_the_same_noise_replacing_is_dearer_than_removing():
-    removed, replaced = (plan_with(adjacency=a) for a in ("zero_out", "replace_one"))
-    with_z, with_half = (p.count_what_holds(z, delta=1e-5).epsilon.value
-                         for p, z in ((removed, 2.0), (replaced, 1.0)))  # fmt: skip
+    with_z = holds(plan_with(z=2.0, adjacency="zero_out")).epsilon.value
+    with_half = holds(plan_with(z=1.0, adjacency="replace_one")).epsilon.value
     assert with_z < with_half < 2.5 * with_z  # the same noise in units of C
 
 
-def facts_with(**changes):
-    release = {**SOUND, "layer_scales": [1.0], "sampler": "poisson"}
-    return {"mechanism": "dp_sgd", "release": release, "noise_multiplier": 1.2, "decay": {},
-            "epochs": 2, "steps": 80, "num_examples": 640, "sampler": "poisson",
-            "scales_source": "ones", "vocabulary_is_public": True, "seed_is_fixed": False,
-            **changes}  # fmt: skip
-
-
-def test_the_guarantee_of_a_ledger_says_what_is_clipped():
-    facts = facts_with()
-    plan = Plan.from_facts(facts)
-    found = guarantee_of(facts, plan.entries(1.2))
-    assert (found.mechanism, found.release.clips) == ("dp_sgd", "example")
-    assert found.to_dict()["clips"] == "example" and found.to_dict()["kappa"] == 1
-    assert "each utterance clipped" in found.describe()
-    assert any("dropout" in text for text in found.not_covered)
-    steps = plan.composition(1.2)
-    assert found.holds.epsilon == count_released(steps, delta=found.delta).epsilon
-    rs = count_with("paper_rs", steps, delta=found.delta)  # κ = 1: as given is as it is
+@pytest.mark.parametrize("unit, name", [("utterance", "utterance"), ("user", "user")])
+def test_the_guarantee_says_what_is_clipped(unit, name):
+    plan = plan_with(unit=unit)
+    found = guarantee(plan)
+    assert (found.plan.mechanism, found.release.unit) == ("dp_sgd", unit)
+    assert found.to_dict()["clips"] == unit and found.to_dict()["kappa"] == 1
+    assert f"each {name} clipped" in found.describe()
+    assert not any("dropout" in text for text in found.not_covered)  # the loop's proof is exact
+    by_ghost = guarantee(replace(plan, clipping="ghost"))
+    assert by_ghost.holds == found.holds
+    assert {MASKS, SUMS} == set(by_ghost.not_covered) - set(found.not_covered)
+    steps = plan.composition(plan.entries())
+    assert found.holds.epsilon == count_with("poisson_pld", steps, delta=plan.delta).epsilon
+    rs = count_with("paper_rs", steps, delta=plan.delta)  # κ = 1: as given is as it is
     assert found.as_published.accountant == "paper_rs"
-    assert found.as_published.epsilon == rs.epsilon and not rs.is_bound
+    assert found.as_published.epsilon == rs.epsilon and not ACCOUNTANTS["paper_rs"].is_bound
 
 
-def test_mechanism_and_release_must_belong_together():
-    for mechanism, clips in (("edp_sgd", "example"), ("dp_sgd", "micro_batch")):
-        with pytest.raises(UserError, match="clips each"):
-            guarantee(
-                mechanism=mechanism, release=release_with(clips=clips), noise_multiplier=1.0,
-                decay=Decay(), epochs=1, steps=1, num_examples=100, scales_source="ones",
-                vocabulary_is_public=True, seed_is_fixed=False,
-            )  # fmt: skip
+@pytest.mark.parametrize(
+    "unit, mechanism", [("micro_batch", "edp_sgd"), ("utterance", "dp_sgd"), ("user", "dp_sgd")]
+)
+def test_the_mechanism_follows_from_what_is_clipped(unit, mechanism):
+    plan = shuffled_plan(unit=unit)
+    assert guarantee(plan).to_dict()["mechanism"] == plan.mechanism == mechanism
 
 
 def test_the_published_count_of_shuffled_epochs_is_that_of_algorithm_1():
-    plan = Plan(release_with(), Decay("linear", 0.5), 3)
-    found = count_published(plan.release, plan.entries(2.0), delta=1e-5)
+    plan = shuffled_plan(z=2.0, epochs=3, decay=Decay("linear", 0.5))
+    found = count_as_published(plan, plan.entries())
     rho = sum(0.5 * ((1 + 0.5 * t) / 2.0) ** 2 for t in range(3))
     assert found.accountant == "zcdp_paper"
     assert found.epsilon.value == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1e5)))
@@ -218,16 +218,18 @@ def test_the_published_count_of_shuffled_epochs_is_that_of_algorithm_1():
     "z, reason", [(0.0, "the noise multiplier is 0"), (30.0, "sample rate times the noise")]
 )
 def test_where_the_published_count_says_nothing_it_says_why(z, reason):
-    found = plan_with().count_as_published(z, delta=1e-5)
+    plan, nothing = plan_with(z=z), plan_with(z=z, epochs=0)
+    found = count_as_published(plan, plan.entries())
     assert found.epsilon.value is None and reason in found.reasons[0]
-    assert plan_with(epochs=0).count_as_published(z, delta=1e-5).epsilon.value == 0
+    assert count_as_published(nothing, nothing.entries()).epsilon.value == 0
 
 
-def test_a_ledger_from_before_dp_sgd_is_read_and_goes_on():
-    old = {name: value for name, value in SOUND.items() if name != "clips"}
-    assert Release(**old).clips == "micro_batch"
-    assert Release(**old).to_dict() == {**old, "layer_scales": (1.0, 0.5), "sampler": "shuffle"}
-    assert Release(**release_with().to_dict()) == release_with()
+def test_a_release_of_version_1_is_read():
+    old = {name: value for name, value in SOUND.items() if name != "unit"}
+    assert Release.from_dict(old).unit == "micro_batch"
+    assert Release.from_dict({**old, "clips": "micro_batch"}) == Release.from_dict(old)
+    assert Release.from_dict({**old, "clips": "example"}) == release_with()
+    assert Release.from_dict(release_with().to_dict()) == release_with()
 
 
 def test_noise_that_float32_cannot_add_is_measured_against_a_gradient_of_norm_c():
@@ -235,9 +237,6 @@ def test_noise_that_float32_cannot_add_is_measured_against_a_gradient_of_norm_c(
     release = release_with(micro_batch_size=1000)
     stddev, c = release.worker_noise_stddev(1e-3)[1], release.max_grad_norm
     assert release.relative_noise(1e-3) == pytest.approx(stddev / (0.5 * c))
-    given = {"decay": Decay(), "epochs": 1, "steps": 1, "num_examples": 10_000, "mechanism":
-             "dp_sgd", "scales_source": "ones", "vocabulary_is_public": True,
-             "seed_is_fixed": False}  # fmt: skip
-    vanishing = guarantee(release=release, noise_multiplier=2e-4, **given)  # 1e-7 of C
+    vanishing = guarantee(shuffled_plan(z=3.7e-3, micro_batch_size=1000))  # 1.85e-6 < 2^-19 of C
     assert "float32" in vanishing.holds.reasons[0]
-    assert not guarantee(release=release, noise_multiplier=3e-4, **given).holds.reasons
+    assert not guarantee(shuffled_plan(z=3.9e-3, micro_batch_size=1000)).holds.reasons

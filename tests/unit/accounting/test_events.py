@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.events import (
-    Composition,
-    Event,
-    neighbours_of,
-    poisson_steps,
-    shuffled_epochs,
-)
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
@@ -34,6 +29,7 @@ EVENTS = st.one_of(
 
 def release_with(**changes):
     values = {
+        "unit": "micro_batch",
         "num_workers": 4,
         "micro_batch_size": 8,
         "max_grad_norm": 0.5,
@@ -116,14 +112,19 @@ def test_each_accountant_is_given_only_its_own_sampler():
         Composition("add_remove")
 
 
-def test_shuffled_epochs_count_epochs_whatever_the_steps():
-    found = shuffled_epochs(
-        release=release_with(), noise_multiplier=2.0, decay=Decay("linear", 0.5), epochs=3
-    )
+def composition_of(release, *, z, decay, epochs, steps=1):
+    plan = Plan(release, z, decay, epochs, delta=1e-5, steps_per_epoch=steps)
+    return plan.composition(plan.entries())
+
+
+@pytest.mark.parametrize("steps", [1, 50])
+def test_shuffled_epochs_count_epochs_whatever_the_steps(steps):
+    release = release_with()
+    found = composition_of(release, z=2.0, decay=Decay("linear", 0.5), epochs=3, steps=steps)
     multipliers = [event.effective_noise_multiplier for event in found.events]
     assert multipliers == pytest.approx([2.0, 2 / 1.5, 1.0])
     assert {event.count for event in found.events} == {1}
-    steady = shuffled_epochs(release=release_with(), noise_multiplier=2.0, decay=Decay(), epochs=9)
+    steady = composition_of(release, z=2.0, decay=Decay(), epochs=9, steps=steps)
     assert steady.events == (Event("shuffle", 2.0, 9),)
 
 
@@ -132,27 +133,31 @@ def test_shuffled_epochs_count_epochs_whatever_the_steps():
     [
         ({}, "zero_out", 1.0),
         ({"adjacency": "replace_one"}, "replace_in_mean", 1.0),
-        ({"adjacency": "replace_one", "micro_batch_size": 1}, "replace_one", 2.0),
-        (
-            {"adjacency": "replace_one", "micro_batch_size": 1, "sampler": "poisson"},
-            "replace_in_mean",
-            1.0,
-        ),
+        ({"adjacency": "replace_one", "micro_batch_size": 1}, "replace_in_mean", 1.0),
+        ({"adjacency": "replace_one", "unit": "utterance"}, "replace_one", 2.0),
+        ({"adjacency": "replace_one", "unit": "user"}, "replace_one", 2.0),
+        ({"unit": "user"}, "zero_out", 1.0),
     ],
 )
 def test_poisson_steps_are_relative_to_what_one_record_adds(changes, neighbours, factor):
-    release = release_with(**changes)
-    found = poisson_steps(
-        release=release,
-        noise_multiplier=1.5,
-        decay=Decay("exponential", 0.1),
-        epochs=2,
-        steps_per_epoch=7,
-        sample_rate=0.25,
-    )
-    assert found.neighbours == neighbours == neighbours_of(release)
+    release = release_with(**changes, sampler="poisson", sample_rate=0.25)
+    found = composition_of(release, z=1.5, decay=Decay("exponential", 0.1), epochs=2, steps=7)
+    assert found.neighbours == neighbours == release.neighbours
     assert [event.count for event in found.events] == [7, 7]
     assert found.events[1].effective_noise_multiplier == pytest.approx(
         1.5 * math.exp(-0.1) * factor
     )
     assert found.events[0].sample_rate == 0.25
+
+
+def test_single_shuffled_examples_are_replaced_one_by_one():
+    release = release_with(adjacency="replace_one", micro_batch_size=1)
+    assert release.neighbours == "replace_one"
+
+
+def test_a_rate_of_0_draws_nobody_and_costs_nothing():
+    steps = Composition("zero_out", [Event("poisson", 1.0, 100, 0.0)])
+    assert steps.events == ()
+    release = release_with(sampler="poisson", sample_rate=0.0)
+    found = composition_of(release, z=1.0, decay=Decay(), epochs=3, steps=100)
+    assert found == Composition("zero_out")

@@ -7,8 +7,11 @@ import math
 
 import pytest
 
+from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.guarantee import guarantee
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho
 from edp_mx.errors import UserError
@@ -16,6 +19,7 @@ from edp_mx.errors import UserError
 
 def release_with(**changes):
     values = {
+        "unit": "micro_batch",
         "num_workers": 4,
         "micro_batch_size": 8,
         "max_grad_norm": 0.5,
@@ -26,20 +30,30 @@ def release_with(**changes):
     return Release(**{**values, **changes})
 
 
-def report(**changes):
+def report(
+    *, num_examples=1000, delta=None, delta_mode="default", corpus_is_public=True, **changes
+):
     """A run that has nothing against it, but for `changes`."""
     values = {
         "release": release_with(),
         "noise_multiplier": 8.0,
         "decay": Decay("linear", 0.5),
         "epochs": 5,
-        "steps": 35,
-        "num_examples": 1000,
-        "scales_source": "ones",
-        "vocabulary_is_public": True,
-        "seed_is_fixed": False,
+        "steps_per_epoch": 7,
     }
-    return guarantee(**{**values, **changes})
+    chosen = choose_delta(
+        num_examples=num_examples,
+        delta=delta,
+        delta_mode=delta_mode,
+        corpus_is_public=corpus_is_public,
+    )
+    plan = Plan(
+        num_records=num_examples,
+        delta=chosen,
+        delta_mode=delta_mode if delta is None else "value",
+        **{**values, **changes},
+    )
+    return guarantee(plan)
 
 
 def test_both_epsilons_against_a_list_of_epochs():
@@ -48,7 +62,7 @@ def test_both_epsilons_against_a_list_of_epochs():
     as_published = log_epsilon_simple(log_rho(multipliers), 5e-4)
     weakened = [z / (2 * math.sqrt(4)) for z in multipliers]  # κ √N
     holds = log_epsilon_exact(log_rho(weakened), 5e-4)
-    assert found.delta == 5e-4
+    assert found.plan.delta == 5e-4
     assert found.effective_noise_multipliers == pytest.approx(weakened)
     assert found.as_published.epsilon.log == pytest.approx(as_published)
     assert found.holds.epsilon.log == pytest.approx(holds)
@@ -64,17 +78,17 @@ def test_the_calibrated_variant_holds_below_what_is_published():
 @pytest.mark.parametrize(
     "changes, words, finite_if",
     [
-        ({"scales_source": "first_batch"}, ["first_batch"], True),
-        ({"vocabulary_is_public": False}, ["vocabulary"], True),
+        ({"private_inputs": ["layer_scales"]}, ["first_batch"], True),
+        ({"private_inputs": ["vocabulary"]}, ["vocabulary"], True),
         (
-            {"scales_source": "first_batch", "vocabulary_is_public": False},
+            {"private_inputs": ["layer_scales", "vocabulary"]},
             ["first_batch", "vocabulary"],
             True,
         ),
         ({"seed_is_fixed": True}, ["seed"], False),
         ({"noise_multiplier": 0.0}, ["multiplier is 0"], False),
         (
-            {"noise_multiplier": 0.0, "seed_is_fixed": True, "vocabulary_is_public": False},
+            {"noise_multiplier": 0.0, "seed_is_fixed": True, "private_inputs": ["vocabulary"]},
             ["multiplier is 0", "seed", "vocabulary"],
             False,
         ),
@@ -94,7 +108,7 @@ def test_infinite_epsilon_has_its_reasons(changes, words, finite_if):
 
 
 def test_without_a_mechanism_all_is_infinite():
-    found = report(mechanism="none", release=None)
+    found = report(release=None)
     for bound in (found.as_published, found.holds, found.holds_if):
         assert bound.epsilon.is_infinite
         assert bound.to_dict()["reason"] == "no privacy mechanism ran"
@@ -102,7 +116,7 @@ def test_without_a_mechanism_all_is_infinite():
     assert "no privacy mechanism" in found.describe()
 
 
-@pytest.mark.parametrize("nothing", [{"steps": 0}, {"epochs": 0, "steps": 0}])
+@pytest.mark.parametrize("nothing", [{"steps_per_epoch": 0}, {"epochs": 0, "steps_per_epoch": 0}])
 def test_no_steps_cost_nothing(nothing):
     found = report(**nothing)
     assert found.as_published.epsilon.value == found.holds.epsilon.value == 0.0
@@ -123,11 +137,11 @@ def test_no_steps_cost_nothing(nothing):
 )
 def test_delta(changes, delta, mode):
     found = report(**changes)
-    assert (found.delta, found.delta_mode) == (delta, mode)
+    assert (found.plan.delta, found.plan.delta_mode) == (delta, mode)
 
 
 def test_the_papers_delta_is_warned_of():
-    words = "permits publishing an utterance outright"
+    words = "permits publishing one utterance outright"
     assert any(words in text for text in report(delta_mode="paper", num_examples=4000).warnings)
     assert not any(words in text for text in report().warnings)
 
@@ -146,21 +160,13 @@ def test_steep_decay_is_warned_of():
         ({"delta": 1e-6, "delta_mode": "paper"}, "exclude"),
         ({"delta_mode": "large"}, "delta_mode"),
         ({"num_examples": 0}, "num_examples"),
-        ({"sampler": "poisson"}, "poisson"),
         ({"scales_source": "guess"}, "guess"),
-        ({"mechanism": "none"}, "release"),
-        ({"release": None}, "release"),
         ({"noise_multiplier": -1.0}, "multiplier"),
     ],
 )
 def test_refusals(changes, words):
     with pytest.raises(UserError, match=words):
         report(**changes)
-
-
-def test_everything_is_keyword_only():
-    with pytest.raises(TypeError):
-        guarantee(release_with(), 1.0, Decay(), 1, 1, 1000)
 
 
 def test_the_report_object_has_all_that_the_design_asks_for():
@@ -175,7 +181,7 @@ def test_the_report_object_has_all_that_the_design_asks_for():
         "micro_batch_size": 8,
         "variant": "published",
         "scales_source": "ones",
-        "steps": 35,
+        "steps": 7000,
         "delta": 5e-4,
         "one_over_n": 1e-3,
         "layer_scales": [1.0, 0.25],
@@ -184,7 +190,7 @@ def test_the_report_object_has_all_that_the_design_asks_for():
     assert len(written["effective_noise_multiplier"]) == 1000
     assert written["as_published"]["epsilon"] is None  # 10^445 is beyond a double
     assert written["as_published"]["log10_epsilon"] == pytest.approx(445.758, abs=1e-3)
-    assert "smaller than float32" in written["holds"]["reason"]
+    assert "smaller than what float32" in written["holds"]["reason"]
     holds = report().to_dict()["holds"]
     assert (holds["accountant"], holds["conversion"]) == ("rf_exact", "exact")
     assert "reason" not in holds
@@ -194,7 +200,7 @@ def test_what_is_not_covered_is_said():
     plain = report().not_covered
     for word in ("hyper-parameters", "stop", "word vectors", "logs", "floating-point"):
         assert any(word in text.replace("floating point", "floating-point") for text in plain)
-    chosen = report(best_checkpoint_on_validation=True).not_covered
+    chosen = report(chooses_checkpoint=True).not_covered
     assert set(chosen) - set(plain) and any("checkpoint" in text for text in chosen)
 
 
@@ -204,7 +210,7 @@ def test_the_view_of_a_single_worker_is_said():
 
 
 def test_description_is_plain_and_names_both():
-    text = report(vocabulary_is_public=False).describe()
+    text = report(private_inputs=["vocabulary"]).describe()
     assert text.isascii()
     for words in ("as published", "that holds", "infinite", "if the vocabulary", "not covered"):
         assert words in text
@@ -212,54 +218,67 @@ def test_description_is_plain_and_names_both():
 
 def test_noise_that_float32_cannot_add_is_no_noise():
     common = {
-        "release": Release(
-            num_workers=8,
-            micro_batch_size=4,
-            max_grad_norm=1.0,
-            layer_scales=(1.0,),
-            adjacency="replace_one",
-            variant="published",
-        ),
+        "release": release_with(num_workers=8, micro_batch_size=4, layer_scales=(1.0,)),
         "noise_multiplier": 0.0245,
         "decay": Decay("exponential", 0.5),
-        "steps": 1,
         "num_examples": 2000,
-        "scales_source": "ones",
-        "vocabulary_is_public": True,
-        "seed_is_fixed": False,
     }
-    enough = guarantee(epochs=20, **common)  # z = 1.8e-6 at last, 15 units in the last place
+    enough = report(epochs=15, **common)  # z = 2.2e-5 at last, 2.8e-6 C on a worker: > 2^-19 C
     assert not enough.holds.epsilon.is_infinite
-    vanished = guarantee(epochs=50, **common)  # z = 5.6e-13
+    vanished = report(epochs=16, **common)  # 1.7e-6 C
     assert vanished.holds.epsilon.is_infinite
-    assert any("smaller than float32" in reason for reason in vanished.holds.reasons)
+    assert any("smaller than what float32" in reason for reason in vanished.holds.reasons)
     assert not vanished.as_published.epsilon.is_infinite
 
 
 @pytest.mark.parametrize(
     "setting, text",
-    [({"stops_early": True}, "stop early"), ({"uses_lengths": True}, "lengths")],
+    [({"stops_early": True}, "stop early"), ({"private_inputs": ["lengths"]}, "lengths")],
 )
 def test_what_looked_at_private_data_is_said(setting, text):
-    report = guarantee(
-        release=Release(
-            num_workers=2,
-            micro_batch_size=4,
-            max_grad_norm=1.0,
-            layer_scales=(1.0,),
-            adjacency="zero_out",
-            variant="calibrated",
-        ),
+    found = report(
+        release=release_with(adjacency="zero_out", variant="calibrated", layer_scales=(1.0,)),
         noise_multiplier=1.0,
         decay=Decay(),
         epochs=3,
-        steps=9,
-        num_examples=2000,
-        scales_source="ones",
-        vocabulary_is_public=True,
-        seed_is_fixed=False,
         **setting,
     )
-    assert text in report.describe()
-    assert report.holds.epsilon.is_infinite == ("uses_lengths" in setting)
-    assert not report.holds_if.epsilon.is_infinite
+    assert text in found.describe()
+    assert found.holds.epsilon.is_infinite == ("private_inputs" in setting)
+    assert not found.holds_if.epsilon.is_infinite
+
+
+@pytest.mark.parametrize("name", sorted(PRIVATE_INPUTS))
+def test_what_is_said_to_be_public_is_repeated_and_makes_nothing_finite(name):
+    source = {"scales_source": "first_batch"} if name == "layer_scales" else {}
+    found = report(private_inputs=[name], assumed_public=[name], **source)
+    assert found.holds.epsilon.is_infinite and not found.holds_if.epsilon.is_infinite
+    (condition,) = found.holds_if.conditions
+    assert condition.endswith("(privacy.assume_public says so)")
+    assert "privacy.assume_public says so" in found.describe()
+    assert found.to_dict()["assumed_public"] == [name]
+    (unsaid,) = report(private_inputs=[name], **source).holds_if.conditions
+    assert condition.startswith(unsaid) and "assume_public" not in unsaid
+
+
+def test_the_real_layer_scales_stand_in_the_report():
+    unknown = report(release=release_with(layer_scales=None)).plan
+    assert guarantee(unknown).to_dict()["layer_scales"] is None
+    known = unknown.with_layer_scales((0.125, 1.0, 0.5))
+    assert guarantee(known).to_dict()["layer_scales"] == [0.125, 1.0, 0.5]
+    assert guarantee(known).holds == guarantee(unknown).holds
+
+
+UNITS = [("micro_batch", "published"), ("utterance", "calibrated"), ("user", "calibrated")]
+
+
+@pytest.mark.parametrize("unit, variant", UNITS)
+def test_several_utterances_and_other_models_stand_in_every_report(unit, variant):
+    found = report(release=release_with(unit=unit, variant=variant))
+    person = "who speaks under several user names" if unit == "user" else "with several utterances"
+    for said in (found.describe(), "\n".join(found.to_dict()["not_covered"])):
+        assert f"a person {person}" in said
+        assert "other models trained on the same data: their epsilons add up" in said
+    one = "user" if unit == "user" else "utterance"
+    assert found.to_dict()["unit"] == f"one {one}"
+    assert found.describe().startswith(f"Privacy of one {one}")

@@ -2,63 +2,167 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.made_ledgers import facts_with, plan_with, poisson_plan, shuffled_line, write_ledger
 
+from edp_mx.accounting.entries import Entry, merged
 from edp_mx.accounting.events import Event
-from edp_mx.accounting.ledger import Entry, LedgerFile, merged, read_ledger
+from edp_mx.accounting.ledger import LedgerFile, LedgerMark, read_ledger
 from edp_mx.errors import UserError
 
-FACTS = {"num_examples": 100, "release": {"kappa": 2.0}}
+PLAN = plan_with(num_records=100, delta=1e-3)
 EPOCH = Entry("epoch 0", Event("shuffle", 0.5), 1.0)
+NEXT = Entry("epoch 1", Event("shuffle", 0.25), 0.5)
 STEPS = Entry("epoch 1", Event("poisson", 0.25, 40, 0.01), 0.5)
 SCALES = Entry("layer scales", Event("shuffle", 10.0))
 
 
-def write(path, *entries, facts=FACTS):
-    ledger = LedgerFile(path, facts)
+def write(path, *entries, plan=PLAN, mark=None):
+    ledger = LedgerFile(path, plan, mark=mark)
     for entry in entries:
         ledger.append(entry)
     return path
 
 
 def test_what_was_written_is_read(tmp_path):
-    ledger = read_ledger(write(tmp_path / "l", SCALES, EPOCH, STEPS))
-    assert ledger.facts == FACTS and not ledger.is_torn
-    assert ledger.entries == (SCALES, EPOCH, STEPS)
-    assert ledger.events == (SCALES.event, EPOCH.event, STEPS.event)
+    ledger = read_ledger(write(tmp_path / "l", SCALES, EPOCH, NEXT))
+    assert ledger.plan == PLAN and not ledger.is_torn
+    assert ledger.entries == (SCALES, EPOCH, NEXT)
+    drawn = poisson_plan()
+    ledger = read_ledger(write(tmp_path / "p", STEPS, STEPS, plan=drawn))
+    assert (ledger.plan, ledger.entries) == (drawn, (STEPS, STEPS))
+
+
+def test_a_ledger_of_version_1_is_read(tmp_path):
+    lines = [shuffled_line(epoch) for epoch in range(4)]
+    ledger = read_ledger(write_ledger(tmp_path / "l", facts_with(), lines))
+    assert ledger.plan == plan_with() and not ledger.is_torn
+    assert [entry.to_dict() for entry in ledger.entries] == lines
+
+
+def test_alpha_is_known_from_its_line_on(tmp_path):
+    file = LedgerFile(tmp_path / "l", PLAN)
+    assert file.read().plan.release.layer_scales is None
+    file.complete((0.25, 1.0))
+    file.append(EPOCH)
+    file.complete((0.25, 1.0))  # of the run that goes on: written once
+    assert file.read().plan == PLAN.with_layer_scales((0.25, 1.0))
+    assert (tmp_path / "l").read_bytes().count(b"\n") == 3
+    LedgerFile(tmp_path / "l", PLAN)  # the head holds no α, and neither does what it is held to
 
 
 def test_a_later_start_appends(tmp_path):
     write(tmp_path / "l", EPOCH)
-    write(tmp_path / "l", EPOCH, STEPS)
-    assert read_ledger(tmp_path / "l").entries == (EPOCH, EPOCH, STEPS)
+    write(tmp_path / "l", EPOCH, NEXT)
+    assert read_ledger(tmp_path / "l").entries == (EPOCH, EPOCH, NEXT)
 
 
 @given(cut=st.integers(0, 10_000))
 def test_a_crash_anywhere_leaves_a_prefix(tmp_path_factory, cut):
-    """Cut after any byte: the whole lines are read, and the next start goes on behind them."""
-    path = write(tmp_path_factory.mktemp("l") / "l", EPOCH, STEPS, EPOCH)
+    """Cut after any byte: the whole lines are read, and the next start goes on behind them.
+
+    A line that lacks its newline only was written whole, and may have been released.
+    """
+    path = write(tmp_path_factory.mktemp("l") / "l", EPOCH, NEXT, EPOCH)
     whole = path.read_bytes()
     cut = min(cut, len(whole))
     path.write_bytes(whole[:cut])
-    lines = whole[:cut].count(b"\n")
+    lines = whole[: cut + 1].count(b"\n")
     if lines == 0:
         with pytest.raises(UserError, match="no whole line"):
             read_ledger(path)
-        write(path, STEPS)
-        assert read_ledger(path).entries == (STEPS,)
+        write(path, NEXT)
+        assert read_ledger(path).entries == (NEXT,)
         return
     ledger = read_ledger(path)
-    assert ledger.entries == (EPOCH, STEPS, EPOCH)[: lines - 1]
-    assert ledger.is_torn == (not whole[:cut].endswith(b"\n"))
-    write(path, STEPS)
+    assert ledger.entries == (EPOCH, NEXT, EPOCH)[: lines - 1]
+    ends_whole = whole[:cut].endswith(b"\n") or whole[: cut + 1].endswith(b"\n")
+    assert ledger.is_torn == (not ends_whole)
+    write(path, NEXT)
     again = read_ledger(path)
-    assert again.entries == (*ledger.entries, STEPS) and not again.is_torn
+    assert again.entries == (*ledger.entries, NEXT) and not again.is_torn
+
+
+@pytest.mark.parametrize("tail, kept", [("", 2), ('{"what": "epo', 1)])
+def test_a_whole_last_line_is_completed_and_a_torn_one_cut(tmp_path, tail, kept):
+    path = write(tmp_path / "l", EPOCH, NEXT)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]) + (tail.encode() or lines[-1].rstrip(b"\n")))
+    LedgerFile(path, PLAN)
+    assert path.read_bytes() == b"".join(lines[: 1 + kept])
+    assert read_ledger(path).entries == (EPOCH, NEXT)[:kept]
+
+
+def marked(path, *entries):
+    """A ledger with these entries, and the mark that a checkpoint takes of it."""
+    file = LedgerFile(path, PLAN)
+    for entry in entries:
+        file.append(entry)
+    return file.mark()
+
+
+def test_a_mark_is_the_size_and_the_hash_of_all_bytes(tmp_path):
+    mark = marked(tmp_path / "l", EPOCH, NEXT)
+    content = (tmp_path / "l").read_bytes()
+    assert mark == LedgerMark(len(content), hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        (lambda lines: lines[:-1], "is shorter than the checkpoint's"),
+        (lambda lines: lines[:1], "is shorter than the checkpoint's"),
+        (lambda lines: [*lines[:-1], lines[-1][:9]], "is shorter than the checkpoint's"),
+        (lambda lines: [lines[0], *lines[2:], lines[2]], "is not the one that lay beside the"),
+        (lambda lines: [*lines[:-1], lines[-1].replace(b"0.25", b"0.26")], "is not the one"),
+        (lambda lines: [lines[0].replace(b"100", b"101"), *lines[1:]], "is not the one"),
+        (lambda lines: [], "is shorter than the checkpoint's"),
+    ],
+    ids=["last line", "all entries", "cut", "another line", "a byte", "a byte of the head", "all"],
+)
+def test_what_a_checkpoint_confirms_cannot_be_changed(tmp_path, damage, words):
+    path = tmp_path / "l"
+    mark = marked(path, EPOCH, NEXT)
+    damaged = b"".join(damage(path.read_bytes().splitlines(keepends=True)))
+    path.write_bytes(damaged)
+    with pytest.raises(UserError, match=words) as caught:
+        LedgerFile(path, PLAN, mark=mark)
+    assert "nobody knows what the run has spent" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == damaged  # nothing was mended or begun anew
+
+
+def test_a_confirmed_ledger_that_is_gone_is_not_begun_anew(tmp_path):
+    mark = marked(tmp_path / "l", EPOCH)
+    (tmp_path / "l").unlink()
+    with pytest.raises(UserError, match="nobody knows what the run has spent"):
+        LedgerFile(tmp_path / "l", PLAN, mark=mark)
+    assert not (tmp_path / "l").exists()
+
+
+def test_another_run_of_the_same_plan_is_told_apart(tmp_path):
+    mark = marked(tmp_path / "mine", EPOCH, NEXT)
+    write(tmp_path / "other", EPOCH, EPOCH, NEXT)
+    with pytest.raises(UserError, match="is not the one that lay beside"):
+        LedgerFile(tmp_path / "other", PLAN, mark=mark)
+
+
+@pytest.mark.parametrize("tail", ["", '{"what"'])
+def test_a_ledger_that_went_on_after_its_checkpoint_is_fine(tmp_path, tail):
+    path = tmp_path / "l"
+    mark = marked(path, EPOCH)
+    write(path, NEXT, mark=mark)
+    with path.open("a") as file:
+        file.write(tail)
+    LedgerFile(path, PLAN, mark=mark).append(NEXT)
+    assert read_ledger(path).entries == (EPOCH, NEXT, NEXT)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +177,20 @@ def test_a_crash_anywhere_leaves_a_prefix(tmp_path_factory, cut):
     ],
 )
 def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
-    path = write(tmp_path / "l", EPOCH, STEPS)
+    path = write(tmp_path / "l", EPOCH, NEXT)
     lines = path.read_text().splitlines(keepends=True)
     lines[1] = damage(lines)
     path.write_text("".join(lines))
-    for use in (read_ledger, lambda path: LedgerFile(path, FACTS)):
+    for use in (read_ledger, lambda path: LedgerFile(path, PLAN)):
         with pytest.raises(UserError, match=message):
             use(path)
 
 
 def test_another_run_s_ledger_is_refused(tmp_path):
     path = write(tmp_path / "l", EPOCH)
-    with pytest.raises(UserError, match="begun with num_examples 100, but the run has 101"):
-        LedgerFile(path, {**FACTS, "num_examples": 101})
-    path.write_text(json.dumps({"version": 99, "facts": {}}) + "\n")
+    with pytest.raises(UserError, match="begun with num_records 100, but the run has 101"):
+        LedgerFile(path, dataclasses.replace(PLAN, num_records=101))
+    path.write_text(json.dumps({"version": 99, "plan": {}}) + "\n")
     with pytest.raises(UserError, match="line 1: not the head"):
         read_ledger(path)
     with pytest.raises(UserError, match="without it nobody knows"):
@@ -99,14 +203,14 @@ def test_an_entry_is_on_disk_before_append_returns(tmp_path, monkeypatch):
     monkeypatch.setattr(
         os, "fsync", lambda handle: (synced.append(path.stat().st_size), real(handle))
     )
-    ledger = LedgerFile(path, FACTS)
+    ledger = LedgerFile(path, PLAN)
     synced.clear()
     ledger.append(EPOCH)
     assert synced == [path.stat().st_size]
 
 
 def test_a_full_disk_is_said_and_nothing_counts_as_written(tmp_path, monkeypatch):
-    ledger = LedgerFile(tmp_path / "l", FACTS)
+    ledger = LedgerFile(tmp_path / "l", PLAN)
 
     def full(_):
         raise OSError(28, "No space left on device")

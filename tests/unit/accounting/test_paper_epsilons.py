@@ -101,10 +101,10 @@ def test_a_row_is_what_sums_say(row):
         below, above = (mpmath.mpf(10) ** (float(printed) + d) for d in (-0.0051, 0.0051))
         assert delta_of(below, mu) > mpmath.mpf(delta) > delta_of(above, mu)
 
-    # † : κ C z_T/(2 N) falls below 2^-23 C, with the noise C z_T / N of a worker
+    # † : the noise C z_T / N of a worker falls below 2^-19 C
     fall = {"none": 1, "linear": 1 + float(rate or 0) * (int(epochs) - 1)}
     fall["exponential"] = mpmath.exp(mpmath.mpf(rate or 0) * (int(epochs) - 1))
-    assert bool(dagger) == (z / fall[kind] / 8 < mpmath.mpf(2) ** -23)
+    assert bool(dagger) == (z / fall[kind] / 8 < mpmath.mpf(2) ** -19)
 
 
 def test_the_page_is_what_the_script_makes():

@@ -1,4 +1,4 @@
-"""What must be true of every accountant, whatever the numbers (PRIVACY, sections 4 and 6)."""
+"""What must be true of every accountant, whatever the numbers (docs/privacy.md)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from edp_mx.accounting.events import (
     SAMPLERS,
     Composition,
     Event,
-    poisson_steps,
-    shuffled_epochs,
 )
+from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_rho_rf, yu_rs_heuristic
 from edp_mx.errors import UserError
 
-BOUNDS = [name for name, (_, holds, _) in ACCOUNTANTS.items() if holds]
+BOUNDS = [name for name, accountant in ACCOUNTANTS.items() if accountant.is_bound]
 DELTAS = st.floats(-10, -2).map(lambda e: 10**e)
 RATES = st.floats(-2.5, -0.3).map(lambda e: 10**e)
 MULTIPLIERS = st.floats(-0.3, 1).map(lambda e: 10**e)
@@ -40,7 +39,7 @@ SLACK = 2e-5  # of the width of an interval
 
 def composed(accountant, *, z, q, steps, rate=0.0, epochs=3):
     """Epochs of decaying noise, as the accountant wants them."""
-    sampler, _, _ = ACCOUNTANTS[accountant]
+    sampler = ACCOUNTANTS[accountant].sampler
     decay = Decay("linear", rate)
     events = [
         Event(
@@ -89,12 +88,11 @@ def test_exact_below_renyi_below_simple(z, q, steps, delta):
 @given(z=MULTIPLIERS, steps=st.integers(1, 1000), epochs=st.integers(1, 40))
 def test_shuffled_epochs_do_not_depend_on_the_steps(z, steps, epochs):
     release = Release(
-        num_workers=2, micro_batch_size=4, max_grad_norm=1.0, layer_scales=(1.0,),
-        adjacency="replace_one", variant="calibrated",
+        unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
+        layer_scales=(1.0,), adjacency="replace_one", variant="calibrated",
     )  # fmt: skip
-    found = shuffled_epochs(
-        release=release, noise_multiplier=z, decay=Decay("linear", 0.2), epochs=epochs
-    )
+    plan = Plan(release, z, Decay("linear", 0.2), epochs, delta=1e-5, steps_per_epoch=steps)
+    found = plan.composition(plan.entries())
     closed = log_rho_rf(z, decay=Decay("linear", 0.2), epochs=epochs)
     assert log_rho_of(found) == pytest.approx(closed, abs=1e-9)
     assert sum(event.count for event in found.events) == epochs
@@ -127,8 +125,8 @@ def test_calibrated_multipliers_depend_on_neither_workers_nor_scales(workers, sc
     shuffler.shuffle(shuffled)
     for order in (scales, shuffled):
         release = Release(
-            num_workers=workers, micro_batch_size=8, max_grad_norm=0.3, layer_scales=order,
-            adjacency="zero_out", variant="calibrated",
+            unit="micro_batch", num_workers=workers, micro_batch_size=8, max_grad_norm=0.3,
+            layer_scales=order, adjacency="zero_out", variant="calibrated",
         )  # fmt: skip
         assert release.effective_noise_multiplier(1.7) == pytest.approx(1.7, rel=1e-12)
 
@@ -138,18 +136,19 @@ def test_calibrated_multipliers_depend_on_neither_workers_nor_scales(workers, sc
 def test_a_calibrated_run_spends_its_target(sampler, adjacency):
     """From the target to z₀ to the noise of a release to its events and back."""
     release = Release(
-        num_workers=8, micro_batch_size=16, max_grad_norm=0.7, layer_scales=(1.0, 0.2),
-        adjacency=adjacency, variant="calibrated", sampler=sampler,
+        unit="micro_batch", num_workers=8, micro_batch_size=16, max_grad_norm=0.7,
+        layer_scales=(1.0, 0.2), adjacency=adjacency, variant="calibrated", sampler=sampler,
+        sample_rate=1.0 if sampler == "shuffle" else 1 / 15,
     )  # fmt: skip
     decay, goal = Decay("exponential", 0.05), {"target_epsilon": 3.0, "delta": 1e-5}
     if sampler == "shuffle":
         z = calibrate_rf(**goal, decay=decay, epochs=4, conversion="exact")
-        spent = shuffled_epochs(release=release, noise_multiplier=z, decay=decay, epochs=4)
     else:
         how = {"steps_per_epoch": 15, "sample_rate": 1 / 15}
         neighbours = "zero_out" if adjacency == "zero_out" else "replace_in_mean"
         z = calibrate_poisson(**goal, decay=decay, epochs=4, neighbours=neighbours, **how)
-        spent = poisson_steps(release=release, noise_multiplier=z, decay=decay, epochs=4, **how)
+    plan = Plan(release, z, decay, 4, delta=1e-5, steps_per_epoch=15)
+    spent = plan.composition(plan.entries())
     accountant = {"shuffle": "rf_exact", "poisson": "poisson_pld"}[sampler]
     found = count_with(accountant, spent, delta=1e-5).epsilon.value
     assert 3.0 * (1 - 1e-4) <= found <= 3.0 * (1 + 1e-9)
@@ -159,7 +158,7 @@ def test_all_accountants_of_a_sampler_side_by_side():
     steps = composed("poisson_pld", z=1.3, q=0.05, steps=20)
     found = {count.accountant: count for count in count_with_all(steps, delta=1e-5)}
     assert list(found) == ["poisson_pld", "poisson_rdp", "gdp_clt", "paper_rs"]
-    assert [count.is_bound for count in found.values()] == [True, True, False, False]
+    assert [ACCOUNTANTS[name].is_bound for name in found] == [True, True, False, False]
     replaced = Composition("replace_in_mean", steps.events)
     names = [count.accountant for count in count_with_all(replaced, delta=1e-5)]
     assert names == ["poisson_pld", "gdp_clt", "paper_rs"]
@@ -182,7 +181,7 @@ def test_the_heuristic_of_steps_is_that_of_epochs():
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)
 def test_an_accountant_refuses_the_other_sampler(accountant):
-    sampler, _, _ = ACCOUNTANTS[accountant]
+    sampler = ACCOUNTANTS[accountant].sampler
     other = "shuffle" if sampler == "poisson" else "poisson"
     with pytest.raises(UserError, match="use "):
         count_with(accountant, Composition("zero_out", [Event(other, 1.0)]), delta=1e-5)
@@ -190,20 +189,20 @@ def test_an_accountant_refuses_the_other_sampler(accountant):
 
 def test_the_refusals_have_their_reasons():
     release = Release(
-        num_workers=2, micro_batch_size=4, max_grad_norm=1.0, layer_scales=(1.0,),
-        adjacency="replace_one", variant="calibrated",
+        unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
+        layer_scales=(1.0,), adjacency="replace_one", variant="calibrated",
     )  # fmt: skip
-    check_claim(accountant="rf_exact", release=release, kappa=2.0)
+    check_claim("rf_exact", release, kappa=2.0)
     with pytest.raises(UserError, match="turned round"):
-        check_claim(accountant="rf_exact", release=release, kappa=1.0)
+        check_claim("rf_exact", release, kappa=1.0)
     with pytest.raises(UserError, match="choose rf_exact"):
-        check_claim(accountant="poisson_pld", release=release, kappa=2.0)
+        check_claim("poisson_pld", release, kappa=2.0)
     with pytest.raises(UserError, match="not a bound"):
-        check_claim(accountant="gdp_clt", release=release, kappa=2.0)
+        check_claim("gdp_clt", release, kappa=2.0)
     for call in (check_claim, None):
         with pytest.raises(UserError, match="choose one of"):
             if call:
-                call(accountant="moments", release=release, kappa=2.0)
+                call("moments", release, kappa=2.0)
             else:
                 count_with("moments", Composition("zero_out"), delta=0.1)
     with pytest.raises(UserError, match="1/n"):

@@ -30,35 +30,45 @@ def test_the_release_is_that_of_the_examples_mean(generator):
             np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("clipping", ["loop", "ghost"])
 @pytest.mark.parametrize(
-    ("adjacency", "size", "kappa"),
-    [("replace_one", 1, 2), ("replace_one", 3, 2), ("zero_out", 1, 1), ("zero_out", 16, 2)],
+    ("settings", "kappa"),
+    [
+        ({"micro_batch_size": 1}, 2),
+        ({"micro_batch_size": 3}, 2),
+        ({"micro_batch_size": 1, "adjacency": "zero_out"}, 1),
+        ({"micro_batch_size": 16, "adjacency": "zero_out"}, 2),
+        ({"micro_batch_size": 2, "micro_batches_per_worker": 4}, 2),
+        ({"unit": "utterance"}, 2),
+        ({"unit": "utterance", "adjacency": "zero_out"}, 1),
+        ({"unit": "user", "utterances_per_user": 5}, 2),
+        ({"unit": "user", "utterances_per_user": 5, "adjacency": "zero_out"}, 1),
+    ],
 )
-@pytest.mark.parametrize("layer", [0, 1])
 def test_the_worlds_are_neighbours_that_lie_as_far_apart_as_the_release_allows(
-    adjacency, size, kappa, layer
+    settings, kappa, clipping
 ):
-    step = AuditedStep(
-        noise_multiplier=TINY,
-        layer_scales=(0.5, 1.0),
-        max_grad_norm=0.7,
-        adjacency=adjacency,
-        micro_batch_size=size,
-    )
-    probe = Probe(start(), step, size=4)
-    worlds = _worlds(probe.release, size)
-    assert (worlds[0][1:] == worlds[1][1:]).all()  # only the first example differs
-    if adjacency == "zero_out":
-        assert worlds[0][0] == 0
-    direction = np.full(4, 0.5)
-    seen = []
-    for world in worlds:
-        examples = [np.zeros((size, 4)) for _ in range(2)]
-        examples[layer] = np.outer(world, direction)
-        seen.append(probe.released(examples)[layer] @ direction)
-    # κ C α / N, from PRIVACY
-    assert seen[1] - seen[0] == pytest.approx(kappa * 0.7 * (0.5, 1.0)[layer], rel=1e-5)
-    assert seen[1] > 0
+    scales = (0.5, 1.0)
+    step = AuditedStep(noise_multiplier=TINY, layer_scales=scales, max_grad_norm=0.7,
+                       clipping=clipping, **settings)  # fmt: skip
+    workers = start()
+    probe, sampler = Probe(workers, step, size=4), step.dealt(workers)
+    worlds = _worlds(probe.release, step, sampler)
+    one = settings.get("utterances_per_user", 1)
+    assert (worlds[0] != worlds[1]).sum() == one  # only one record, or one user's, differs
+    if settings.get("adjacency") == "zero_out" or probe.release.kappa != kappa:
+        assert (worlds[0][worlds[0] != worlds[1]] == 0).all()
+    direction, units = np.full(4, 0.5), probe.release.units_per_worker
+    for layer, scale in enumerate(scales):
+        seen = []
+        for world in worlds:
+            draw = next(sampler.draws(0))
+            examples = [np.zeros((len(draw.records), 4)) for _ in scales]
+            examples[layer] = np.outer(world[draw.records], direction)
+            seen.append(probe.released(examples, draw.sizes.tolist())[layer] @ direction)
+        # κ C α / (workers · units), docs/privacy.md, sections 2 and 8
+        assert seen[1] - seen[0] == pytest.approx(kappa * 0.7 * scale / units, rel=1e-5)
+        assert seen[1] > 0
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -10,7 +10,7 @@ from edp_mx.attacks.verdict import Verdict
 
 
 def claim(epsilon):
-    return Bound("test", "exact", LogNumber(0.0), LogNumber(math.log(epsilon)))
+    return Bound("test", "exact", epsilon=LogNumber(math.log(epsilon)), rho=LogNumber(0.0))
 
 
 def verdict(bound, *, audited="published", published=4.4, holds=15.0):

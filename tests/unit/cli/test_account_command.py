@@ -17,7 +17,7 @@ from support.made_ledgers import (
     shuffled_line,
 )
 
-from edp_mx.accounting.accountants import count_with, count_with_all
+from edp_mx.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.cli import account
 from edp_mx.errors import UserError
@@ -95,22 +95,66 @@ def test_single_examples_under_zero_out_count_once(run):
 
 
 def test_beyond_a_double_only_the_logarithm_is_left(run):
+    """As published; what holds is infinite there, since float32 cannot add such noise."""
     options = "--noise-multiplier 1e-6 --decay exponential --decay-rate 0.5 --epochs 1000"
     found = strictly(run(*options.split(), "--delta", "5e-4", "--json"))
-    for part in (found["as_published"], found["holds"]):
-        assert part["epsilon"] is part["rho"] is None
-        assert "reason" not in part
+    published, holds = found["as_published"], found["holds"]
+    assert published["epsilon"] is published["rho"] is None
+    assert "reason" not in published
     log10 = 1026.396549080756 / math.log(10)  # golden case a91; at this size ε = ρ
-    assert found["as_published"]["log10_epsilon"] == pytest.approx(log10, rel=1e-12)
-    assert found["holds"]["log10_epsilon"] == pytest.approx(log10 + math.log10(4), rel=1e-12)
+    assert published["log10_epsilon"] == pytest.approx(log10, rel=1e-12)
+    assert holds["epsilon"] is holds["log10_epsilon"] is None and "float32" in holds["reason"]
     assert "10^445.758" in run(*options.split(), "--delta", "5e-4")
 
 
-def test_noise_that_float32_cannot_add_is_noted(run):
+def test_a_large_epsilon_that_holds_has_its_logarithm(run):
+    options = "--noise-multiplier 1e-3 --epochs 10 --delta 5e-4 --json"
+    found = strictly(run(*options.split()))
+    rho = 10 / (2 * 1e-6)
+    assert found["as_published"]["rho"] == pytest.approx(rho, rel=1e-12)
+    assert found["holds"]["rho"] == pytest.approx(4 * rho, rel=1e-12)
+    log10 = math.log10(found["holds"]["epsilon"])
+    assert found["holds"]["log10_epsilon"] == pytest.approx(log10, rel=1e-12)
+
+
+@pytest.mark.parametrize("accountant", ["rf_exact", "rf_zcdp"])
+def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run, accountant):
     options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8", "--noise-multiplier"]
-    # z / 8 of C against 2^-23 of C
-    assert "a run would report epsilon infinite" in run(*options, repr(7.9 * 2**-23))
-    assert "infinite" not in run(*options, repr(8.1 * 2**-23))
+    # z / 8 of C against 2^-19 of C
+    vanishing = [*options, repr(7.9 * 2**-19)]
+    found = strictly(run(*vanishing, "--accountant", accountant, "--json"))
+    assert found["holds"]["epsilon"] is found["stated"]["epsilon"] is None
+    assert "smaller than what float32 can add" in found["holds"]["reason"]
+    assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
+    assert found["as_published"]["epsilon"] is not None
+    assert "infinite because the noise becomes smaller than what" in run(*vanishing)
+    enough = [*options, repr(8.1 * 2**-19)]
+    assert "infinite" not in run(*enough)
+    assert strictly(run(*enough, "--json"))["holds"]["epsilon"] > 0
+
+
+def test_tiny_noise_is_infinite_in_a_plan_too(run):
+    plan = ["--noise-multiplier", "1e-6", "--epochs", "1", "--delta", "1e-5", "--json"]
+    found = strictly(run(*plan))["holds"]
+    assert found["epsilon"] is found["log10_epsilon"] is None
+    assert "float32" in found["reason"]
+
+
+def test_a_rate_of_0_costs_nothing(run):
+    drawn = ["--sampler", "poisson", "--sample-rate", "0", "--steps-per-epoch", "100"]
+    found = strictly(run(*LEAST, *drawn, "--variant", "calibrated", "--json"))
+    assert found["holds"]["epsilon"] == 0
+
+
+@pytest.mark.parametrize("epochs, is_refused", [("100000", False), ("100001", True)])
+def test_the_longest_plan(run, epochs, is_refused):
+    options = ["--noise-multiplier", "100", "--epochs", epochs, "--delta", "1e-5", "--json"]
+    if is_refused:
+        with pytest.raises(UserError, match="at most 100000 are reported"):
+            run(*options)
+    else:
+        found = strictly(run(*options))
+        assert found["as_published"]["rho"] == pytest.approx(100_000 / (2 * 100**2), rel=1e-12)
 
 
 def test_infinite_has_its_reason(run):
@@ -148,9 +192,9 @@ def test_a_reader_sees_which_is_which(run):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--noise-multiplier", "-1"], "noise multiplier"),
-        (["--noise-multiplier", "nan"], "noise multiplier"),
-        (["--noise-multiplier", "inf"], "noise multiplier"),
+        (["--noise-multiplier", "-1"], "noise_multiplier is -1"),
+        (["--noise-multiplier", "nan"], "noise_multiplier is nan"),
+        (["--noise-multiplier", "inf"], "noise_multiplier is inf"),
         (["--epochs", "-1"], "epochs"),
         (["--epochs", "2000000"], "--epochs"),
         (["--delta", "0"], "delta"),
@@ -235,7 +279,7 @@ def test_all_accountants_of_poisson_steps(run):
         for count in expected:
             row = rows[count.accountant]
             assert row["epsilon"] == pytest.approx(count.epsilon.value, rel=1e-9)
-            assert row["is_bound"] == count.is_bound
+            assert row["is_bound"] == ACCOUNTANTS[count.accountant].is_bound
     assert found["holds"]["accountant"] == "poisson_pld"
     assert found["holds"]["epsilon_lower"] <= found["holds"]["epsilon"]
     assert found["as_published"]["rho"] == pytest.approx(3 / 8)

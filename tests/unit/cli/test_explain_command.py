@@ -12,8 +12,10 @@ import pytest
 from scipy.stats import norm
 from support.made_ledgers import (
     facts_with,
+    plan_with,
     poisson_facts,
     poisson_line,
+    run_of,
     run_with,
     shuffled_line,
 )
@@ -111,7 +113,7 @@ def test_infinite_is_called_none_and_says_what_would_be(page):
     "changes, words",
     [
         ({"seed_is_fixed": True}, "insecure_fixed_seed"),
-        ({"noise_multiplier": 0.0}, "nothing hides an utterance"),
+        ({"noise_multiplier": 0.0}, "so nothing is hidden"),
         ({"noise_multiplier": 1e-9}, "float32"),
     ],
 )
@@ -177,3 +179,28 @@ def test_from_a_shell_it_does_not_load_mxnet(tmp_path):
     command = [sys.executable, "-c", program, "explain", str(folder)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("unit", ["micro_batch", "utterance", "user"])
+def test_several_utterances_of_a_person_and_other_models_are_named(capsys, tmp_path, unit):
+    folder = run_of(tmp_path / "run", plan_with({"unit": unit}), scales=(1.0, 0.5))
+    arguments = parse(str(folder))
+    assert arguments.run(arguments) == 0
+    text = flat(capsys.readouterr().out)
+    assert "other models trained on the same data: their epsilons add up" in text
+    if unit == "user":
+        assert "One user of the 4478" in text and "For ten user names of one person" in text
+        assert "a person who speaks under several user names" in text
+    else:
+        assert "One utterance of the 4478" in text
+        assert "a person with several utterances in the training part" in text
+
+
+def test_a_run_that_could_stop_early_says_so(capsys, tmp_path):
+    plan = plan_with(stops_early=True)
+    folder = run_of(tmp_path / "run", plan, plan.entries()[:1])
+    arguments = parse(str(folder))
+    assert arguments.run(arguments) == 0
+    text = flat(capsys.readouterr().out)
+    assert "IN SHORT epsilon = 0.765454 at delta" in text  # of all four epochs
+    assert "that of all epochs that it might have run" in text

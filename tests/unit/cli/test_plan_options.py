@@ -20,15 +20,14 @@ DRAWN = ["--sampler", "poisson", "--adjacency", "zero-out"]
 def plan_with(*options, variant="published"):
     parser = argparse.ArgumentParser()
     add_plan_options(parser, variant=variant)
-    plan, _ = plan_of(parser.parse_args([*PLAN, *options]), variant=variant)
-    return plan
+    return plan_of(parser.parse_args([*PLAN, *options]), variant=variant)
 
 
 def test_dp_sgd_is_calibrated_whatever_the_command_s_default():
     for variant in ("published", "calibrated"):
         release = plan_with("--mechanism", "dp_sgd", variant=variant).release
-        assert (release.clips, release.variant, release.kappa) == ("example", "calibrated", 2)
-        assert plan_with(variant=variant).release.clips == "micro_batch"
+        assert (release.unit, release.variant, release.kappa) == ("utterance", "calibrated", 2)
+        assert plan_with(variant=variant).release.unit == "micro_batch"
     with pytest.raises(UserError, match="the noise of Algorithm 1"):
         plan_with("--mechanism", "dp_sgd", "--variant", "published")
 

@@ -95,7 +95,7 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("privacy: {noise_multiplier: -1}", "noise_multiplier is -1"),
         ("privacy: {mechanism: magic}", "mechanism is 'magic'; choose one of none, edp_sgd"),
         ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),
-        ("privacy: {mechanism: dp_sgd, per_example: hook}", "per_example is 'hook'; choose one of"),
+        ("privacy: {mechanism: dp_sgd, per_example: hook}", "clipping is 'hook'; choose one of"),
         ("privacy: {mechanism: dp_sgd, chunk_size: 0}", "chunk_size is 0; it must be 1 or more"),
         ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
         ("model: {family: lstm}", "line 1: model: family: 'lstm' is none of clc, bert"),
@@ -127,6 +127,58 @@ def test_what_is_wrong_is_said_with_key_file_and_line(tmp_path, text, message):
     assert message in str(error.value)
     assert "a.yaml" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("", ("edp_sgd", "micro_batch", "loop")),
+        ("mechanism: dp_sgd", ("dp_sgd", "utterance", "ghost")),
+        ("mechanism: dp_sgd, unit: user, clipping: loop", ("dp_sgd", "user", "loop")),
+        ("mechanism: dp_sgd, per_example: loop", ("dp_sgd", "utterance", "loop")),
+        ("mechanism: dp_sgd, per_example: ghost_two_passes", ("dp_sgd", "utterance", "ghost")),
+        ("mechanism: none", ("none", "micro_batch", "loop")),
+    ],
+)
+def test_what_is_clipped_and_how(tmp_path, text, expected):
+    """Left out it follows from the mechanism; the key of version 0.1 is still read."""
+    privacy = load_config(write(tmp_path, "a.yaml", f"privacy: {{{text}}}")).privacy
+    assert (privacy.mechanism, privacy.unit, privacy.clipping) == expected
+    again = load_config(write(tmp_path, "b.yaml", dump_config(load_config(tmp_path / "a.yaml"))))
+    assert again.privacy == privacy
+
+
+def test_the_other_privacy_keys(tmp_path):
+    text = "privacy: {micro_batches_per_worker: 3, assume_public: [vocabulary, lengths]}"
+    privacy = load_config(write(tmp_path, "a.yaml", text)).privacy
+    assert privacy.micro_batches_per_worker == 3
+    assert privacy.assume_public == ("vocabulary", "lengths")
+    text = "privacy: {mechanism: dp_sgd, unit: user, max_utterances_per_user: 5}"
+    privacy = load_config(write(tmp_path, "a.yaml", text)).privacy
+    assert privacy.max_utterances_per_user == 5
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("unit: user", "unit is user, but mechanism edp_sgd clips each micro_batch"),
+        ("unit: sentence", "unit is sentence, but mechanism edp_sgd clips each micro_batch"),
+        ("mechanism: dp_sgd, unit: sentence", "unit is sentence, but mechanism dp_sgd clips each"),
+        ("mechanism: dp_sgd, unit: micro_batch", "dp_sgd clips each utterance or user"),
+        ("mechanism: dp_sgd, micro_batches_per_worker: 2", "leave it at 1"),
+        ("micro_batches_per_worker: 0", "micro_batches_per_worker is 0"),
+        ("max_utterances_per_user: 0", "max_utterances_per_user is 0"),
+        ("assume_public: [weather]", "assume_public names 'weather'; choose from layer_scales"),
+        ("mechanism: none, max_epsilon: 3.0", "max_epsilon: without a privacy mechanism"),
+        ("mechanism: none, target_epsilon: 3.0", "target_epsilon: without a privacy mechanism"),
+        ("per_example: loop, clipping: loop", "privacy.per_example: there is no such key"),
+    ],
+)
+def test_privacy_that_cannot_be_is_refused(tmp_path, text, message):
+    with pytest.raises(UserError) as error:
+        load_config(write(tmp_path, "a.yaml", f"privacy: {{{text}}}"))
+    assert message in str(error.value)
+    assert "a.yaml" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_the_line_is_that_of_the_included_file(tmp_path):

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from edp_mx.data.poisson_sampling import PoissonShard
-from edp_mx.data.sampling import Shard
+from edp_mx.data.dealing import deal
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.experiments.audit_canaries import Canaries, without
+from edp_mx.experiments.audit_canaries import Canaries
 
 
 @pytest.fixture(scope="module")
@@ -50,61 +49,57 @@ def test_a_coin_replaces_one_utterance(corpus):
             corpus, adjacency="replace_one"
         )
         assert [a != b for a, b in zip(inserted, neighbour)].count(True) == 1
-    shard = Shard.deal(450, batch_size=10, num_workers=1, rank=0, seed=0)
-    assert canaries.empty_places(shard, first=200, adjacency="replace_one") is shard
+    whole = samplers(450, 1, sampler="shuffle", batch_size=10)[0]
+    assert canaries.place(whole, first=200, adjacency="replace_one") is whole
 
 
-def shards(num_records, num_workers, *, is_poisson):
-    """The shards of all workers, their draws repeatable."""
-    if is_poisson:
-        return [
-            PoissonShard.deal(num_records, batch_size=num_records // 4, num_workers=num_workers,
-                              rank=rank, seed=3, insecure_fixed_seed=5)
-            for rank in range(num_workers)
-        ]  # fmt: skip
+def samplers(num_records, num_workers, *, sampler, batch_size, **settings):
+    """Those of all workers, their draws repeatable."""
     return [
-        Shard.deal(num_records, batch_size=num_workers, num_workers=num_workers, rank=rank, seed=3)
+        deal(unit="utterance", sampler=sampler, num_records=num_records, batch_size=batch_size,
+             rank=rank, num_workers=num_workers, seed=3, insecure_fixed_seed=5, **settings)
         for rank in range(num_workers)
-    ]
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("is_poisson", [False, True], ids=["shuffle", "poisson"])
-def test_a_coin_under_zero_out_empties_a_place(corpus, is_poisson):
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
+def test_a_coin_under_zero_out_empties_a_place(corpus, sampler):
     canaries = Canaries.draw(Vocabulary.build(corpus), count=60, tokens=4)
     inserted = canaries.insert(corpus, adjacency="zero_out")
     assert inserted == [*corpus, *canaries.utterances]  # lengths do not depend on the coins
     out = {200 + i for i, is_member in enumerate(canaries.is_member) if not is_member}
     seen = set()
-    for whole in shards(260, 2, is_poisson=is_poisson):
-        shard = canaries.empty_places(whole, first=200, adjacency="zero_out")
-        for name in ("sampler", "steps_per_epoch", "micro_batch_size"):
-            assert getattr(shard, name) == getattr(whole, name)
+    batch_size = 65 if sampler == "poisson" else 2
+    for whole in samplers(260, 2, sampler=sampler, batch_size=batch_size):
+        placed = canaries.place(whole, first=200, adjacency="zero_out")
+        for name in ("sampler", "steps_per_epoch", "micro_batch_size", "num_units"):
+            assert getattr(placed, name) == getattr(whole, name)
         for epoch in range(20):
-            batches = list(shard.micro_batches(epoch))
-            assert len(batches) == whole.steps_per_epoch
-            assert all(batch.dtype == np.int64 for batch in batches)
-            seen.update(*(batch.tolist() for batch in batches))
+            draws = list(placed.draws(epoch))
+            assert len(draws) == whole.steps_per_epoch
+            seen.update(*(draw.records.tolist() for draw in draws))
     assert seen == set(range(260)) - out
 
 
-def test_an_empty_place_moves_no_other_record():
-    whole = Shard.deal(60, batch_size=4, num_workers=1, rank=0, seed=1)
-    with_gaps = without(whole, np.array([7, 30]))
-    for epoch in range(3):
-        for batch, rest in zip(whole.micro_batches(epoch), with_gaps.micro_batches(epoch)):
-            assert rest.tolist() == [i for i in batch.tolist() if i not in (7, 30)]
-
-
-def test_the_others_are_drawn_as_often_beside_an_empty_place():
-    whole = PoissonShard.deal(40, batch_size=10, num_workers=1, rank=0, seed=1)
-    with_gaps = without(whole, np.arange(30, 40))
-    assert with_gaps.sample_rate == whole.sample_rate == 0.25
-    drawn = np.concatenate(
-        [batch for epoch in range(500) for batch in with_gaps.micro_batches(epoch)]
-    )
-    counts = np.bincount(drawn, minlength=40)
-    assert (counts[30:] == 0).all()
-    assert (abs(counts[:30] - 500) < 6 * (2000 * 0.25 * 0.75) ** 0.5).all()  # 4 steps an epoch
+def test_a_canary_is_a_user_who_says_one_thing_often(corpus):
+    vocabulary = Vocabulary.build(corpus)
+    canaries = Canaries.draw(vocabulary, count=30, tokens=4, utterances_per_canary=5)
+    assert len(canaries.utterances) == 150 and len(set(canaries.utterances)) == 30
+    assert len({utterance.id for utterance in canaries.utterances}) == 150
+    users = canaries.users(np.arange(200, dtype=np.int32) // 4)
+    assert len(users) == 350 and users.max() == 50 + 30 - 1
+    assert (np.bincount(users)[50:] == 5).all()
+    replaced = canaries.insert(corpus, adjacency="replace_one")
+    for i, is_member in enumerate(canaries.is_member):
+        own = slice(5 * i, 5 * i + 5)
+        there = replaced[200:][own] == list(canaries.utterances[own])
+        assert there is is_member
+    whole = deal(unit="user", sampler="shuffle", num_records=350, users=users, batch_size=80,
+                 rank=0, num_workers=1, seed=0, max_utterances_per_user=5)  # fmt: skip
+    placed = canaries.place(whole, first=whole.num_units - 30, adjacency="zero_out")
+    drawn = {users[record] for draw in placed.draws(0) for record in draw.records.tolist()}
+    members = {50 + i for i, is_member in enumerate(canaries.is_member) if is_member}
+    assert drawn == set(range(50)) | members
 
 
 def test_pieces_that_are_no_words_are_left_out(corpus):

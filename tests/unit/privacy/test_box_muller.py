@@ -88,6 +88,22 @@ def test_put_onto_an_array_it_is_the_slow_form(size, either_way, generator):
     assert (source == target).all()
 
 
+@pytest.mark.parametrize("size", [1, 2, 17, 4097, 80_001])
+def test_put_onto_doubles_it_is_rounded_once(size, either_way, generator):
+    """What cancels in float64 is not lost: 2²⁵ + 1 − 2²⁵, which float32 does not have."""
+    stream = BoxMuller(KEY)
+    noise = np.zeros(size, np.float32)
+    stream.scale_and_add(noise, np.zeros(size, np.float32), block=9, factor=1.0, stddev=0.5)
+    source = generator.integers(-4, 4, size) * 2.0**22 + generator.normal(size=size)
+    kept = source.copy()
+    target = np.full(size, np.nan, np.float32)
+    stream.scale_and_add(target, source, block=9, factor=0.3, stddev=0.5)
+    wanted = 0.3 * source + noise
+    assert (source == kept).all()
+    room = np.spacing(np.abs(wanted).astype(np.float32)) * 0.51 + 1e-6 * np.abs(noise)
+    assert (np.abs(target - wanted) <= room).all()
+
+
 def test_the_spread_is_a_factor():
     one = BoxMuller(KEY).pairs(3, count=1000, stddev=1.0)
     np.testing.assert_allclose(BoxMuller(KEY).pairs(3, count=1000, stddev=0.3), 0.3 * one, 1e-6)

@@ -13,6 +13,7 @@ from support.examples import (
     loop_clipping,
     network_with,
     one_by_one,
+    plan_with,
     release_with,
     tensors_of,
     weights_for,
@@ -21,11 +22,9 @@ from support.examples import (
 from edp_mx import distributed
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import ClippingStatistics
-from edp_mx.privacy.dp_sgd import DPSGD
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.trainer import PrivateTrainer
 
@@ -43,18 +42,19 @@ class Step:
         self.network, self.flat = network_with(self.weights)
         self.clipping = loop_clipping(self.flat)
         self.release = release_with(**release)
-        self.mechanism = DPSGD(
-            release=self.release, noise_multiplier=z, decay=decay or Decay(), flat=self.flat,
-            noise=noise or NoiseStream.insecure(**SEED), clipping=self.clipping,
+        self.mechanism = Mechanism(
+            plan=plan_with(self.release, z=z, decay=decay), clipping=self.clipping,
+            noise=noise or NoiseStream.insecure(**SEED),
         )  # fmt: skip
 
-    def clip(self, indices):
-        self.clipping.clip(one_by_one(self.network, self.examples, indices))
+    def privatise(self, indices, *, epoch=0):
+        return self.mechanism.privatise(
+            one_by_one(self.network, self.examples, indices), epoch=epoch
+        )
 
-    def privatised(self, *, epoch=0):
-        gradients = self.flat.gradients()
-        self.mechanism.privatise(gradients, epoch=epoch)
-        return gradients.copy()
+    def privatised(self, indices, *, epoch=0):
+        self.privatise(indices, epoch=epoch)
+        return self.flat.gradients().copy()
 
     def by_hand(self, indices):
         """The clipped sum and the norms, in float64."""
@@ -64,7 +64,7 @@ class Step:
 
     def trainer(self):
         distributed.start()
-        return PrivateTrainer(flat=self.flat, mechanism=self.mechanism, optimizer="sgd",
+        return PrivateTrainer(flat=self.flat, optimizer="sgd",
                               optimizer_params={"learning_rate": 1.0})  # fmt: skip
 
 
@@ -85,31 +85,26 @@ def test_a_step_is_the_clipped_mean_and_its_noise(generator, size, z, adjacency)
     step = Step(generator, z=z, micro_batch_size=size, adjacency=adjacency, sampler=sampler,
                 decay=Decay("exponential", 0.1))  # fmt: skip
     drawn = np.array([0, 3, 4, 5, 8])
-    step.clip(drawn)
-    released = tensors_of(step.flat, step.privatised(epoch=2))
+    released = tensors_of(step.flat, step.privatised(drawn, epoch=2))
     expected, norms = step.by_hand(drawn)
     kappa, z_t = 1 if adjacency == "zero_out" else 2, z * np.exp(-0.2)
     for found, sums, numbers, scale in zip(released, expected, normal_numbers(step.flat), SCALES):
         stddev = kappa * z_t * scale / size
         for tensor, total, y in zip(found, sums, numbers):
             np.testing.assert_allclose(tensor, total / size + stddev * y, rtol=1e-5, atol=3e-6)
-    statistics = step.mechanism.statistics
-    assert statistics.steps == 5 and statistics.clipped == (norms > 1).sum()
+    statistics = step.mechanism.take_statistics()
+    assert statistics.units == 5 and statistics.clipped == (norms > 1).sum()
 
 
-def test_statistics_add_up_over_steps_until_they_are_set_anew(generator):
+def test_statistics_add_up_over_steps_until_they_are_taken(generator):
     step = Step(generator)
     for drawn in ([0, 1], [2], []):
-        step.clip(np.array(drawn, int))
-        step.privatised()
-    assert step.mechanism.statistics.steps == 3
-    assert step.mechanism.statistics.norm_sum == pytest.approx(
-        step.by_hand(np.arange(3))[1].sum(), rel=1e-5
-    )
-    step.mechanism.statistics = ClippingStatistics()
-    step.clip([4])
-    step.privatised()
-    assert step.mechanism.statistics.steps == 1
+        step.privatised(np.array(drawn, int))
+    statistics = step.mechanism.take_statistics()
+    assert statistics.units == 3
+    assert statistics.norm_sum == pytest.approx(step.by_hand(np.arange(3))[1].sum(), rel=1e-5)
+    step.privatised([4])
+    assert step.mechanism.take_statistics().units == 1
 
 
 def test_an_empty_micro_batch_sends_its_noise(generator):
@@ -118,26 +113,18 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     flat = FlatGradients(layers_of(network))
     clipping = loop_clipping(flat, scales=(1.0,))
     release = release_with(layer_scales=(1.0,), micro_batch_size=2.5, sampler="poisson")
-    mechanism = DPSGD(release=release, noise_multiplier=1.5, decay=Decay(), flat=flat,
-                      noise=NoiseStream.from_operating_system(), clipping=clipping)  # fmt: skip
-    clipping.clip([])
-    flat.refuse_stale()
-    gradients = flat.gradients()
-    mechanism.privatise(gradients, epoch=0)
-    deviation = gradients.astype(np.float64).std() / (1.5 / 2.5)
+    mechanism = Mechanism(plan=plan_with(release, z=1.5), clipping=clipping,
+                          noise=NoiseStream.from_operating_system())  # fmt: skip
+    mechanism.privatise([], epoch=0).use(flat)
+    deviation = flat.gradients().astype(np.float64).std() / (1.5 / 2.5)
     assert abs(deviation - 1) < 0.02  # 9 standard errors; rejects 2/3 and 3/2 by far
-    assert mechanism.statistics.steps == 0
+    assert mechanism.take_statistics().units == 0
 
 
-def test_the_trainer_updates_by_what_was_clipped_and_not_by_what_lies_there(generator):
-    """backward() between clip() and the step: its raw gradient is not what is released."""
+def test_the_trainer_updates_by_what_was_clipped(generator):
     step = Step(generator, micro_batch_size=4)
     trainer, drawn = step.trainer(), np.arange(4)
-    step.clip(drawn)
-    with autograd.record():
-        loss = 1e4 * step.network.loss(step.examples.batch(drawn)).sum()
-    loss.backward()
-    trainer.step_private(epoch=0)
+    trainer.step_private(step.privatise(drawn))
     expected, _ = step.by_hand(drawn)
     for layer, before, sums in zip(step.flat.layers, step.weights, expected):
         for parameter, value, total in zip(layer.parameters, before, sums):
@@ -146,35 +133,36 @@ def test_the_trainer_updates_by_what_was_clipped_and_not_by_what_lies_there(gene
             )
 
 
-def test_a_raw_gradient_without_clipping_is_refused_and_changes_nothing(generator):
+def test_a_raw_gradient_is_refused_and_changes_nothing(generator):
+    """backward() between the mechanism and the step: its raw gradient is not released."""
     step = Step(generator)
-    trainer = step.trainer()
+    trainer, released = step.trainer(), step.privatise(np.arange(4))
     with autograd.record():
         loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
     loss.backward()
-    with pytest.raises(UserError, match="call clip"):
-        trainer.step_private(epoch=0)
+    with pytest.raises(UserError, match="what backward.. left never; call privatise"):
+        trainer.step_private(released)
     assert (step.network.first.weight.data().asnumpy()
             == step.weights[0][0].astype(np.float32)).all()  # fmt: skip
+
+
+def test_a_raw_gradient_between_clipping_and_noise_is_refused(generator):
+    step = Step(generator)
+    clipped = step.clipping.clip(one_by_one(step.network, step.examples, [0]))
+    with autograd.record():
+        loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
+    loss.backward()
+    with pytest.raises(UserError, match="these gradients are raw"):
+        clipped.take()
 
 
 def test_one_sum_trains_once(generator):
     step = Step(generator)
     trainer = step.trainer()
-    step.clip(np.arange(4))
-    trainer.step_private(epoch=0)
+    released = step.privatise(np.arange(4))
+    trainer.step_private(released)
     with pytest.raises(UserError, match="released only once"):
-        trainer.step_private(epoch=0)
+        trainer.step_private(released)
     step.flat.mark(is_fresh=True)
     with pytest.raises(UserError, match="released only once"):
-        trainer.step_private(epoch=0)
-
-
-def test_each_mechanism_takes_only_its_own_release(generator):
-    step = Step(generator)
-    common = {"noise_multiplier": 1.0, "decay": Decay(), "flat": step.flat,
-              "noise": NoiseStream.from_operating_system()}  # fmt: skip
-    with pytest.raises(UserError, match="EDPSGD clips each micro_batch, but"):
-        EDPSGD(release=release_with(), **common)
-    with pytest.raises(UserError, match="DPSGD clips each example, but"):
-        DPSGD(release=release_with(clips="micro_batch"), clipping=step.clipping, **common)
+        trainer.step_private(released)

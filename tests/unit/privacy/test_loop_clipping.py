@@ -21,7 +21,7 @@ from support.examples import (
 )
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import LoopClipping, PerExampleClipping
+from edp_mx.privacy.norm_clipping import LoopClipping
 
 
 @pytest.fixture
@@ -42,6 +42,12 @@ def gradient_free(weights, x):
     return 1.01 * (w2 @ np.tanh(w1 @ x + b1) + b2)[0] + 0.01
 
 
+def taken(clipped):
+    """The whole sum (P,), with the factor that is due; float64 of several units."""
+    values, factor = clipped.take()
+    return factor * values.astype(np.float64)
+
+
 def assert_equal(flat, array, expected, rtol=1e-5):
     """To float32's rounding of the terms, which are as large as the largest sum and may cancel."""
     size = max(1.0, *(abs(value).max() for slow in expected for value in slow))
@@ -54,14 +60,14 @@ def assert_equal(flat, array, expected, rtol=1e-5):
 def test_the_sum_is_that_of_a_float64_loop(problem, c):
     network, flat, examples, gradients = problem
     clipping = loop_clipping(flat, max_grad_norm=c)
-    total = clipping.clip(one_by_one(network, examples, range(9)))
+    clipped = clipping.clip(one_by_one(network, examples, range(9)))
     expected, norms = clipped_sum_by_hand(gradients, scales=SCALES, max_grad_norm=c)
-    assert_equal(flat, clipping.take(), expected)
-    assert total.shape == (1,)
+    assert_equal(flat, taken(clipped), expected)
+    assert clipped.loss.shape == (1,) and clipped.num_units == 9
     loss = network.loss(examples.batch(np.arange(9))).sum()
-    assert float(total.asscalar()) == pytest.approx(float(loss.asscalar()), rel=1e-5)
+    assert float(clipped.loss.asscalar()) == pytest.approx(float(loss.asscalar()), rel=1e-5)
     found = clipping.statistics
-    assert (found.steps, found.clipped, found.non_finite) == (9, (norms > c).sum(), 0)
+    assert (found.units, found.clipped, found.non_finite) == (9, (norms > c).sum(), 0)
     assert found.norm_sum == pytest.approx(norms.sum(), rel=1e-5)
     if c == 1e6:  # without clipping it is the plain gradient
         with autograd.record():
@@ -74,8 +80,8 @@ def test_no_example_adds_more_than_the_clipping_norm(problem):
     network, flat, examples, _ = problem
     clipping = loop_clipping(flat, max_grad_norm=0.01)
     for i in range(9):
-        clipping.clip(one_by_one(network, examples, [i]))
-        squares = flat.squared_norms(clipping.take()) / np.square(SCALES)
+        found = taken(clipping.clip(one_by_one(network, examples, [i]))).astype(np.float32)
+        squares = flat.squared_norms(found) / np.square(SCALES)
         assert np.sqrt(squares.sum()) <= 0.01 * (1 + 1e-6)
 
 
@@ -84,51 +90,74 @@ def test_an_example_that_is_not_finite_is_dropped_and_counted(problem, poison):
     network, flat, examples, gradients = problem
     examples.targets[4] = poison
     clipping = loop_clipping(flat)
-    clipping.clip(one_by_one(network, examples, range(9)))
+    clipped = clipping.clip(one_by_one(network, examples, range(9)))
     others = [g for i, g in enumerate(gradients) if i != 4]
     expected, norms = clipped_sum_by_hand(others, scales=SCALES, max_grad_norm=1.0)
-    assert_equal(flat, clipping.take(), expected)
-    assert (clipping.statistics.steps, clipping.statistics.non_finite) == (9, 1)
+    assert_equal(flat, taken(clipped), expected)
+    assert (clipping.statistics.units, clipping.statistics.non_finite) == (9, 1)
     assert clipping.statistics.norm_sum == pytest.approx(norms.sum(), rel=1e-5)
 
 
-def test_an_empty_micro_batch_is_zero_and_fresh_after_any_other(problem):
+@pytest.mark.parametrize("poison", [np.nan, np.inf, 3e38])
+def test_a_single_unit_that_is_not_finite_is_zero(problem, poison):
     network, flat, examples, _ = problem
+    examples.targets[4] = poison
     clipping = loop_clipping(flat)
-    clipping.clip(one_by_one(network, examples, range(9)))
-    flat.mark(is_fresh=False)
-    assert float(clipping.clip([]).asscalar()) == 0
-    flat.refuse_stale()
-    assert not clipping.take().any() and clipping.statistics.steps == 0
+    assert not taken(clipping.clip(one_by_one(network, examples, [4]))).any()
+    assert clipping.statistics.non_finite == 1
 
 
-def test_a_micro_batch_replaces_the_one_before(problem):
+def test_a_step_without_units_is_zero_after_any_other(problem):
+    network, flat, examples, _ = problem
+    for before in ([], [3], range(9)):
+        clipping = loop_clipping(flat)
+        clipping.clip(one_by_one(network, examples, before))
+        clipped = clipping.clip([])
+        assert float(clipped.loss.asscalar()) == 0 and clipped.num_units == 0
+        assert not taken(clipped).any() and clipping.statistics.units == len(before)
+
+
+def test_one_sum_replaces_the_one_before(problem):
     network, flat, examples, gradients = problem
     clipping = loop_clipping(flat)
-    clipping.clip(one_by_one(network, examples, range(5)))
-    clipping.clip(one_by_one(network, examples, [7]))
-    expected, _ = clipped_sum_by_hand([gradients[7]], scales=SCALES, max_grad_norm=1.0)
-    assert_equal(flat, clipping.take(), expected, rtol=1e-4)
+    for drawn in (range(5), [7], range(2, 4), [8], range(9)):
+        found = taken(clipping.clip(one_by_one(network, examples, drawn)))
+        chosen = [gradients[i] for i in drawn]
+        expected, _ = clipped_sum_by_hand(chosen, scales=SCALES, max_grad_norm=1.0)
+        assert_equal(flat, found, expected, rtol=1e-4)
 
 
 def test_one_sum_is_taken_once_and_a_raw_gradient_never(problem):
     network, flat, examples, _ = problem
     clipping = loop_clipping(flat)
-    with autograd.record():
-        loss = network.loss(examples.batch(np.arange(9))).sum()
-    loss.backward()
+    for drawn in ([3], range(9)):
+        clipped = clipping.clip(one_by_one(network, examples, drawn))
+        clipped.take()
+        with pytest.raises(UserError, match="released only once"):
+            clipped.take()
+        clipped = clipping.clip(one_by_one(network, examples, drawn))
+        with autograd.record():
+            loss = network.loss(examples.batch(np.arange(9))).sum()
+        loss.backward()
+        with pytest.raises(UserError, match="these gradients are raw"):
+            clipped.take()
+
+
+def test_a_sum_is_lost_when_others_are_clipped(problem):
+    """Of one unit it is the gradient itself, which the next one is written over."""
+    network, flat, examples, _ = problem
+    clipping = loop_clipping(flat)
+    first = clipping.clip(one_by_one(network, examples, [7]))
+    second = loop_clipping(flat).clip(one_by_one(network, examples, [0]))
     with pytest.raises(UserError, match="released only once"):
-        clipping.take()
-    clipping.clip(one_by_one(network, examples, range(9)))
-    clipping.take()
-    with pytest.raises(UserError, match="released only once"):
-        clipping.take()
+        first.take()
+    second.take()
 
 
 def test_a_chunk_that_fails_leaves_nothing_to_release(problem):
     network, flat, examples, _ = problem
     clipping = loop_clipping(flat)
-    clipping.clip(one_by_one(network, examples, range(3)))
+    before = clipping.clip(one_by_one(network, examples, range(3)))
 
     def broken():
         raise ZeroDivisionError
@@ -136,14 +165,14 @@ def test_a_chunk_that_fails_leaves_nothing_to_release(problem):
     with pytest.raises(ZeroDivisionError):
         clipping.clip([*one_by_one(network, examples, [0]), broken])
     with pytest.raises(UserError, match="released only once"):
-        clipping.take()
+        before.take()
 
 
 def test_what_the_loop_cannot_do_is_refused(problem):
     network, flat, examples, _ = problem
     clipping = loop_clipping(flat)
     assert clipping.chunk_size == 1
-    with pytest.raises(UserError, match=r"losses of shape \(2,\); loop takes one example"):
+    with pytest.raises(UserError, match=r"losses of shape \(2,\); loop takes one unit"):
         clipping.clip([lambda: network.loss(examples.batch(np.arange(2)))])
     with pytest.raises(UserError, match="3 layer scales for 2 layers"):
         LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0, 1.0, 1.0))
@@ -167,7 +196,7 @@ def test_factors_are_those_of_the_scaled_norms(count, seed, c):
     generator = np.random.default_rng(seed)
     squares = generator.exponential(size=(count, 2)) * 10.0 ** generator.integers(-6, 6)
     _, flat = network_with(weights_for(generator))
-    clipping = PerExampleClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES, chunk_size=count)
+    clipping = loop_clipping(flat, max_grad_norm=c)
     factors = clipping._factors(squares)
     norms = [np.sqrt(row[0] / SCALES[0] ** 2 + row[1] / SCALES[1] ** 2) for row in squares]
     for factor, norm in zip(factors, norms):
@@ -180,23 +209,23 @@ def test_factors_are_those_of_the_scaled_norms(count, seed, c):
     [
         ([[0.0, 0.0]], [1.0]),
         ([[-1e-9, 4.0]], [0.125]),  # rounding of a Gram matrix; 2 / α = 8
+        ([[1e70, 0.0]], [0.0]),  # float32 could not hold the factor
         ([[-np.inf, 1.0], [np.nan, 0.0], [np.inf, 0.0], [1.0, 0.0]], [0.0, 0.0, 0.0, 1.0]),
     ],
 )
 def test_factors_at_the_edges(generator, squares, factors):
     _, flat = network_with(weights_for(generator))
-    clipping = PerExampleClipping(flat=flat, max_grad_norm=1.0, layer_scales=SCALES, chunk_size=9)
+    clipping = loop_clipping(flat)
     assert clipping._factors(np.array(squares)).tolist() == factors
-    assert clipping.statistics.non_finite == factors.count(0.0)
+    assert clipping.statistics.non_finite == (~np.isfinite(squares).all(axis=1)).sum()
 
 
 def test_the_sum_has_no_gradient_between_its_parameters(problem):
     """Padding stays zero, so that no noise of an earlier step can hide there."""
     network, flat, examples, _ = problem
-    flat.array[:] = 7.0
-    clipping = loop_clipping(flat)
-    clipping.clip(one_by_one(network, examples, range(9)))
-    total = clipping.take()
-    used = sum(tensor.size for tensors in tensors_of(flat, total) for tensor in tensors)
-    assert used == HIDDEN * WIDTH + HIDDEN + HIDDEN + 1 < flat.size
-    assert np.count_nonzero(total) <= used
+    for drawn in ([3], range(9), []):
+        flat.array[:] = 7.0
+        total = taken(loop_clipping(flat).clip(one_by_one(network, examples, drawn)))
+        used = sum(tensor.size for tensors in tensors_of(flat, total) for tensor in tensors)
+        assert used == HIDDEN * WIDTH + HIDDEN + HIDDEN + 1 < flat.size
+        assert np.count_nonzero(total) <= used

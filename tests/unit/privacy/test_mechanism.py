@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from mxnet import gluon
 from support import algorithm1
+from support.examples import plan_with
+from support.prescribed import losses_with
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import Layer
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.privacy.norm_clipping import LoopClipping
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
 CASES = {case["id"]: case for case in json.loads(GOLDEN.read_text())["cases"]}
@@ -26,15 +31,14 @@ class GivenNoise:
     def __init__(self, values):
         self.values, self.position = values, 0
 
-    def scale_and_add(self, array, *, factor, stddev):
-        drawn = self.values[self.position : self.position + array.size]
-        self.position += array.size
-        array *= np.float32(factor)
-        array += np.float32(stddev) * drawn
+    mask_key = bytes(32)
 
-    def scale_and_add_parts(self, array, *, parts, factor):
+    def scale_and_add_parts(self, array, *, parts, factor, source):
         for part, stddev in parts:
-            self.scale_and_add(array[part], factor=factor, stddev=stddev)
+            target = array[part]
+            drawn = self.values[self.position : self.position + target.size]
+            self.position += target.size
+            target[:] = factor * source[part].astype(np.float64) + stddev * drawn
 
 
 def flat_of(shapes):
@@ -63,25 +67,29 @@ def get(flat, shapes, source):
     ]
 
 
-def privatise(tensors, *, release, z=0.0, noise=None, decay=None, epoch=0):
-    """What the mechanism makes of one worker's gradient, and the mechanism."""
-    shapes = [np.shape(tensor) for tensor in tensors]
+def privatise(*gradients, release, z=0.0, noise=None, decay=None, epoch=0):
+    """What the mechanism makes of one worker's gradients, one per unit, and its statistics."""
+    shapes = [np.shape(tensor) for tensor in gradients[0]]
     flat = flat_of(shapes)
     stream = (
         NoiseStream.from_operating_system()
         if noise is None
         else GivenNoise(put(flat, noise, np.zeros(flat.size, np.float32)))
     )
-    mechanism = EDPSGD(
-        release=release, noise_multiplier=z, decay=decay or Decay(), flat=flat, noise=stream
+    clipping = LoopClipping(
+        flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
     )
-    gradients = put(flat, tensors, flat.gradients())
-    mechanism.privatise(gradients, epoch=epoch)
-    return get(flat, shapes, gradients), mechanism
+    plan = plan_with(release, z=z, decay=decay)
+    mechanism = Mechanism(plan=plan, clipping=clipping, noise=stream)
+    units = [put(flat, unit, np.zeros(flat.size, np.float32)) for unit in gradients]
+    mechanism.privatise([losses_with(flat, unit) for unit in units], epoch=epoch)
+    return get(flat, shapes, flat.gradients()), mechanism.take_statistics()
 
 
-def release_of(scales, *, num_workers=1, micro_batch_size=4, c=1.0, variant="published"):
+def release_of(scales, *, num_workers=1, micro_batch_size=4, c=1.0, variant="published", k=1):
     return Release(
+        unit="micro_batch",
+        micro_batches_per_worker=k,
         num_workers=num_workers,
         micro_batch_size=micro_batch_size,
         max_grad_norm=c,
@@ -104,8 +112,8 @@ def test_golden_vectors_of_algorithm_1(case_id):
     sent = []
     for i, gradient in enumerate(inputs["worker_grads"]):
         noise = inputs["noise"][i] if inputs["noise"] else None
-        released, mechanism = privatise(gradient, release=release, z=inputs["z"], noise=noise)
-        assert mechanism.statistics.norm_sum == pytest.approx(expected["scaled_norms"][i], 1e-6)
+        released, statistics = privatise(gradient, release=release, z=inputs["z"], noise=noise)
+        assert statistics.norm_sum == pytest.approx(expected["scaled_norms"][i], 1e-6)
         sent.append(released)
     if inputs["variant"] == "calibrated":
         assert inputs["kappa"] == release.kappa
@@ -113,6 +121,51 @@ def test_golden_vectors_of_algorithm_1(case_id):
         np.testing.assert_allclose(
             np.mean([worker[k] for worker in sent], axis=0), tensor, rtol=1e-6
         )
+
+
+@pytest.mark.parametrize("case_id", ["e0", "e2"])
+def test_golden_vectors_of_algorithm_1_on_one_worker_with_all_its_micro_batches(case_id):
+    """N = k: what k single workers would average; the noise is that of the workers' draws."""
+    inputs, expected = CASES[case_id]["inputs"], CASES[case_id]["expected"]
+    k = len(inputs["worker_grads"])
+    release = release_of(inputs["alpha"], k=k, c=inputs["C"], variant=inputs["variant"])
+    assert release.num_micro_batches == k
+    noise = None
+    if inputs["noise"]:  # the mean of k draws, as one draw of 1/√k of its size
+        noise = [np.sum([n[i] for n in inputs["noise"]], axis=0) / np.sqrt(k) for i in range(3)]
+    released, statistics = privatise(
+        *inputs["worker_grads"], release=release, z=inputs["z"], noise=noise
+    )
+    assert statistics.norm_sum == pytest.approx(sum(expected["scaled_norms"]), 1e-6)
+    assert statistics.units == 2
+    for found, tensor in zip(released, expected["aggregate"]):
+        np.testing.assert_allclose(found, tensor, rtol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_k_micro_batches_are_k_workers_of_the_slow_form(variant, k, generator):
+    shapes, scales = [(3, 5), (17,), (2, 2, 2)], (1.0, 0.01, 0.3)
+    units = [[generator.normal(size=shape) * 3.0**j for shape in shapes] for j in range(-1, k - 1)]
+    noise = [generator.normal(size=shape) for shape in shapes]
+    release = release_of(scales, k=k, c=0.7, variant=variant)
+    released, statistics = privatise(*units, release=release, z=1.3, noise=noise)
+    arguments = {"max_grad_norm": 0.7, "noise_multiplier": 1.3, "num_workers": k, "scales": scales}
+    stddevs = (
+        algorithm1.published_stddevs(**arguments)
+        if variant == "published"
+        else algorithm1.calibrated_stddevs(**arguments, kappa=2.0)
+    )
+    sent = [
+        algorithm1.worker_step(
+            [[t] for t in unit], scales=scales, max_grad_norm=0.7, noise_stddevs=stddevs,
+            noise=[[y / np.sqrt(k)] for y in noise],  # k draws, whose mean has 1/√k of their size
+        )
+        for unit in units
+    ]  # fmt: skip
+    for tensor, (slow,) in zip(released, algorithm1.aggregate(sent)):
+        np.testing.assert_allclose(tensor, slow, rtol=1e-5, atol=1e-6)
+    assert statistics.units == k
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
@@ -159,8 +212,8 @@ def test_no_gradient_leaves_longer_than_the_clipping_norm(generator):
 def test_a_gradient_that_is_not_finite_counts_as_zero_and_still_gets_noise(poison):
     gradient = np.full((20_000,), poison if poison == 3e38 else 1.0)
     gradient[7] = poison
-    released, mechanism = privatise([gradient], release=release_of((1.0,)), z=1.0)
-    assert mechanism.statistics.non_finite == 1
+    released, statistics = privatise([gradient], release=release_of((1.0,)), z=1.0)
+    assert statistics.non_finite == 1
     assert np.isfinite(released[0]).all()
     assert released[0].std() == pytest.approx(1.0, rel=0.05)  # 10 standard errors
     assert abs(released[0].mean()) < 6 / 20_000**0.5
@@ -172,18 +225,21 @@ def test_a_zero_gradient_stays_zero_without_noise():
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
-def test_noise_has_the_released_stddev_in_each_layer(variant):
+@pytest.mark.parametrize("k", [1, 3])
+def test_noise_has_the_released_stddev_in_each_layer(variant, k):
+    """C z / (N √k) on the message, and α κ C z √workers / N, N = 4 k."""
     shapes, scales = [(200_000,), (200_000,), (200_000,)], (1.0, 0.5, 0.5)
-    release = release_of(scales, num_workers=4, c=0.5, variant=variant)
-    released, _ = privatise([np.zeros(shape) for shape in shapes], release=release, z=2.0)
+    release = release_of(scales, num_workers=4, c=0.5, variant=variant, k=k)
+    units = [[np.zeros(shape) for shape in shapes]] * k
+    released, _ = privatise(*units, release=release, z=2.0)
     for tensor, scale in zip(released, scales):
-        expected = 0.25 if variant == "published" else scale * 2 * 0.5 * 2.0 / 2
+        expected = 0.25 / k**1.5 if variant == "published" else scale * 2 * 0.5 * 2.0 / 2 / k
         ratio = tensor.astype(np.float64).std() / expected
         assert abs(ratio - 1) < 0.02  # 12 standard errors; rejects 2/3 and 3/2 by far
 
 
 def test_one_example_can_turn_a_clipped_mean_round():
-    """Why κ = 2: PRIVACY, "Sensitivity of the release"."""
+    """Why κ = 2: docs/privacy.md, section 2."""
     witness = CASES["c92"]
     inputs, expected = witness["inputs"], witness["expected"]
     release = release_of(inputs["alpha"], c=inputs["C"], micro_batch_size=2)
@@ -195,3 +251,46 @@ def test_one_example_can_turn_a_clipped_mean_round():
     assert values == pytest.approx([expected["clipped"], expected["clipped_after_zero_out"]])
     assert abs(values[0] - values[1]) == pytest.approx(expected["change"])
     assert expected["change"] <= release.aggregate_sensitivity * (1 + 1e-9)
+
+
+def parts_of(release):
+    flat = flat_of([(4,)])
+    clipping = LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,))
+    return {"plan": plan_with(release), "clipping": clipping,
+            "noise": NoiseStream.from_operating_system()}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        (None, "has no mechanism"),
+        (release_of(None), "are not known yet"),
+        (release_of((1.0,), c=2.0), r"1.0, 1.0, \(1.0,\)\), and the plan \(2.0"),
+        (release_of((0.5,)), r"the plan \(1.0, 1.0, \(0.5,\)\)"),
+    ],
+)
+def test_a_mechanism_takes_only_the_clipping_of_its_plan(release, message):
+    with pytest.raises(UserError, match=message):
+        Mechanism(**parts_of(release))
+
+
+def test_a_clipping_that_clips_nothing_is_refused():
+    parts = parts_of(release_of((1.0,)))
+    unclipped = Unclipped(flat=parts["clipping"].flat)
+    unclipped.max_grad_norm, unclipped.layer_scales = 1.0, (1.0,)
+    with pytest.raises(UserError, match="the clipping has sensitivity, C and layer scales .inf"):
+        Mechanism(**{**parts, "clipping": unclipped})
+
+
+def test_without_privacy_it_is_the_mean_of_the_units_gradients(generator):
+    flat = flat_of([(5,), (40,)])
+    units = [generator.normal(size=flat.size).astype(np.float32) * 1e6 for _ in range(3)]
+    for given, divisor in ((units[:1], 1), (units, 3), (units, 2.5), ([], 1)):
+        mechanism = WithoutPrivacy(clipping=Unclipped(flat=flat), units_per_worker=divisor)
+        released = mechanism.privatise([losses_with(flat, unit) for unit in given], epoch=0)
+        released.use(flat)
+        found = np.concatenate([part.ravel() for part in flat.views(flat.gradients()).values()])
+        expected = np.zeros(flat.size) + sum(unit.astype(np.float64) for unit in given) / divisor
+        expected = np.concatenate([part.ravel() for part in flat.views(expected).values()])
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert mechanism.take_statistics().units == 0

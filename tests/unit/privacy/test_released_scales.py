@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mxnet import gluon
+from support.examples import plan_with, release_with
 from support.models import loss_and_gradients, part, random_batch, tiny_model
 
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
 from edp_mx.config import ExperimentConfig
+from edp_mx.data.draws import MicroBatches
 from edp_mx.data.poisson_sampling import PoissonShard
 from edp_mx.data.sampling import Shard
 from edp_mx.distributed import Workers
@@ -107,7 +112,7 @@ def test_the_mean_of_clipped_norms_against_a_slow_form(num_workers, generator):
     for gradient in gradients:
         norms = np.array([np.sqrt((tensor**2).sum()) for tensor in gradient])
         expected += norms / max(1.0, np.sqrt((norms**2).sum()) / 1.5) / 7
-    stddev = math.sqrt(2) * 1.5 * 0.2 / 7  # as PRIVACY has it
+    stddev = math.sqrt(2) * 1.5 * 0.2 / 7  # docs/privacy.md, section 9
     expected += stddev * noise.sum(axis=0) / math.sqrt(num_workers)
     scales, total = released(per_worker, release, noise)
     np.testing.assert_allclose(total / 7, expected, rtol=1e-6, atol=1e-6)
@@ -204,7 +209,12 @@ def test_the_gradients_are_used_up_and_must_be_new():
 def test_the_ledger_is_told_one_gaussian_without_amplification(sampler):
     """Against the hockey stick of two Gaussians, integrated, at the distance of the two worlds."""
     release = ScaleRelease(noise_multiplier=2.5, clip=3.0, micro_batches=300)
-    event = release.event(sampler)
+    step = Release(unit="micro_batch", num_workers=1, micro_batch_size=8, max_grad_norm=1.0,
+                   adjacency="zero_out", variant="calibrated", sampler=sampler)  # fmt: skip
+    plan = Plan(step, noise_multiplier=1.0, decay=Decay(), epochs=1, delta=1e-5,
+                scales_source="dp_release", scales_multiplier=release.noise_multiplier)  # fmt: skip
+    (entry,) = plan.scales_entries()
+    event = entry.event
     assert (event.sampler, event.count, event.sample_rate) == (sampler, 1, 1.0)
     rho = math.exp(log_rho([event.effective_noise_multiplier]))
     assert rho == pytest.approx(1 / (2 * 2.5**2), rel=1e-12)
@@ -252,6 +262,20 @@ class Corpus:
         return part(self.whole, indices)
 
 
+class Made:
+    """Stands for the books of a run: its plan, and α if it is resumed."""
+
+    def __init__(self, release, known):
+        self.plan, self._known = plan_with(release), known
+
+    def known_scales(self):
+        return self._known
+
+    def complete(self, scales):
+        self.plan = self.plan.with_layer_scales(scales)
+        return self.plan
+
+
 @pytest.mark.parametrize("sampler", [Shard, PoissonShard])
 def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, generator):
     """Against norms of the parameters' own gradients, with next to no noise."""
@@ -260,13 +284,18 @@ def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, gene
     flat = FlatGradients(layers_of(model))
     training = TrainingConfig(batch_size=3)
     shard = sampler.deal(20, batch_size=3, num_workers=1, rank=0, seed=0)
+    draws = MicroBatches((shard,), 20, np.empty(0, np.int64))
 
-    def build(micro_batches, **settings):
+    def build(micro_batches, known=None, **settings):
         release = ScaleRelease(noise_multiplier=1e-9, clip=0.3, micro_batches=micro_batches)
         privacy = PrivacyConfig(layer_scales="dp_release", scale_release=release)
         config = ExperimentConfig(privacy=privacy, training=training)
         prepared = SimpleNamespace(model=model, train=corpus)
-        return build_mechanism(config, alone, prepared, shard, flat, **settings).release
+        made = Made(
+            release_with(unit="micro_batch", layer_scales=None, sampler=shard.sampler), known
+        )
+        build_mechanism(config, alone, prepared, draws, flat, spending=made, **settings)
+        return made.plan.release
 
     passes_told = []
     released = build(6, on_pass=passes_told.append)
@@ -285,7 +314,7 @@ def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, gene
     np.testing.assert_allclose(released.layer_scales, wanted, rtol=1e-4)
 
     corpus.asked.clear()
-    resumed = build(6, scales=released.layer_scales)
+    resumed = build(6, known=released.layer_scales)
     assert resumed.layer_scales == released.layer_scales and not corpus.asked
     with pytest.raises(UserError, match=r"scale_release\.micro_batches: 7 .* need 21 .* has 20"):
         build(7)

@@ -5,60 +5,110 @@ import numpy as np
 import pytest
 from mxnet import autograd
 from mxnet.gluon import nn
+from support.examples import plan_with, release_with
 
 from edp_mx import distributed
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import EDPSGD
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.privacy.norm_clipping import LoopClipping
 from edp_mx.privacy.trainer import PrivateTrainer
 
 
+class Parts:
+    """A trainer, its network, and the mechanism of Algorithm 1."""
+
+    def __init__(self):
+        distributed.start()
+        self.net = nn.Dense(1, in_units=3, use_bias=False, prefix="net_")
+        self.net.initialize(mx.init.Zero())
+        self.flat = FlatGradients(layers_of(self.net))
+        release = release_with(unit="micro_batch", micro_batch_size=2, max_grad_norm=0.1,
+                               layer_scales=(1.0,), adjacency="replace_one")  # fmt: skip
+        self.clipping = LoopClipping(flat=self.flat, max_grad_norm=0.1, layer_scales=(1.0,))
+        self.mechanism = Mechanism(plan=plan_with(release, z=1e-6), clipping=self.clipping,
+                                   noise=NoiseStream.from_operating_system())  # fmt: skip
+        self.trainer = PrivateTrainer(flat=self.flat, optimizer="sgd",
+                                      optimizer_params={"learning_rate": 1.0})  # fmt: skip
+
+    def losses(self):
+        return (100 * self.net(mx.nd.ones((1, 3)))).sum()
+
+    def backward(self):
+        with autograd.record():
+            loss = self.losses()
+        loss.backward()
+
+    def privatise(self):
+        return self.mechanism.privatise([self.losses], epoch=0)
+
+    @property
+    def weight(self):
+        return self.net.weight.data().asnumpy()
+
+
 @pytest.fixture
-def trainer_and_net():
-    distributed.start()
-    net = nn.Dense(1, in_units=3, use_bias=False, prefix="net_")
-    net.initialize(mx.init.Zero())
-    flat = FlatGradients(layers_of(net))
-    release = Release(num_workers=1, micro_batch_size=2, max_grad_norm=0.1, layer_scales=(1.0,),
-                      adjacency="replace_one", variant="calibrated")  # fmt: skip
-    mechanism = EDPSGD(release=release, noise_multiplier=1e-6, decay=Decay(), flat=flat,
-                       noise=NoiseStream.from_operating_system())  # fmt: skip
-    trainer = PrivateTrainer(flat=flat, mechanism=mechanism, optimizer="sgd",
-                             optimizer_params={"learning_rate": 1.0})  # fmt: skip
-    return trainer, net
+def parts():
+    return Parts()
 
 
-def backward(net):
-    with autograd.record():
-        loss = (100 * net(mx.nd.ones((1, 3)))).sum()
-    loss.backward()
-
-
-def test_a_private_step_moves_the_weights_by_the_clipping_norm(trainer_and_net):
-    trainer, net = trainer_and_net
-    backward(net)
-    trainer.step_private(epoch=0)
-    assert np.linalg.norm(net.weight.data().asnumpy()) == pytest.approx(0.1, rel=1e-4)
+def test_a_private_step_moves_the_weights_by_the_clipping_norm(parts):
+    parts.trainer.step_private(parts.privatise())
+    assert np.linalg.norm(parts.weight) == pytest.approx(0.1, rel=1e-4)
 
 
 @pytest.mark.parametrize("around", [
     lambda trainer: trainer.step(1), lambda trainer: trainer.update(1),
     lambda trainer: trainer.allreduce_grads()])  # fmt: skip
-def test_gluon_s_own_ways_are_refused_and_change_nothing(trainer_and_net, around):
-    trainer, net = trainer_and_net
-    backward(net)
+def test_gluon_s_own_ways_are_refused_and_change_nothing(parts, around):
+    parts.backward()
     with pytest.raises(UserError, match="call step_private"):
-        around(trainer)
-    assert (net.weight.data().asnumpy() == 0).all()
+        around(parts.trainer)
+    parts.privatise()
+    with pytest.raises(UserError, match="call step_private"):
+        around(parts.trainer)
+    assert (parts.weight == 0).all()
 
 
-def test_one_gradient_trains_once(trainer_and_net):
-    trainer, net = trainer_and_net
-    backward(net)
-    trainer.step_private(epoch=0)
+def test_what_was_released_trains_once(parts):
+    released = parts.privatise()
+    parts.trainer.step_private(released)
+    before = parts.weight
     with pytest.raises(UserError, match="released only once"):
-        trainer.step_private(epoch=0)
+        parts.trainer.step_private(released)
+    parts.flat.mark(is_fresh=True)
+    with pytest.raises(UserError, match="released only once"):
+        parts.trainer.step_private(released)
+    assert (parts.weight == before).all()
+
+
+def test_a_raw_gradient_in_its_place_is_refused(parts):
+    released = parts.privatise()
+    parts.backward()
+    with pytest.raises(UserError, match="raw"):
+        parts.trainer.step_private(released)
+    assert (parts.weight == 0).all()
+
+
+def test_what_was_released_before_another_step_was_made_is_refused(parts):
+    first, second = parts.privatise(), parts.privatise()
+    with pytest.raises(UserError, match="released only once"):
+        parts.trainer.step_private(first)
+    parts.trainer.step_private(second)
+    assert np.linalg.norm(parts.weight) == pytest.approx(0.1, rel=1e-4)
+
+
+def test_what_another_network_released_is_refused(parts):
+    stranger = Parts()
+    with pytest.raises(UserError, match="released only once"):
+        parts.trainer.step_private(stranger.privatise())
+    assert (parts.weight == 0).all()
+
+
+def test_a_clipped_sum_without_noise_is_nothing_that_the_trainer_takes(parts):
+    clipped = parts.clipping.clip([parts.losses])
+    with pytest.raises(AttributeError):
+        parts.trainer.step_private(clipped)
+    assert (parts.weight == 0).all()

@@ -9,17 +9,19 @@ import pytest
 
 from edp_mx.accounting.accountants import count_with
 from edp_mx.accounting.bound import unbounded
+from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.ledger import Entry
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.reports.curves import BLUE, VERMILION
-from edp_mx.reports.epsilon_curve import curve_of_entries, curve_of_plan, plot_curve
+from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 
 
-def plan(epochs, decay=None, sampler="shuffle", **changes):
+def plan(epochs, decay=None, sampler="shuffle", z=2.0, sample_rate=1.0, **changes):
     release = Release(
+        unit="micro_batch",
         num_workers=8,
         micro_batch_size=8,
         max_grad_norm=1.0,
@@ -27,8 +29,17 @@ def plan(epochs, decay=None, sampler="shuffle", **changes):
         adjacency="replace_one",
         variant="published",
         sampler=sampler,
+        sample_rate=sample_rate,
     )
-    return Plan(release, decay or Decay(), epochs, **changes)
+    return Plan(release, z, decay or Decay(), epochs, delta=1e-5, **changes)
+
+
+def curve_of_plan(shown):
+    return curve_of(shown, shown.entries())
+
+
+def holds(shown):
+    return count_what_holds(shown, shown.entries())
 
 
 def plotted(tmp_path, points, holds):
@@ -45,7 +56,7 @@ def rgb(colour):
 
 
 def test_the_points_are_the_closed_forms():
-    points = curve_of_plan(plan(7, Decay("exponential", 0.3)), 2.0, delta=1e-5)
+    points = curve_of_plan(plan(7, Decay("exponential", 0.3)))
     assert [point.epochs for point in points] == list(range(1, 8))
     for point in points:
         rho = sum(math.exp(0.6 * t) for t in range(point.epochs)) / 8
@@ -59,8 +70,8 @@ def test_the_points_are_the_closed_forms():
 
 
 def test_poisson_points_are_the_accountant_s():
-    drawn = plan(20, sampler="poisson", steps_per_epoch=10, sample_rate=0.1)
-    points = curve_of_plan(drawn, 30.0, delta=1e-5)
+    drawn = plan(20, sampler="poisson", steps_per_epoch=10, sample_rate=0.1, z=30.0)
+    points = curve_of_plan(drawn)
     assert len(points) == 16 and (points[0].epochs, points[-1].epochs) == (1, 20)
     for point in (points[0], points[7], points[-1]):
         steps = [Event("poisson", 30 / (2 * math.sqrt(8)), 10 * point.epochs, 0.1)]
@@ -71,41 +82,54 @@ def test_poisson_points_are_the_accountant_s():
 def test_what_the_scales_cost_is_in_the_first_point():
     scales = Entry("layer scales", Event("shuffle", 10.0))
     epochs = [Entry(f"epoch {t}", Event("shuffle", 4.0), 4.0) for t in range(3)]
-    points = curve_of_entries([scales, *epochs], neighbours="replace_one", delta=1e-5)
+    points = curve_of(plan(3), [scales, *epochs])
     assert [point.epochs for point in points] == [1, 2, 3]
     events = Composition("replace_one", [scales.event, epochs[0].event])
     assert points[0].holds == count_with("rf_exact", events, delta=1e-5).epsilon
-    assert curve_of_entries([scales], neighbours="replace_one", delta=1e-5) == []
+    assert curve_of(plan(3), [scales]) == []
 
 
 def test_many_epochs_are_thinned_out():
-    points = curve_of_plan(plan(5000), 3.0, delta=1e-5)
-    assert len(points) == 200 and (points[0].epochs, points[-1].epochs) == (1, 5000)
+    for epochs, count in ((100, 100), (1000, 100), (1001, 16), (5000, 16)):
+        points = curve_of_plan(plan(epochs, z=3.0))
+        assert len(points) == count and (points[0].epochs, points[-1].epochs) == (1, epochs)
 
 
 @pytest.mark.parametrize(
-    "shown, z", [(plan(9, Decay("linear", 0.5)), 0.5), (plan(1000, Decay("exponential", 0.5)), 0.1)]
+    "shown", [plan(9, Decay("linear", 0.5), z=0.5), plan(19, Decay("exponential", 0.5), z=1.0)]
 )
-def test_both_curves_are_in_the_picture_and_in_its_numbers(tmp_path, shown, z):
-    points = curve_of_plan(shown, z, delta=1e-5)
-    rows, colours = plotted(tmp_path, points, shown.count_what_holds(z, delta=1e-5))
+def test_both_curves_are_in_the_picture_and_in_its_numbers(tmp_path, shown):
+    points = curve_of_plan(shown)
+    rows, colours = plotted(tmp_path, points, holds(shown))
     assert {rgb(BLUE), rgb(VERMILION)} <= colours
     assert [int(row["epochs"]) for row in rows] == [point.epochs for point in points]
     for row, point in zip(rows, points):
         assert float(row["log10_as_published"]) == point.as_published.log10
         assert float(row["log10_that_holds"]) == point.holds.log10
         assert row["that_holds"] == ("" if point.holds.value is None else str(point.holds.value))
-    assert (rows[-1]["that_holds"] == "") == (len(points) > 100)  # beyond a double
+        assert point.holds.value is not None
+
+
+def test_beyond_a_double_the_logarithm_is_drawn(tmp_path):
+    """ε as published; from the epoch on whose noise float32 cannot add none holds."""
+    shown = plan(1000, Decay("exponential", 0.5), z=0.1)
+    points = curve_of_plan(shown)
+    rows, colours = plotted(tmp_path, points, unbounded("the noise becomes too small"))
+    assert rgb(BLUE) in colours and rgb(VERMILION) not in colours
+    assert rows[-1]["as_published"] == rows[-1]["that_holds"] == rows[-1]["log10_that_holds"] == ""
+    assert float(rows[-1]["log10_as_published"]) == points[-1].as_published.log10 > 300
+    # z_t / 8 of C against 2^-19: t = 17 is the last above
+    short = curve_of_plan(plan(30, Decay("exponential", 0.5), z=0.1))
+    assert [p.epochs for p in short if not p.holds.is_infinite] == list(range(1, 19))
 
 
 def test_an_infinite_epsilon_has_no_curve(tmp_path):
-    points = curve_of_plan(plan(5), 2.0, delta=1e-5)
+    points = curve_of_plan(plan(5))
     rows, colours = plotted(tmp_path, points, unbounded("the noise seed was fixed"))
     assert rgb(BLUE) in colours and rgb(VERMILION) not in colours
     assert {row["that_holds"] + row["log10_that_holds"] for row in rows} == {""}
 
 
 def test_nothing_released_is_an_empty_picture(tmp_path):
-    empty = plan(0)
-    rows, colours = plotted(tmp_path, [], empty.count_what_holds(1.0, delta=1e-5))
+    rows, colours = plotted(tmp_path, [], holds(plan(0)))
     assert rows == [] and rgb(BLUE) not in colours

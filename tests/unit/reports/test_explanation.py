@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.made_ledgers import facts_with, write_ledger
 
-from edp_mx.accounting.ledger_guarantee import account_for
-from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.ledger_account import account_for
+from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.reports.explanation import explain
 
 
@@ -18,7 +18,7 @@ def page(tmp_path):
         sampler = release.get("sampler", "shuffle")
         facts = facts_with(release={"clips": "example", **release}, mechanism="dp_sgd",
                            sampler=sampler, noise_multiplier=1.5)  # fmt: skip
-        lines = [entry.to_dict() for entry in Plan.from_facts(facts).entries(1.5)]
+        lines = [entry.to_dict() for entry in plan_of_version_1(facts).entries()]
         account = account_for(write_ledger(tmp_path / "ledger.jsonl", facts, lines))
         return " ".join(explain(account, name="run").split()), account
 
@@ -32,7 +32,7 @@ def test_it_says_what_is_clipped_and_how_far_one_utterance_moves(
     page, sampler, adjacency, kappa, moves
 ):
     text, account = page(sampler=sampler, adjacency=adjacency)
-    assert "Each utterance's gradient is clipped to C for itself" in text
+    assert "Each utterance's gradient is clipped to C by itself" in text
     assert f"kappa = {kappa}" in text and moves in text
     assert "clipped mean" not in text
     assert str(account.spent.as_published.epsilon) in text

@@ -1,41 +1,90 @@
-"""From records to gradients: what a record's clipped gradient may depend on, and the rest."""
+"""From draws to losses of units: what a unit's clipped gradient may depend on, and the rest."""
 
 import mxnet as mx
 import numpy as np
 import pytest
-from support.examples import loop_clipping
+from support.draws import GivenDraws, draw_of, singly
+from support.examples import loop_clipping, plan_with, release_with
+from support.models import FAMILIES, part, random_batch, tiny
 
-from edp_mx.accounting.decay import Decay
 from edp_mx.data.encoding import encode
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import build_model
-from edp_mx.privacy.clipping import PerExampleClipping
-from edp_mx.privacy.dp_sgd import DPSGD
+from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream
-from edp_mx.training.gradient import ClippedGradient, MeanGradient, gradient_for
+from edp_mx.training.gradient import UnitLosses
+from edp_mx.training.units import chunks_of
 
-KEY, OTHER = bytes(32), bytes(31) + b"\1"
-PLACE = (0, 0, 0, 0)
+KEY, OTHER = bytes(31) + b"\2", bytes(31) + b"\1"
+PLACE = {"seed": 0, "rank": 0, "epoch": 0, "step": 0}
 
 
-class Chunks(PerExampleClipping):
-    """Keeps the losses of each chunk, made twice as two passes would make them."""
+class Keyed:
+    """Stands for a mechanism: a clipping and a key."""
 
-    def _add(self, losses):
-        with mx.autograd.record():
-            first, second = losses(), losses()
-        self.seen.append(first.asnumpy())
-        assert (first.asnumpy() == second.asnumpy()).all()
-        return first.sum().detach()
+    def __init__(self, clipping, key):
+        self.clipping, self.mask_key = clipping, key
+
+
+class Subject:
+    """A model, a corpus, and the flat gradients."""
+
+    def __init__(self, model, corpus):
+        self.model, self.corpus = model, corpus
+        self.flat = FlatGradients(layers_of(model))
+
+    def clipping(self, name, *, c=1e9, chunk_size=64):
+        scales = (1.0,) * len(self.flat.layers)
+        if name == "none":
+            return Unclipped(flat=self.flat)
+        if name == "loop":
+            return loop_clipping(self.flat, scales=scales, max_grad_norm=c)
+        return GhostClipping(flat=self.flat, network=self.model, max_grad_norm=c,
+                             layer_scales=scales, chunk_size=chunk_size)  # fmt: skip
+
+    def losses(self, clipping, *, unit, key=KEY, size=1.0, k=1, seed=0, rank=0):
+        sampler = GivenDraws(unit=unit, size=size, k=k)
+        return UnitLosses(self.model, self.corpus, sampler=sampler,
+                          mechanism=Keyed(clipping, key), seed=seed, rank=rank)  # fmt: skip
+
+    def clipped(self, units, *, name="loop", unit="utterance", c=1e9, chunk_size=64, epoch=0,
+                step=0, **settings):  # fmt: skip
+        clipping = self.clipping(name, c=c, chunk_size=chunk_size)
+        losses = self.losses(clipping, unit=unit, **settings)
+        return clipping.clip(losses(losses.batches(draw_of(units)), epoch=epoch, step=step))
+
+    def taken(self, units, **settings):
+        values, factor = self.clipped(units, **settings).take()
+        return factor * values.astype(np.float64)
+
+
+class Rows:
+    """Stands for an encoded corpus: the rows of one batch."""
+
+    def __init__(self, utterances):
+        self.lengths, self._utterances = utterances.lengths, utterances
+
+    def batch(self, indices):
+        assert len(indices)
+        made = part(self._utterances, np.asarray(indices))
+        assert (made.indices == indices).all()
+        return made
+
+
+def small(family, seed=3):
+    lengths = [3, 5, 2, 4, 1, 7, 6, 3, 2, 5, 4, 4, 1, 6, 2, 3]
+    return Subject(tiny(family), Rows(random_batch(np.random.default_rng(seed), lengths, family)))
 
 
 @pytest.fixture(scope="module")
-def parts():
-    """A model with dropout, a corpus sorted by length, and the flat gradients."""
+def subject():
+    """A model with dropout, and a corpus sorted by length."""
     utterances = sorted(make_utterances("communication", size=120, seed=1),
                         key=lambda utterance: len(utterance.tokens))  # fmt: skip
     vocabulary = Vocabulary.build(utterances)
@@ -46,117 +95,183 @@ def parts():
     )  # fmt: skip
     model = build_model(encoder, num_slots=len(vocabulary.slots),
                         num_intents=len(vocabulary.intents), seed=0, context=mx.cpu())  # fmt: skip
-    return model, encode(utterances, vocabulary), FlatGradients(layers_of(model))
+    return Subject(model, encode(utterances, vocabulary))
 
 
-def clipped_gradient(parts, *, size=1.0, key=KEY, c=1e9):
-    model, corpus, flat = parts
-    clipping = loop_clipping(flat, scales=(1.0,) * len(flat.layers), max_grad_norm=c)
-    return ClippedGradient(model, corpus, clipping, micro_batch_size=size, mask_key=key), clipping
-
-
-def taken(parts, indices, *, place=PLACE, **settings):
-    gradient, clipping = clipped_gradient(parts, **settings)
-    gradient(gradient.batches(np.array(indices)), place=place)
-    return clipping.take().copy()
-
-
-def test_a_record_adds_the_same_whoever_else_is_drawn(parts):
+def test_a_record_adds_the_same_whoever_else_is_drawn(subject):
     """Else, with masks that move on, one record could change the gradients of all after it."""
-    alone = taken(parts, [7], c=0.1)
+    alone = subject.taken([[7]], c=0.1)
     for others in ([0, 1], [110, 119], [3, 50, 90]):
         drawn = sorted([7, *others])
-        with_it, without = taken(parts, drawn, c=0.1), taken(parts, others, c=0.1)
+        with_it = subject.taken(singly(drawn), c=0.1)
+        without = subject.taken(singly(others), c=0.1)
         np.testing.assert_allclose(with_it - without, alone, atol=1e-7)
 
 
-def test_masks_differ_by_record_step_epoch_worker_seed_and_key_and_repeat_otherwise(parts):
-    first = taken(parts, [7])
-    assert (first == taken(parts, [7])).all()
-    for place in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
-        assert abs(first - taken(parts, [7], place=place)).max() > 1e-4
-    assert abs(first - taken(parts, [7], key=OTHER)).max() > 1e-4
+def test_a_user_adds_the_same_whoever_else_is_drawn(subject):
+    user = [7, 30, 31]
+    alone = subject.taken([user], unit="user", c=0.1)
+    for others in ([[0], [1, 2]], [[110, 119, 3, 4]]):
+        with_it = subject.taken([others[0], user, *others[1:]], unit="user", c=0.1)
+        without = subject.taken(others, unit="user", c=0.1)
+        np.testing.assert_allclose(with_it - without, alone, atol=1e-7)
 
 
-def test_the_loss_is_divided_by_the_public_size_and_the_sum_is_not(parts):
-    one, _ = clipped_gradient(parts)
-    more, _ = clipped_gradient(parts, size=2.5)
-    indices = np.array([3, 9, 40])
-    whole = float(one(one.batches(indices), place=PLACE).asscalar())
-    assert float(more(more.batches(indices), place=PLACE).asscalar()) == pytest.approx(whole / 2.5)
-    assert (taken(parts, indices) == taken(parts, indices, size=2.5)).all()
+def test_masks_differ_by_record_step_epoch_worker_seed_and_key_and_repeat_otherwise(subject):
+    for unit in ("utterance", "user"):
+        first = subject.taken([[7]], unit=unit)
+        assert (first == subject.taken([[7]], unit=unit)).all()
+        for place in PLACE:
+            assert abs(first - subject.taken([[7]], unit=unit, **{place: 1})).max() > 1e-4
+        assert abs(first - subject.taken([[7]], unit=unit, key=OTHER)).max() > 1e-4
+
+
+def test_masks_of_micro_batches_are_those_of_as_many_single_workers(subject):
+    """Lane rank · k + j, and neither the key nor the records are in them."""
+    unit = {"unit": "micro_batch", "size": 2.0}
+    lanes = [subject.taken([[2, 9]], rank=rank, **unit) for rank in range(4)]
+    together = [subject.taken([[2, 9]] * 4, k=4, **unit)]
+    together += [sum(subject.taken([[2, 9]] * 2, k=2, rank=r, **unit) for r in range(2))]
+    for found in together:
+        np.testing.assert_allclose(found, sum(lanes), rtol=1e-6, atol=1e-6)
+    assert abs(lanes[0] - lanes[1]).max() > 1e-4
+    assert (lanes[0] == subject.taken([[2, 9]], key=OTHER, **unit)).all()
+    # An empty micro-batch keeps its lane.
+    found = subject.taken([[], [2, 9], [], []], k=4, **unit)
+    np.testing.assert_allclose(found, lanes[1], rtol=1e-6, atol=1e-6)
+
+
+def test_masks_of_chunks_are_secret_even_where_a_micro_batch_is_alone_in_its_chunk(subject):
+    """Whether it is depends on the data: its masks may not."""
+    settings = {"unit": "micro_batch", "size": 2.0, "name": "ghost"}
+    first = subject.taken([[2, 9]], **settings)
+    assert abs(first - subject.taken([[2, 9]], key=OTHER, **settings)).max() > 1e-4
+
+
+@pytest.mark.parametrize("unit, divisor", [("micro_batch", 2.5), ("utterance", 1), ("user", 1)])
+@pytest.mark.parametrize("name", ["loop", "ghost", "none"])
+def test_only_a_micro_batch_is_divided_and_by_its_public_size(unit, divisor, name):
+    """Never by how many were drawn."""
+    subject = small("clc")
+    units = singly([3, 9, 4]) if unit == "utterance" else [[3, 9], [4]]
+    rows = [record for drawn in units for record in drawn]
+    whole = subject.model.loss(subject.corpus.batch(np.array(rows))).sum()
+    clipped = subject.clipped(units, unit=unit, size=2.5, k=2, name=name)
+    assert float(clipped.loss.asscalar()) == pytest.approx(
+        float(whole.asscalar()) / divisor, rel=1e-5
+    )
+    assert clipped.num_units == len(units)
+
+
+def chunks(units, lengths, size):
+    return list(chunks_of(draw_of(units), np.asarray(lengths), chunk_size=size))
 
 
 @pytest.mark.parametrize("drawn, sizes", [(0, []), (4, [4]), (5, [4, 1]), (9, [4, 4, 1])])
-def test_records_come_in_chunks_of_the_clippings_size(parts, drawn, sizes):
-    model, corpus, flat = parts
-    clipping = Chunks(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,) * len(flat.layers),
-                      chunk_size=4)  # fmt: skip
-    clipping.seen = []
-    gradient = ClippedGradient(model, corpus, clipping, micro_batch_size=3.0, mask_key=KEY)
-    total = gradient(gradient.batches(np.arange(drawn) * 2), place=PLACE)
-    assert [len(losses) for losses in clipping.seen] == sizes
-    assert float(total.asscalar()) == pytest.approx(
-        sum(losses.astype(np.float64).sum() for losses in clipping.seen) / 3, rel=1e-5, abs=1e-9
-    )
+def test_single_records_come_in_chunks_of_the_clippings_size(drawn, sizes):
+    found = chunks(singly(range(drawn)), np.ones(20, int), 4)
+    assert [len(chunk) for chunk in found] == sizes
 
 
-def test_similar_lengths_share_a_chunk_and_no_record_is_lost(parts, generator):
-    model, corpus, flat = parts
-    seen = []
+def test_units_are_in_chunks_with_their_like():
+    units = [[0, 1, 2], [3], [], [4, 5], [6], [7, 8], [9, 10, 11, 12]]
+    lengths = [9, 1, 1, 5, 2, 2, 3, 1, 1, 1, 1, 1, 1]
+    assert chunks(units, lengths, 1) == [[4], [1], [5], [3], [0], [6]]  # loop
+    assert chunks(units, lengths, 3) == [[4, 1], [5], [3], [0], [6]]
+    assert chunks(units, lengths, 4) == [[4, 1], [5, 3], [0], [6]]
+    assert chunks(units, lengths, 8) == [[4, 1, 5, 3], [0, 6]]
+    assert chunks(units, lengths, 6) == [[4, 1, 5], [3, 0], [6]]
+    assert chunks(units, lengths, 10**9) == [[4, 1, 5, 3, 0, 6]]
+    assert chunks([[], []], lengths, 4) == []
 
-    class Spied:
-        def loss(self, batch):
-            seen.append(batch)
-            return model.loss(batch)
 
-    clipping = Chunks(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,) * len(flat.layers),
-                      chunk_size=8)  # fmt: skip
-    clipping.seen = []
-    drawn = generator.permutation(len(corpus))[:30]
-    gradient = ClippedGradient(Spied(), corpus, clipping, micro_batch_size=1.0, mask_key=KEY)
-    gradient(gradient.batches(drawn), place=PLACE)
-    batches = seen[::2]  # `Chunks` makes each twice
+def test_similar_lengths_share_a_chunk_and_no_record_is_lost(subject, generator):
+    drawn = generator.permutation(len(subject.corpus))[:30]
+    losses = subject.losses(subject.clipping("ghost", chunk_size=8), unit="utterance")
+    batches = [chunk.batch for chunk in losses.batches(draw_of(singly(drawn)))]
     assert sorted(np.concatenate([batch.indices for batch in batches])) == sorted(drawn)
     lengths = np.concatenate([batch.lengths for batch in batches])
     assert (np.diff(lengths) >= 0).all() and lengths[0] < lengths[-1]
 
 
-def test_without_masks_the_sum_of_unclipped_records_is_the_mean_gradient_times_its_size():
-    """Two ways to the same: one backward pass a record, and one for all."""
-    from support.models import part, random_batch, tiny
-
-    model = tiny("clc")
-    utterances = random_batch(np.random.default_rng(3), [3, 5, 2, 4])
-    flat = FlatGradients(layers_of(model))
-
-    class Corpus:
-        lengths = utterances.lengths
-
-        def batch(self, indices):
-            return part(utterances, np.asarray(indices))
-
-    mean = MeanGradient(model, Corpus(), micro_batch_size=2.5)
-    loss = mean(mean.batches(np.arange(4)), place=PLACE)
-    expected = flat.gradients().copy() * 2.5
-    clipped, clipping = clipped_gradient((model, Corpus(), flat), size=2.5)
-    assert float(clipped(clipped.batches(np.arange(4)), place=PLACE).asscalar()) == pytest.approx(
-        float(loss.asscalar()), rel=1e-5
-    )
-    np.testing.assert_allclose(clipping.take(), expected, rtol=1e-4, atol=1e-5)
+USERS = [[0, 4, 9], [1], [2, 3, 5, 6, 7], [], [8, 10]]
 
 
-def test_the_mechanism_says_which_gradient_is_made(parts):
-    from support.examples import release_with
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("c", [0.5, 20.0, 1e9])
+@pytest.mark.parametrize("chunk_size", [1, 4, 11, 64])
+def test_ghost_clips_users_of_any_size_as_the_loop_does(family, c, chunk_size):
+    subject = small(family)
+    expected = subject.taken(USERS, unit="user", c=c)
+    found = subject.taken(USERS, unit="user", c=c, name="ghost", chunk_size=chunk_size)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * abs(expected).max())
 
-    model, corpus, flat = parts
-    assert isinstance(gradient_for(None, model, corpus, micro_batch_size=2), MeanGradient)
-    scales = (1.0,) * len(flat.layers)
-    mechanism = DPSGD(
-        release=release_with(layer_scales=scales), noise_multiplier=1.0, decay=Decay(), flat=flat,
-        noise=NoiseStream.insecure(seed=0, rank=0), clipping=loop_clipping(flat, scales=scales),
-    )  # fmt: skip
-    gradient = gradient_for(mechanism, model, corpus, micro_batch_size=2)
-    assert isinstance(gradient, ClippedGradient)
-    gradient(gradient.batches(np.array([1])), place=PLACE)
-    assert mechanism.clipping.take().any()
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("unit", ["utterance", "user"])
+def test_each_user_is_clipped_as_one(family, unit):
+    """By single records the sum of one user's three clipped gradients may be 3 C long."""
+    subject, user = small(family), [0, 4, 9]
+    units = [user] if unit == "user" else singly(user)
+    raw = sum(subject.taken([[record]], unit="utterance") for record in user)
+    found = subject.taken(units, unit=unit, c=0.01)
+    if unit == "user":
+        assert np.linalg.norm(found) == pytest.approx(0.01, rel=1e-5)
+        np.testing.assert_allclose(found, raw * 0.01 / np.linalg.norm(raw), rtol=1e-3, atol=1e-8)
+    else:
+        assert 0.01 < np.linalg.norm(found) <= 0.03 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["loop", "ghost"])
+def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(family, name):
+    """Without noise and dropout; the mean over workers is what the trainer makes."""
+    subject = small(family)
+    eight = [[2 * j, 2 * j + 1] for j in range(8)]
+    releases = []
+    for workers in (1, 2, 8):
+        k = 8 // workers
+        sent = []
+        for rank in range(workers):
+            units = eight[rank * k : (rank + 1) * k]
+            release = release_with(
+                unit="micro_batch", num_workers=workers, micro_batch_size=2, max_grad_norm=3.0,
+                layer_scales=(1.0,) * len(subject.flat.layers), micro_batches_per_worker=k,
+            )  # fmt: skip
+            assert release.num_micro_batches == 8
+            mechanism = Mechanism(
+                plan=plan_with(release), clipping=subject.clipping(name, c=3.0),
+                noise=NoiseStream.from_operating_system(),
+            )  # fmt: skip
+            losses = UnitLosses(
+                subject.model, subject.corpus, sampler=GivenDraws(size=2, k=k),
+                mechanism=mechanism, seed=0, rank=rank,
+            )  # fmt: skip
+            batches = losses.batches(draw_of(units))
+            mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0).use(subject.flat)
+            sent.append(subject.flat.gradients().astype(np.float64))
+            assert mechanism.take_statistics().units == k
+        releases.append(np.mean(sent, axis=0))
+    for release in releases[1:]:
+        np.testing.assert_allclose(release, releases[0], rtol=0, atol=1e-6)
+    assert abs(releases[0]).max() > 1e-2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_masks_the_sum_of_unclipped_units_is_the_mean_gradient_times_its_size(family):
+    """Three ways to the same: one backward pass per record, one for all, and ghost clipping."""
+    subject = small(family)
+    mechanism = WithoutPrivacy(clipping=Unclipped(flat=subject.flat))
+    losses = UnitLosses(subject.model, subject.corpus, sampler=GivenDraws(size=2.5),
+                        mechanism=mechanism, seed=0, rank=0)  # fmt: skip
+    batches = losses.batches(draw_of([[0, 1, 2, 3]]))
+    released = mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0)
+    released.use(subject.flat)
+    expected = subject.flat.gradients().copy() * 2.5
+    for name in ("loop", "ghost"):
+        clipped = subject.clipped(singly(range(4)), name=name)
+        assert float(clipped.loss.asscalar()) / 2.5 == pytest.approx(
+            float(released.loss.asscalar()), rel=1e-5
+        )
+        values, factor = clipped.take()
+        np.testing.assert_allclose(values * factor, expected, rtol=1e-4, atol=1e-5)

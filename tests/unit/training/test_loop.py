@@ -2,6 +2,7 @@
 
 import mxnet as mx
 import numpy as np
+from support.draws import GivenDraws
 
 from edp_mx.data.encoding import encode
 from edp_mx.data.synthetic import make_utterances
@@ -9,6 +10,10 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.distributed import Workers
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import build_model
+from edp_mx.privacy.clipping import Unclipped
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.mechanism import WithoutPrivacy
 from edp_mx.training.loop import epochs, seed_dropout
 from edp_mx.training.schedule import Schedule
 
@@ -21,32 +26,16 @@ class Recorder:
 
     context = mx.cpu()
     learning_rate = 1.0
-    mechanism = None
 
     def set_learning_rate(self, rate):
         self.learning_rates.append(rate)
 
-    def __init__(self, model):
-        self.model, self.gradients, self.learning_rates = model, [], []
-        self.are_fresh = []
+    def __init__(self, flat):
+        self.flat, self.gradients, self.learning_rates = flat, [], []
 
-    def step_private(self, *, epoch):
-        parameters = self.model.collect_params().values()
-        self.are_fresh.append(all(p.data()._fresh_grad for p in parameters))
-        for parameter in parameters:
-            parameter.data()._fresh_grad = False
-        self.gradients.append(np.concatenate([p.grad().asnumpy().ravel() for p in parameters]))
-
-
-class GivenShard:
-    """Stands for the sampler: the same micro-batches in each epoch."""
-
-    def __init__(self, *batches, size=None):
-        self.batches, self.steps_per_epoch = batches, len(batches)
-        self.micro_batch_size = len(batches[0]) if size is None else size
-
-    def micro_batches(self, epoch):
-        return iter(self.batches)
+    def step_private(self, released):
+        released.use(self.flat)
+        self.gradients.append(self.flat.gradients().copy())
 
 
 def gradients(*batches, num_epochs=1, seed=0, workers=ALONE):
@@ -68,12 +57,14 @@ def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT, size
         encoder, num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents), seed=0,
         context=mx.cpu(),
     )  # fmt: skip
-    trainer = Recorder(model)
-    shard = GivenShard(*batches, size=size)
+    flat = FlatGradients(layers_of(model))
+    trainer = Recorder(flat)
+    size = len(batches[0]) if size is None else size
     trainer.summaries = list(epochs(
-        model, trainer, encode(utterances, vocabulary), shard, num_epochs=num_epochs,
-        schedule=schedule, seed=seed, workers=workers, on_step=lambda _: None,
-        wrap=lambda batches, *_: batches,
+        model, WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer,
+        encode(utterances, vocabulary), GivenDraws(*([batch] for batch in batches), size=size),
+        num_epochs=num_epochs, schedule=schedule, seed=seed, workers=workers,
+        on_step=lambda _: None, wrap=lambda batches, *_: batches,
     ))  # fmt: skip
     return trainer
 
@@ -95,10 +86,10 @@ def test_the_divisor_is_the_public_size_and_never_the_drawn_one():
     np.testing.assert_allclose(whole.loss, 7 * singly.summaries[0].loss / 2.5, rtol=1e-5)
 
 
-def test_an_empty_micro_batch_is_a_step_with_a_fresh_gradient_of_zero():
+def test_an_empty_micro_batch_is_a_step_with_a_gradient_of_zero():
     nothing = np.arange(0)
     trainer = train(nothing, np.arange(4), nothing, nothing, size=2.5)
-    assert trainer.are_fresh == [True] * 4
+    assert len(trainer.gradients) == 4
     assert [bool(gradient.any()) for gradient in trainer.gradients] == [False, True, False, False]
     assert trainer.summaries[0].steps == 4
     alone = train(np.arange(4), size=2.5)  # at step 0: other dropout, but a loss of its own size

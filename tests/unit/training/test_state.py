@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from mxnet.gluon import nn
 
+from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.selection import Selection
-from edp_mx.training.state import TrainingState, read_state, write_state
+from edp_mx.training.state import TrainingState, read_ledger_mark, read_state, write_state
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
 
@@ -75,3 +76,20 @@ def test_a_selection_goes_on_where_it_stood():
         return done, float(net.weight.data().asscalar())
 
     assert run(interrupted=True) == run(interrupted=False) == (4, 1.0)
+
+
+def test_it_says_how_far_the_ledger_had_come(tmp_path):
+    state(ledger_size=123, ledger_digest="ab" * 32).write(tmp_path / "s.npz")
+    assert read_ledger_mark(tmp_path / "s.npz") == LedgerMark(123, "ab" * 32)
+    found = TrainingState.read(tmp_path / "s.npz")
+    assert (found.ledger_size, found.ledger_digest) == (123, "ab" * 32)
+
+
+def test_a_checkpoint_that_confirms_no_ledger_is_refused(tmp_path):
+    path = tmp_path / "s.npz"
+    write_state(path, {"epochs": 3}, {"weights": ARRAYS})  # as edp_mx 0.1 wrote it
+    with pytest.raises(UserError, match="written by edp_mx 0.1 and does not say how far"):
+        read_ledger_mark(path)
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(UserError, match="torn or no checkpoint"):
+        read_ledger_mark(path)

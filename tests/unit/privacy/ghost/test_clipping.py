@@ -11,31 +11,43 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import LoopClipping
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.check import refuse_wrong
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.norm_clipping import LoopClipping
 from tests.support.models import FAMILIES, loss_and_gradients, part, random_batch, tiny
+from tests.support.two_passes import TwoPasses
 
 LENGTHS = [5, 1, 3, 7]
 NO_CLIPPING = 1e9
 
 
-def ghost_for(model, *, max_grad_norm=1.0, scales=None, passes=1, chunk_size=64):
+def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, kind=GhostClipping):
     """The clipping and the flat gradients behind it."""
     flat = FlatGradients(layers_of(model))
     scales = [1.0] * len(flat.layers) if scales is None else scales
     common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
-    ghost = GhostClipping(network=model, chunk_size=chunk_size, passes=passes, **common)
-    return ghost, LoopClipping(**common), flat
+    return kind(network=model, chunk_size=chunk_size, **common), LoopClipping(**common), flat
 
 
-def by_loop(loop, model, batch):
-    """The clipped sum, one example at a time."""
-    rows = range(len(batch.lengths))
-    loop.clip([lambda row=row: model.loss(part(batch, row)) for row in rows])
-    return loop.take().copy()
+def taken(clipped):
+    """The whole sum (P,), with the factor that is due."""
+    values, factor = clipped.take()
+    return factor * values.astype(np.float64)
+
+
+def by_loop(loop, model, batch, rows=1):
+    """The clipped sum, one unit of so many rows at a time."""
+    starts = range(0, len(batch.lengths), rows)
+    return taken(
+        loop.clip(
+            [
+                lambda s=s: model.loss(part(batch, np.arange(s, s + rows))).sum().reshape((1,))
+                for s in starts
+            ]
+        )
+    )
 
 
 def assert_same_sum(found, expected):
@@ -48,15 +60,14 @@ def assert_same_sum(found, expected):
     lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5),
     seed=st.integers(0, 99),
     family=st.sampled_from(FAMILIES),
-    passes=st.sampled_from([1, 2]),
+    kind=st.sampled_from([GhostClipping, TwoPasses]),
 )
-def test_the_clipped_sum_is_the_loops(lengths, seed, family, passes):
+def test_the_clipped_sum_is_the_loops(lengths, seed, family, kind):
     model = tiny(family)
     batch = random_batch(np.random.default_rng(seed), lengths, family)
-    ghost, loop, _ = ghost_for(model, max_grad_norm=2.0, passes=passes)
+    ghost, loop, _ = ghost_for(model, max_grad_norm=2.0, kind=kind)
     expected = by_loop(loop, model, batch)
-    ghost.clip([lambda: model.loss(batch)])
-    assert_same_sum(ghost.take(), expected)
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch)])), expected)
     assert ghost.statistics.norm_sum == pytest.approx(loop.statistics.norm_sum, rel=1e-5)
     assert ghost.statistics.clipped == loop.statistics.clipped
 
@@ -68,8 +79,7 @@ def test_scaled_layers_are_clipped_jointly(family, generator):
     scales = generator.uniform(0.1, 1, len(layers_of(model)))
     ghost, loop, _ = ghost_for(model, max_grad_norm=3.0, scales=scales)
     expected = by_loop(loop, model, batch)
-    ghost.clip([lambda: model.loss(batch)])
-    assert_same_sum(ghost.take(), expected)
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch)])), expected)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -78,8 +88,8 @@ def test_without_clipping_it_is_the_plain_gradient(family, generator):
     batch = random_batch(generator, LENGTHS, family)
     _, expected = loss_and_gradients(model, batch)
     ghost, _, flat = ghost_for(model, max_grad_norm=NO_CLIPPING)
-    ghost.clip([lambda: model.loss(batch)])
-    for name, found in flat.views(ghost.take()).items():
+    total = taken(ghost.clip([lambda: model.loss(batch)]))
+    for name, found in flat.views(total).items():
         room = 1e-5 * max(np.abs(expected[name]).max(), 1.0)
         np.testing.assert_allclose(found, expected[name], rtol=0, atol=room, err_msg=name)
 
@@ -89,10 +99,10 @@ def test_chunks_of_any_size_give_the_same(family, generator):
     model = tiny(family)
     batch = random_batch(generator, LENGTHS, family)
     ghost, _, _ = ghost_for(model)
-    ghost.clip([lambda: model.loss(batch)])
-    whole = ghost.take().copy()
-    ghost.clip([lambda rows=rows: model.loss(part(batch, rows)) for rows in ([0, 1, 2], [3])])
-    assert_same_sum(ghost.take(), whole)
+    whole = taken(ghost.clip([lambda: model.loss(batch)]))
+    for chunks in ([[0, 1, 2], [3]], [[2], [0, 3], [1]], [[3], [2], [1], [0]]):
+        found = ghost.clip([lambda rows=rows: model.loss(part(batch, rows)) for rows in chunks])
+        assert_same_sum(taken(found), whole)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -105,27 +115,25 @@ def test_two_passes_see_the_same_dropout_masks(family, generator):
         return model.loss(batch)
 
     sums = []
-    for passes in (1, 2):
-        ghost, _, _ = ghost_for(model, passes=passes)
-        ghost.clip([losses])
-        sums.append(ghost.take().copy())
+    for kind in (GhostClipping, TwoPasses):
+        ghost, _, _ = ghost_for(model, kind=kind)
+        sums.append(taken(ghost.clip([losses])))
     mx.random.seed(12)  # other masks, to show that masks matter
     ghost, _, _ = ghost_for(model)
-    ghost.clip([lambda: model.loss(batch)])
+    other = taken(ghost.clip([lambda: model.loss(batch)]))
     assert_same_sum(sums[0], sums[1])
-    assert np.abs(ghost.take() - sums[0]).max() > 1e-2 * np.abs(sums[0]).max()
+    assert np.abs(other - sums[0]).max() > 1e-2 * np.abs(sums[0]).max()
 
 
-@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("kind", [GhostClipping, TwoPasses])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_example_that_is_not_finite_adds_nothing(family, passes, generator):
+def test_an_example_that_is_not_finite_adds_nothing(family, kind, generator):
     model = tiny(family)
     batch = random_batch(generator, LENGTHS, family)
-    ghost, loop, _ = ghost_for(model, passes=passes)
+    ghost, loop, _ = ghost_for(model, kind=kind)
     expected = by_loop(loop, model, part(batch, [0, 2, 3]))
     poison = mx.nd.array([1, np.inf, 1, 1])
-    ghost.clip([lambda: model.loss(batch) * poison])
-    assert_same_sum(ghost.take(), expected)
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch) * poison])), expected)
     assert ghost.statistics.non_finite == 1
 
 
@@ -149,8 +157,7 @@ def test_frozen_parameters_are_left_out(family, frozen, generator):
     batch = random_batch(generator, LENGTHS, family)
     ghost, loop, flat = ghost_for(model)
     expected = by_loop(loop, model, batch)
-    ghost.clip([lambda: model.loss(batch)])
-    found = ghost.take()
+    found = taken(ghost.clip([lambda: model.loss(batch)]))
     assert not any(frozen in name for name in flat.views(found))
     assert_same_sum(found, expected)
 
@@ -266,10 +273,8 @@ def assert_as_the_loop(network, generator):
     """For three examples (T, 3)."""
     ghost, loop, _ = ghost_for(network)
     x = mx.nd.array(generator.normal(size=(3, 4, 3)))
-    loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)])
-    expected = loop.take().copy()
-    ghost.clip([lambda: network(x)])
-    assert_same_sum(ghost.take(), expected)
+    expected = taken(loop.clip([lambda row=row: network(x[row : row + 1]) for row in range(3)]))
+    assert_same_sum(taken(ghost.clip([lambda: network(x)])), expected)
 
 
 def test_a_gradient_of_earlier_examples_is_never_clipped_again(generator):
@@ -332,21 +337,37 @@ class OverCharacters(Tagger):
         return F.reshape(self.lstm(rows), shape=(-1, 4, 4))
 
 
-def test_an_lstm_over_other_sequences_than_examples_is_refused(generator):
+def test_an_lstm_over_several_sequences_an_example(generator):
     network = Blocks(lambda network, x: squares(network.tagger(x)), tagger=OverCharacters(dense=1))
     network.initialize(mx.init.Normal(1))
+    assert_as_the_loop(network, generator)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_rows_that_are_no_whole_number_an_example_are_refused(dense, generator):
+    network = Blocks(lambda network, x: squares(network.tagger(x)), tagger=OverCharacters(dense=1))
+    network.initialize(mx.init.Normal(1))
+    if not dense:  # then the LSTM is the first
+        network.collect_params(".*dense_.*").setattr("grad_req", "null")
     ghost, _, _ = ghost_for(network)
-    with pytest.raises(UserError, match="an LSTM over 8 sequences of 2 examples"):
-        ghost.clip([lambda: network(mx.nd.array(generator.normal(size=(2, 4, 3))))])
+    x = mx.nd.array(generator.normal(size=(2, 4, 3)))
+    name = "dense" if dense else "lstm"
+    with pytest.raises(UserError, match=f"{name}.* reads [28] rows of 3 examples"):
+        ghost.clip([lambda: _three(network(x))])
 
 
-@pytest.mark.parametrize("passes", [1, 2])
-def test_ids_outside_a_table_are_refused(passes):
+def _three(losses):
+    """Three losses of two examples, which no network has."""
+    return mx.nd.concat(losses, losses[:1], dim=0)
+
+
+@pytest.mark.parametrize("kind", [GhostClipping, TwoPasses])
+def test_ids_outside_a_table_are_refused(kind):
     network = nn.HybridSequential(prefix="table_")
     with network.name_scope():
         network.add(nn.Embedding(3, 2))
     network.initialize(mx.init.One())
-    ghost, _, _ = ghost_for(network, passes=passes)
+    ghost, _, _ = ghost_for(network, kind=kind)
     with pytest.raises(IndexError, match="ids 2.0 … 4.0 for a table of 3 rows"):
         ghost.clip([lambda: squares(network(mx.nd.array([[2, 3, 4]])).sum(axis=1))])
 
@@ -415,14 +436,11 @@ class Interleaved(gluon.HybridBlock):
 def test_rows_that_are_interleaved_are_noticed(generator):
     network = Interleaved()
     network.initialize(mx.init.Normal(1))
-    ghost, _, flat = ghost_for(network)
+    ghost, _, _ = ghost_for(network)
     x = mx.nd.array(generator.normal(size=(4, 3, 2)))
     with pytest.raises(UserError, match="disagree on this network"):
         refuse_wrong(
             ghost,
-            flat=flat,
-            max_grad_norm=1.0,
-            layer_scales=[1.0] * len(flat.layers),
             together=[lambda: network(x)],
             alone=[lambda row=row: network(x[row : row + 1]) for row in range(4)],
         )
@@ -443,13 +461,10 @@ def test_a_sound_network_passes_the_check_and_is_left_without_traces(family, gen
 
     refuse_wrong(
         ghost,
-        flat=flat,
-        max_grad_norm=1.0,
-        layer_scales=[1.0] * len(flat.layers),
         together=[losses(range(4))],
         alone=[losses([row]) for row in range(4)],
     )
-    assert ghost.statistics.steps == 0
+    assert ghost.statistics.units == 0
     with pytest.raises(UserError):
         flat.refuse_stale()
 
@@ -458,11 +473,142 @@ def test_mxnets_own_lstms_are_clipped_as_ours_are(generator, monkeypatch):
     batch = random_batch(generator, LENGTHS, "clc")
     model = tiny("clc")
     ghost, _, _ = ghost_for(model, max_grad_norm=2.0)
-    ghost.clip([lambda: model.loss(batch)])
+    ours = taken(ghost.clip([lambda: model.loss(batch)]))
     monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
     model = tiny("clc")  # the same weights
     other, loop, _ = ghost_for(model, max_grad_norm=2.0)
     expected = by_loop(loop, model, batch)
-    other.clip([lambda: model.loss(batch)])
-    assert_same_sum(other.take(), expected)
-    assert_same_sum(ghost.take(), expected)
+    assert_same_sum(taken(other.clip([lambda: model.loss(batch)])), expected)
+    assert_same_sum(ours, expected)
+
+
+def in_units(model, batch, rows):
+    """The losses of units of so many rows."""
+    return lambda: model.loss(batch).reshape((-1, rows)).sum(axis=1)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    units=st.integers(1, 4),
+    seed=st.integers(0, 99),
+    family=st.sampled_from(FAMILIES),
+    c=st.sampled_from([0.5, 4.0, NO_CLIPPING]),
+)
+def test_units_of_several_rows_are_clipped_as_one(rows, units, seed, family, c):
+    generator = np.random.default_rng(seed)
+    model = tiny(family)
+    batch = random_batch(generator, generator.integers(1, 8, rows * units), family)
+    scales = generator.uniform(0.1, 1, len(layers_of(model)))
+    ghost, loop, _ = ghost_for(model, max_grad_norm=c, scales=scales)
+    expected = by_loop(loop, model, batch, rows)
+    assert_same_sum(taken(ghost.clip([in_units(model, batch, rows)])), expected)
+    assert ghost.statistics.norm_sum == pytest.approx(loop.statistics.norm_sum, rel=1e-5)
+    assert ghost.statistics.clipped == loop.statistics.clipped
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_unit_of_several_rows_one_of_which_is_not_finite_adds_nothing(family, generator):
+    model = tiny(family)
+    batch = random_batch(generator, [*LENGTHS, 2, 6], family)
+    ghost, loop, _ = ghost_for(model)
+    expected = by_loop(loop, model, part(batch, [0, 1, 4, 5]), 2)
+    poison = mx.nd.array([1, 1, 1, np.nan, 1, 1])
+    found = ghost.clip([lambda: (model.loss(batch) * poison).reshape((3, 2)).sum(axis=1)])
+    assert_same_sum(taken(found), expected)
+    assert ghost.statistics.non_finite == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_of_weight_zero_are_not_in_their_unit(family, generator):
+    """What fills up a smaller unit."""
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, loop, _ = ghost_for(model, max_grad_norm=2.0)
+    expected = taken(
+        loop.clip(
+            [
+                lambda rows=rows: model.loss(part(batch, rows)).sum().reshape((1,))
+                for rows in ([0, 1, 2], [3])
+            ]
+        )
+    )
+    weights = mx.nd.array([1, 1, 1, 1, 0, 0])
+    filled = part(batch, [0, 1, 2, 3, 3, 3])
+    found = ghost.clip([lambda: (model.loss(filled) * weights).reshape((2, 3)).sum(axis=1)])
+    assert_same_sum(taken(found), expected)
+
+
+def check(ghost, model, batch, rows=1):
+    """`refuse_wrong` without dropout."""
+
+    def losses(places):
+        def call():
+            with autograd.predict_mode():
+                return in_units(model, part(batch, places), rows)()
+
+        return call
+
+    starts = range(0, len(batch.lengths), rows)
+    refuse_wrong(
+        ghost,
+        together=[losses(range(len(batch.lengths)))],
+        alone=[losses(np.arange(start, start + rows)) for start in starts],
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_units_of_several_rows_pass_the_check(family, rows, generator):
+    model = tiny(family, dropout=0.4)
+    check(ghost_for(model)[0], model, random_batch(generator, LENGTHS, family), rows)
+
+
+def small_layer(ghost, losses):
+    """A layer whose norm is a hundredth part of the whole, or the next smaller; and its number."""
+    squares = ghost.squared_norms(losses)
+    shares = np.sqrt(squares / squares.sum(axis=1, keepdims=True)).max(axis=0)  # (L,)
+    number = int(np.argmax(np.where(shares < 0.1, shares, 0)))
+    assert 1e-4 < shares[number] < 0.1
+    return number
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_wrong_norm_of_one_small_layer_is_noticed(family, rows, generator):
+    """Of the whole norm it is less than float32's noise used to be allowed."""
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, _, flat = ghost_for(model)
+    number, squares_of = small_layer(ghost, in_units(model, batch, rows)), ghost._squares
+
+    def planted(rules, num_units):
+        squares = squares_of(rules, num_units)
+        whole = squares.sum(axis=1)
+        squares[:, number] *= 0.9
+        assert (np.sqrt(squares.sum(axis=1) / whole) > 1 - 1e-3).all()
+        return squares
+
+    ghost._squares = planted
+    name = flat.layers[number].name
+    with pytest.raises(UserError, match=f"disagree on this network: the norms of {name} differ"):
+        check(ghost, model, batch, rows)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_wrong_sum_of_one_small_parameter_is_noticed(family, rows, generator):
+    model = tiny(family)
+    batch = random_batch(generator, LENGTHS, family)
+    ghost, _, flat = ghost_for(model)
+    number, add = small_layer(ghost, in_units(model, batch, rows)), ghost._add
+    name = flat.layers[number].parameters[0].name
+
+    def planted(losses):
+        values, factor, made = add(losses)
+        flat.views(values)[name][...] *= 0.99
+        return values, factor, made
+
+    ghost._add = planted
+    with pytest.raises(UserError, match=f"this network: the clipped sums of {name} differ"):
+        check(ghost, model, batch, rows)

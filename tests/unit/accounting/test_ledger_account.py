@@ -1,17 +1,23 @@
 """A ledger against its plan: every way in which they can differ is said, and nothing else."""
 
+import dataclasses
+import json
+
 import pytest
 from support.made_ledgers import (
     facts_with,
+    plan_with,
     poisson_facts,
     poisson_line,
+    poisson_plan,
     shuffled_line,
     write_ledger,
+    write_plan,
 )
 
+from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import read_ledger
-from edp_mx.accounting.ledger_guarantee import account_for, guarantee_of
-from edp_mx.accounting.ledger_plan import differences, planned_epochs
+from edp_mx.accounting.ledger_account import account_for, differences
 from edp_mx.errors import UserError
 
 SCALES = {**shuffled_line(0, None, 10.0), "what": "layer scales"}
@@ -37,12 +43,14 @@ def test_what_was_planned_is_no_difference(found):
     assert found(facts_with(scales_source="dp_release"), [SCALES, *whole()]) == ()
 
 
-def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(found):
+def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(found, tmp_path):
     # as in Algorithm 1: z / (kappa sqrt N), by hand
     published = facts_with(release={"variant": "published"}, decay={"kind": "linear", "rate": 0.5})
     lines = [shuffled_line(t, 8 / (1 + t / 2), 8 / (1 + t / 2) / (2 * 8**0.5)) for t in range(4)]
     assert found(published, lines) == ()
-    assert [entry.event.sample_rate for entry in planned_epochs(poisson_facts())] == [64 / 4480] * 3
+    path = write_ledger(tmp_path / "p", poisson_facts(), [])
+    planned = read_ledger(path).plan.entries()
+    assert [entry.event.sample_rate for entry in planned] == [64 / 4480] * 3
 
 
 @pytest.mark.parametrize(
@@ -105,8 +113,8 @@ def test_the_scales_count_in_the_plan_too(tmp_path):
 def test_another_delta(tmp_path):
     path = write_ledger(tmp_path / "l", facts_with(), whole())
     own, other = account_for(path).spent, account_for(path, delta=1e-9).spent
-    assert (own.delta, own.delta_mode) == (0.5 / 4478, "default")
-    assert (other.delta, other.delta_mode) == (1e-9, "value")
+    assert (own.plan.delta, own.plan.delta_mode) == (0.5 / 4478, "default")
+    assert (other.plan.delta, other.plan.delta_mode) == (1e-9, "value")
     assert other.holds.epsilon.value > own.holds.epsilon.value
     with pytest.raises(UserError, match="1/n"):
         account_for(path, delta=1e-3)
@@ -162,6 +170,9 @@ def test_an_entry_that_cannot_be_counted_names_its_line(tmp_path, change, words)
         {"num_examples": 0},
         {"noise_multiplier": None},
         {"surplus": 1},
+        {"mechanism": "dp_sgd"},
+        {"mechanism": "none"},
+        {"sampler": "poisson"},
     ],
 )
 def test_a_head_that_is_none_names_line_1(tmp_path, change):
@@ -170,6 +181,70 @@ def test_a_head_that_is_none_names_line_1(tmp_path, change):
         account_for(path)
 
 
+@pytest.mark.parametrize("plan", [plan_with(), poisson_plan()], ids=["shuffle", "poisson"])
+def test_a_ledger_of_this_version_is_its_plan(tmp_path, plan):
+    scales = (0.5, 1.0)
+    account = account_for(write_plan(tmp_path / "l", plan, scales=scales))
+    assert account.differences == ()
+    assert account.plan == plan.with_layer_scales(scales)
+    assert account.ledger.entries == plan.entries()
+    assert account.spent == account.planned
+    assert account.composition == plan.composition(plan.entries())
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_both_versions_cost_the_same(tmp_path, version):
+    """The numbers of one run of each sampler, whichever version wrote it down."""
+    if version == 1:
+        shuffled = write_ledger(tmp_path / "s", facts_with(), whole())
+        drawn = write_ledger(tmp_path / "p", poisson_facts(), [poisson_line(t) for t in range(3)])
+    else:
+        shuffled = write_plan(tmp_path / "s", plan_with())
+        drawn = write_plan(tmp_path / "p", poisson_plan())
+    found = [account_for(path).spent.holds.epsilon.value for path in (shuffled, drawn)]
+    assert found[0] == pytest.approx(0.7654537498701685, rel=1e-12)  # of edp_mx 0.1
+    assert found[1] == pytest.approx(0.5655876961303558, rel=1e-6)
+
+
+RELEASED = plan_with(scales_source="dp_release", scales_multiplier=1.5)
+
+
+def test_a_release_of_alpha_with_other_noise_is_said(tmp_path):
+    """The head holds z_a, so that a line that was made cheaper shows."""
+    path = write_plan(tmp_path / "l", RELEASED, scales=(1.0, 0.5))
+    assert account_for(path).differences == ()
+    assert read_ledger(path).plan.scales_multiplier == 1.5
+    text = path.read_text()
+    old = '"effective_noise_multiplier": 1.5'
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, old.replace("1.5", "9.5")))
+    account = account_for(path)
+    assert account.differences == (
+        "the release of the layer scales has the effective noise multiplier 9.5, planned was 1.5",
+    )
+    assert account.planned.holds.epsilon.value > account.spent.holds.epsilon.value
+
+
+def test_alpha_that_was_released_twice_or_not_at_all_is_said(tmp_path):
+    alpha, *epochs = RELEASED.entries()
+    twice = write_plan(tmp_path / "two", RELEASED, [alpha, alpha, *epochs])
+    (text,) = account_for(twice).differences
+    assert "released 2 times, planned was 1" in text
+    (text,) = account_for(write_plan(tmp_path / "none", RELEASED, epochs)).differences
+    assert "released 0 times" in text
+
+
+def test_a_head_of_this_version_that_is_none_names_line_1(tmp_path):
+    for name, value in (("epochs", "ten"), ("surplus", 1), ("release", None), ("delta", 0)):
+        path = write_plan(tmp_path / name, plan_with())
+        head, *rest = path.read_text().splitlines(keepends=True)
+        broken = json.loads(head)
+        broken["plan"][name] = value
+        path.write_text("".join([json.dumps(broken) + "\n", *rest]))
+        with pytest.raises(UserError, match="line 1"):
+            account_for(path)
+
+
 def test_no_mechanism_has_its_guarantee_still():
-    facts = {**facts_with(mechanism="none"), "release": None}
-    assert guarantee_of(facts, ()).holds.epsilon.is_infinite
+    plan = dataclasses.replace(plan_with(), release=None)
+    assert guarantee(plan, ()).holds.epsilon.is_infinite

@@ -1,0 +1,106 @@
+"""What a run may still release, and what it might have released had it not been stopped."""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence, Tuple
+
+from edp_mx.accounting.counting import count_what_holds
+from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.entries import Entry
+from edp_mx.accounting.plan import Plan
+from edp_mx.errors import UserError
+
+
+def refuse_blind_budget(plan: Plan, key: str) -> None:
+    """Refuse a target or a budget where ε is infinite for a reason that it cannot see.
+
+    Args:
+        key: of the setting that asks for it, for the message.
+
+    Raises:
+        UserError: a private input that nobody says is public, a fixed seed, or no mechanism.
+    """
+    if plan.release is None:
+        raise UserError(
+            f"{key}: without a privacy mechanism epsilon is infinite; choose privacy.mechanism "
+            f"edp_sgd or dp_sgd, or leave {key} out"
+        )
+    if plan.seed_is_fixed:
+        raise UserError(
+            f"{key}: with privacy.insecure_fixed_seed epsilon is infinite; leave one of them out"
+        )
+    for name in plan.unjustified_inputs:
+        raise UserError(
+            f"{key}: epsilon is infinite whatever the noise, because {PRIVATE_INPUTS[name].reason}."
+            f" Either {PRIVATE_INPUTS[name].remedy}; or, if it is public in truth, say so with "
+            f"privacy.assume_public: [{name}], which every report repeats"
+        )
+
+
+def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
+    """Refuse to release α if it exceeds `max_epsilon` with what was spent; nothing would be left.
+
+    Args:
+        spent: what its ledger holds already: of a run that was interrupted before it wrote α down
+            also an earlier release of it, and this one is made and counted again.
+
+    Raises:
+        UserError: says what α costs.
+    """
+    if plan.max_epsilon is None:
+        return
+    refuse_blind_budget(plan, "privacy.max_epsilon")
+    bound = count_what_holds(plan, (*spent, *plan.scales_entries()))
+    if not bound.is_within(plan.max_epsilon):
+        raise UserError(
+            f"privacy.max_epsilon: {plan.max_epsilon:g} is less than the {bound.epsilon} that the "
+            "layer scales cost (privacy.scale_release); nothing was released"
+        )
+
+
+def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
+    """How many steps of an epoch fit into `max_epsilon`, after what was spent.
+
+    Edge cases: a shuffled epoch costs the same however many of its steps are taken: all or none.
+    """
+    assert plan.release is not None
+    most = plan.steps_per_epoch
+    if _fits(plan, (*spent, plan.entry(epoch))):
+        return most
+    if plan.release.sampler == "shuffle":
+        return 0
+    return _largest(most, lambda steps: _fits(plan, (*spent, plan.entry(epoch, steps))))
+
+
+def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
+    """What was spent, and all that the run might have gone on to release.
+
+    A run that stops because of what it sees tells something by stopping. What holds for it is what
+    holds for the longest run that it might have been: its ledger, and the rest of its plan as far
+    as `max_epsilon` would have let it go.
+    """
+    done = {entry.what for entry in spent if entry.event.count}
+    scales = [entry for entry in plan.scales_entries() if entry.what not in done]
+    entries = (*spent, *scales)
+    rest = [t for t in range(plan.epochs) if f"epoch {t}" not in done]
+    planned = tuple(map(plan.entry, rest))
+    if _fits(plan, (*entries, *planned)):
+        return (*entries, *planned)
+    whole = _largest(len(rest), lambda count: _fits(plan, (*entries, *planned[:count])))
+    entries = (*entries, *planned[:whole])
+    steps = permitted_steps(plan, entries, rest[whole])
+    return (*entries, plan.entry(rest[whole], steps)) if steps else entries
+
+
+def _fits(plan: Plan, entries: Sequence[Entry]) -> bool:
+    """Whether some entries stay within the budget, if there is one."""
+    return plan.max_epsilon is None or count_what_holds(plan, entries).is_within(plan.max_epsilon)
+
+
+def _largest(end: int, fits: Callable[[int], bool]) -> int:
+    """The largest number below `end` that fits, where `end` does not; 0 if none does."""
+    low, high = 0, end  # not fits(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

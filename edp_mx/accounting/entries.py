@@ -1,0 +1,69 @@
+"""The lines of a ledger: what was about to be released."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from edp_mx.accounting.events import Event
+from edp_mx.errors import UserError
+
+SCALES = "layer scales"  # `Entry.what` of the release of α
+_EPOCH = re.compile(r"epoch (\d+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line: equal releases that were about to be made.
+
+    Attributes:
+        what: in words, e.g. "epoch 3".
+        event: what the accountants are given.
+        noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
+    """
+
+    what: str
+    event: Event
+    noise_multiplier: Optional[float] = None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As it is written."""
+        return {
+            "what": self.what,
+            "noise_multiplier": self.noise_multiplier,
+            **self.event.to_dict(),
+        }
+
+    @property
+    def epoch(self) -> Optional[int]:
+        """The epoch that it speaks of, if it does."""
+        match = _EPOCH.fullmatch(self.what)
+        return int(match.group(1)) if match else None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Entry:
+        """As it was written.
+
+        Raises:
+            UserError: a field is missing, unknown, or no number.
+        """
+        event = dict(values)
+        try:
+            what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")
+        except KeyError as error:
+            raise UserError(f"an entry lacks {error}") from error
+        return cls(str(what), Event.from_dict(event), noise_multiplier)
+
+
+def merged(entries: Sequence[Entry]) -> Tuple[Entry, ...]:
+    """Neighbours that differ in their count only, as one: a shorter list to look at."""
+    short: List[Entry] = []
+    for entry in entries:
+        last = short[-1] if short else None
+        if last and replace(entry, event=replace(entry.event, count=last.event.count)) == last:
+            count = last.event.count + entry.event.count
+            short[-1] = replace(last, event=replace(last.event, count=count))
+        else:
+            short.append(entry)
+    return tuple(short)

@@ -1,0 +1,191 @@
+"""From a ledger alone to the guarantee that it adds up to, and where it differs from its plan."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from edp_mx.accounting.entries import SCALES, Entry
+from edp_mx.accounting.events import Composition
+from edp_mx.accounting.guarantee import Guarantee, guarantee
+from edp_mx.accounting.ledger import Ledger, read_ledger
+from edp_mx.accounting.plan import Plan
+from edp_mx.files import PathLike
+
+_CLOSE = 1e-9  # relative, between two multipliers that should be equal
+
+
+@dataclass(frozen=True)
+class LedgerAccount:
+    """What a ledger adds up to.
+
+    Attributes:
+        ledger: as it was read.
+        spent: the guarantee of what it holds.
+        planned: that of the whole plan in its head; the same where they do not differ.
+        differences: where they differ, one sentence each.
+    """
+
+    ledger: Ledger
+    spent: Guarantee
+    planned: Guarantee
+    differences: Tuple[str, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """Of the run, at the δ that was asked for."""
+        return self.spent.plan
+
+    @property
+    def composition(self) -> Composition:
+        """What the accountants are given."""
+        return self.plan.composition(self.ledger.entries)
+
+
+def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
+    """Read a ledger and count it, at the run's own δ or at another.
+
+    Raises:
+        UserError: it is missing or damaged (names the line), or δ is refused.
+    """
+    ledger = read_ledger(path)
+    plan = ledger.plan if delta is None else ledger.plan.with_delta(delta)
+    spent, found = guarantee(plan, ledger.entries), differences(ledger)
+    planned = guarantee(plan, _planned(ledger)) if found else spent
+    return LedgerAccount(ledger, spent, planned, found)
+
+
+def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
+    """All that the plan would have released; in 0.1 what α costs is known from its line only."""
+    if ledger.plan.scales_multiplier is not None:
+        return ledger.plan.entries()
+    scales = tuple(entry for entry in ledger.entries if entry.what == SCALES)[:1]
+    return (*scales, *ledger.plan.entries())
+
+
+def differences(ledger: Ledger) -> Tuple[str, ...]:
+    """Where a ledger says something else than its plan, one sentence each; empty where nowhere."""
+    planned = {entry.what: entry for entry in ledger.plan.entries() if entry.epoch is not None}
+    done: Dict[str, int] = Counter()
+    for entry in ledger.entries:
+        done[entry.what] += entry.event.count
+    found = [
+        *_missing(planned, done),
+        *_repeated(planned, done),
+        *_of_scales(ledger),
+        *_unplanned(planned, ledger.entries),
+    ]
+    if ledger.is_torn:
+        found.append("the last line was cut off by a crash; nothing had been released for it")
+    return tuple(found)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in words.
+
+    Example:
+        >>> ranges([0, 1, 2, 5])
+        '0 to 2, 5'
+    """
+    parts: List[List[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{p[0]} to {p[-1]}" if len(p) > 1 else f"{p[0]}" for p in parts)
+
+
+def _missing(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
+    """Epochs that are not there, or not all of their steps."""
+    absent = [entry.epoch for what, entry in planned.items() if not done[what]]
+    found = []
+    if absent:
+        are = "are" if len(absent) > 1 else "is"
+        found.append(
+            f"{_epochs([t for t in absent if t is not None])} {are} missing: the run has not come "
+            "so far, or was ended before"
+        )
+    for what, entry in planned.items():
+        if 0 < done[what] < entry.event.count:
+            found.append(f"{what} holds {done[what]} of its {entry.event.count} planned steps")
+    return found
+
+
+def _repeated(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
+    """Epochs that were released more than once, grouped by how often."""
+    times: Dict[int, List[int]] = {}
+    found = []
+    for what, entry in planned.items():
+        epoch, count = entry.epoch, entry.event.count
+        if epoch is None or done[what] <= count:
+            continue
+        if entry.event.sampler == "shuffle":
+            times.setdefault(done[what], []).append(epoch)
+        else:
+            found.append(
+                f"{what} holds {done[what]} steps, {count} were planned: it was interrupted and "
+                "repeated, and all of them count"
+            )
+    for count, epochs in sorted(times.items()):
+        verb, they = ("were", "each") if len(epochs) > 1 else ("was", "it")
+        found.append(
+            f"{_epochs(epochs)} {verb} begun {count} times: interrupted and repeated, and {they} "
+            f"counts {count} times"
+        )
+    return found
+
+
+def _of_scales(ledger: Ledger) -> List[str]:
+    """The one release of α, where the plan has one."""
+    wanted = 1 if ledger.plan.scales_source == "dp_release" else 0
+    lines = [entry for entry in ledger.entries if entry.what == SCALES]
+    count = sum(entry.event.count for entry in lines)
+    found = []
+    if count != wanted:
+        found.append(
+            f"the layer scales were released {count} times, planned was {wanted}; each counts"
+        )
+    for planned in ledger.plan.scales_entries():
+        found += [text for line in lines for text in _other_noise(line, planned)]
+    return found
+
+
+def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]:
+    """Entries that no plan has, or that have another multiplier or rate than planned."""
+    found = []
+    for entry in entries:
+        if entry.what == SCALES:
+            continue
+        if entry.what not in planned:
+            found.append(f"{entry.what} is there, but was not planned; it counts")
+        else:
+            found += _other_noise(entry, planned[entry.what])
+    return list(dict.fromkeys(found))
+
+
+def _other_noise(entry: Entry, planned: Entry) -> List[str]:
+    """What an entry says of its noise that the plan says otherwise."""
+    pairs = {
+        "the noise multiplier": (entry.noise_multiplier, planned.noise_multiplier),
+        "the effective noise multiplier": (
+            entry.event.effective_noise_multiplier,
+            planned.event.effective_noise_multiplier,
+        ),
+        "the sample rate": (entry.event.sample_rate, planned.event.sample_rate),
+    }
+    name_of = "the release of the layer scales" if entry.what == SCALES else entry.what
+    found = []
+    for name, (is_, was) in pairs.items():
+        if is_ is None or was is None:
+            if is_ is not was:
+                found.append(f"{name_of} has {name} {is_}, planned was {was}")
+        elif not math.isclose(is_, was, rel_tol=_CLOSE, abs_tol=0.0):
+            found.append(f"{name_of} has {name} {is_:.6g}, planned was {was:.6g}")
+    return found
+
+
+def _epochs(numbers: Sequence[int]) -> str:
+    return f"{'epochs' if len(numbers) > 1 else 'epoch'} {ranges(numbers)}"

@@ -1,0 +1,85 @@
+"""From the ε that is wanted to the plan that keeps to it."""
+
+from __future__ import annotations
+
+import math
+
+from edp_mx.accounting.accountants import log_rho_of
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
+from edp_mx.accounting.counting import count_what_holds, least_noise_multiplier
+from edp_mx.accounting.plan import Plan
+from edp_mx.errors import UserError
+
+_NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wrong side
+
+
+def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
+    """The plan with the smallest z₀ for which ε, if its inputs are public, is at most the target.
+
+    The one solver behind `privacy.target_epsilon` and `edp-mx calibrate`. What α costs is counted;
+    noise that float32 could not add is not considered, so that z₀ may be larger than ε asks for.
+
+    Args:
+        plan: with any z₀.
+        target_epsilon: ε that holds for all that is planned.
+
+    Raises:
+        UserError: an impossible target, or one that α alone exceeds.
+
+    Guarantee: what `count_what_holds` says of the result is at most the target.
+    """
+    z = max(_multiplier(plan, target_epsilon), least_noise_multiplier(plan))
+    while not _bound(plan, z).is_within(target_epsilon):
+        z *= 1 + _NUDGE
+    return plan.with_noise_multiplier(z)
+
+
+def _multiplier(plan: Plan, target_epsilon: float) -> float:
+    """z₀ for the steps and the layer scales, up to rounding."""
+    assert plan.release is not None
+    scales = plan.composition(plan.scales_entries())
+    alone = count_what_holds(plan, plan.scales_entries())
+    if scales.events and alone.is_within(math.inf) and not alone.is_within(target_epsilon):
+        raise UserError(
+            f"target_epsilon is {target_epsilon:g}, and the layer scales alone cost "
+            f"{alone.epsilon} (privacy.scale_release): raise the target, or release them with more "
+            "noise"
+        )
+    per_unit = plan.release.event(1.0, steps=1).effective_noise_multiplier
+    if plan.release.sampler == "shuffle":
+        wanted = calibrate_rf(
+            target_epsilon=target_epsilon,
+            delta=plan.delta,
+            decay=plan.decay,
+            epochs=plan.epochs,
+            conversion="exact",
+            spent_log_rho=log_rho_of(scales),
+        )
+        return wanted / per_unit
+    wanted = calibrate_poisson(
+        target_epsilon=target_epsilon,
+        delta=plan.delta,
+        decay=plan.decay,
+        epochs=plan.epochs,
+        steps_per_epoch=plan.steps_per_epoch,
+        sample_rate=plan.release.sample_rate,
+        neighbours=plan.release.neighbours,
+    )
+    if not scales.events:
+        return wanted / per_unit
+    return solve_multiplier(
+        lambda z: _epsilon(_bound(plan, z)),
+        target_epsilon=target_epsilon,
+        start=wanted / per_unit,
+    )
+
+
+def _bound(plan: Plan, noise_multiplier: float) -> Bound:
+    tried = plan.with_noise_multiplier(noise_multiplier)
+    return count_what_holds(tried, tried.entries())
+
+
+def _epsilon(bound: Bound) -> float:
+    value = bound.epsilon.value
+    return math.inf if value is None else value

@@ -1,0 +1,88 @@
+"""The plan in the head of a ledger that edp_mx 0.1 wrote."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Mapping, Tuple
+
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+
+FACTS = {
+    "mechanism", "release", "noise_multiplier", "decay", "epochs", "steps", "num_examples", "delta",
+    "delta_mode", "corpus_is_public", "sampler", "scales_source", "vocabulary_is_public",
+    "seed_is_fixed", "best_checkpoint_on_validation", "stops_early", "uses_lengths",
+}  # fmt: skip
+
+
+def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
+    """The plan that such facts are of.
+
+    They held an α of ones, whose largest is 1; the multiplier of `dp_release` is known from its
+    own line only.
+
+    Raises:
+        UserError: the facts are not those of such a run.
+    """
+    odd = sorted(set(facts) - FACTS)
+    if odd:
+        raise UserError(f"the head of the ledger holds what nobody knows: {', '.join(odd)}")
+    try:
+        plan = _plan(facts)
+        told = facts["mechanism"], facts["sampler"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"the head of the ledger is of another version ({error})") from error
+    if plan.release is not None and told != (plan.mechanism, plan.release.sampler):
+        raise UserError(
+            f"mechanism {told[0]} and sampler {told[1]} are not those of the release, which is of "
+            f"{plan.mechanism} and {plan.release.sampler}"
+        )
+    return plan
+
+
+def _plan(facts: Mapping[str, Any]) -> Plan:
+    """Its fields under their names of now."""
+    given, epochs = facts["delta"], facts["epochs"]
+    return Plan(
+        release=_release(facts),
+        noise_multiplier=facts["noise_multiplier"],
+        decay=Decay(**facts["decay"]),
+        epochs=epochs,
+        steps_per_epoch=facts["steps"] // epochs if epochs else 0,
+        num_records=facts["num_examples"],
+        delta=choose_delta(
+            num_examples=facts["num_examples"],
+            delta=given,
+            delta_mode=facts["delta_mode"],
+            corpus_is_public=facts["corpus_is_public"],
+        ),
+        delta_mode=facts["delta_mode"] if given is None else "value",
+        scales_source=facts["scales_source"],
+        private_inputs=_private_inputs(facts),
+        clipping="ghost" if facts["mechanism"] == "dp_sgd" else "loop",  # or the loop: not told
+        seed_is_fixed=facts["seed_is_fixed"],
+        chooses_checkpoint=facts["best_checkpoint_on_validation"],
+        stops_early=facts["stops_early"],
+    )
+
+
+def _release(facts: Mapping[str, Any]) -> Release:
+    """One step; q was not written down, and follows from the sizes."""
+    release = replace(Release.from_dict(facts["release"]), layer_scales=None)
+    if release.sampler == "poisson":
+        rate = min(round(release.batch_size) / facts["num_examples"], 1.0)
+        release = replace(release, sample_rate=rate)
+    return release
+
+
+def _private_inputs(facts: Mapping[str, Any]) -> Tuple[str, ...]:
+    """What entered around the mechanism."""
+    private = {
+        "layer_scales": facts["scales_source"] == "first_batch",
+        "vocabulary": not facts["vocabulary_is_public"],
+        "lengths": facts["uses_lengths"],
+    }
+    return tuple(name for name, is_there in private.items() if is_there)

@@ -1,0 +1,70 @@
+"""What clipping multiplies by, min(1, C / norm), for all that is clipped; and the books on it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Dict, Sequence
+
+import numpy as np
+
+SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, whatever divides it yet
+
+
+def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
+    """min(1, C / norm) for each norm; 0 for one that is not finite.
+
+    What has factor 0 is to be left out, since 0 · ∞ is not zero.
+
+    Edge cases: a factor that float32 cannot hold exactly enough is 0 too. Rounded, it could be
+    twice what it should be, and what it multiplies would count for more than C.
+
+    Shapes: any → the same, float64.
+
+    Example:
+        >>> clip_factors(np.array([0.0, 1.0, 4.0, np.inf, np.nan]), max_norm=2.0)
+        array([1. , 1. , 0.5, 0. , 0. ])
+    """
+    norms = np.asarray(norms, np.float64)
+    factors = np.where(np.isfinite(norms), 1.0, 0.0)
+    is_long = np.isfinite(norms) & (norms > max_norm)
+    np.divide(max_norm, norms, out=factors, where=is_long)
+    return np.where(factors < SMALLEST_FACTOR, 0.0, factors)
+
+
+@dataclass
+class ClippingStatistics:
+    """How the clipping went, e.g. in an epoch. Not private: for the run's own log only.
+
+    Attributes:
+        units: how many were held against C.
+        clipped: how many of them were longer than C.
+        non_finite: how many counted as zero.
+        norm_sum: of the norms before the clipping, in the scaled space.
+    """
+
+    units: int = 0
+    clipped: int = 0
+    non_finite: int = 0
+    norm_sum: float = 0.0
+
+    def add(self, norms: np.ndarray, *, max_norm: float) -> None:
+        """Note some more units. Shapes: norms (U,), in the scaled space."""
+        is_finite = np.isfinite(norms)  # (U,)
+        self.units += len(norms)
+        self.clipped += int((norms[is_finite] > max_norm).sum())
+        self.non_finite += int((~is_finite).sum())
+        self.norm_sum += float(norms[is_finite].sum())
+
+    def as_metrics(self) -> Dict[str, float]:
+        """Averages over the units so far."""
+        units = max(self.units, 1)
+        return {
+            "clipped_fraction": self.clipped / units,
+            "scaled_norm": self.norm_sum / units,
+            "non_finite_gradients": self.non_finite,
+        }
+
+    @classmethod
+    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
+        """Those of all workers together."""
+        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))

@@ -1,0 +1,91 @@
+"""Sums of large float32 arrays in float64, which a sum of one array does not pay for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Optional, Tuple
+
+import numpy as np
+
+from edp_mx.kernels import kernels
+from edp_mx.threads import allowed_threads, in_threads
+
+PIECE = 1 << 18  # floats that a thread adds at once
+
+
+class RunningSum:
+    """Σ_i factor_i · x_i; the last array is added when another comes, or never if it is alone.
+
+    In float32 one term may round many others away: it would then move a sum of clipped gradients by
+    more than its own norm.
+
+    Args:
+        size: P.
+
+    Shapes: x_i (P,) float32.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._total: Optional[np.ndarray] = None  # (P,) float64, made when it is needed
+        self.clear()
+
+    def clear(self) -> None:
+        """Start a new sum."""
+        self._pending: Optional[Tuple[np.ndarray, float]] = None
+        self._is_begun = False  # whether `_total` has terms of this sum
+
+    def put(self, values: np.ndarray, *, factor: float) -> None:
+        """The next term, which is read when `settle` or `result` is called.
+
+        Edge cases: what has factor 0 must be finite.
+        """
+        assert self._pending is None, "the term before would be lost: settle() first"
+        self._pending = values, factor
+
+    def settle(self) -> None:
+        """Add the last term, whose array may then be written over."""
+        if self._pending is None:
+            return
+        (values, factor), self._pending = self._pending, None
+        if self._total is None:
+            self._total = np.zeros(self._size)  # (P,)
+        elif not self._is_begun:
+            self._total.fill(0)
+        self._is_begun = True
+        add_scaled(self._total, values, factor=factor)
+
+    def result(self) -> Tuple[np.ndarray, float]:
+        """The sum and a factor that is still due; valid until the next call of anything.
+
+        Of one term it is the term itself, else float64.
+        """
+        if not self._is_begun:
+            assert self._pending is not None, "a sum of nothing"
+            return self._pending
+        self.settle()
+        assert self._total is not None
+        return self._total, 1.0
+
+
+def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
+    """total += factor · values, in place, in float64. Shapes: (P,) float64, (P,) float32.
+
+    Example:
+        >>> total = np.zeros(2)
+        >>> add_scaled(total, np.float32([1, 2]), factor=0.5)
+        >>> total
+        array([0.5, 1. ])
+    """
+    starts = range(0, total.size, PIECE)
+    threads = allowed_threads() if len(starts) > 1 else 1
+    in_threads(partial(_add_piece, total, values, factor), starts, threads=threads)
+
+
+def _add_piece(total: np.ndarray, values: np.ndarray, factor: float, start: int) -> None:
+    """`add_scaled` from a start on."""
+    compiled, piece = kernels(), slice(start, start + PIECE)
+    if compiled is not None:
+        compiled.add_to_doubles(total[piece], values[piece], factor=factor)
+    else:
+        total[piece] += np.multiply(values[piece], factor, dtype=np.float64)

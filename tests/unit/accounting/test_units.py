@@ -1,0 +1,162 @@
+"""What is clipped, in which units: k micro-batches on a worker, each utterance, each user."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp_mx.accounting.release import Release
+from edp_mx.errors import UserError
+
+C, Z = 0.7, 1.3
+SPREADS = [(1, 8), (2, 4), (4, 2), (8, 1)]
+
+
+def release_with(**changes):
+    values = {
+        "unit": "micro_batch",
+        "num_workers": 4,
+        "micro_batch_size": 8,
+        "max_grad_norm": C,
+        "layer_scales": (1.0, 0.25),
+        "adjacency": "replace_one",
+        "variant": "calibrated",
+    }
+    return Release(**{**values, **changes})
+
+
+@given(
+    workers=st.integers(1, 16),
+    k=st.integers(1, 16),
+    adjacency=st.sampled_from(["replace_one", "zero_out"]),
+    size=st.integers(1, 9),
+    z=st.floats(1e-3, 100),
+)
+def test_k_micro_batches_on_each_worker_are_n_of_algorithm_1(workers, k, adjacency, size, z):
+    """The published law by its own formula; the calibrated one by κ C z / N."""
+    n = workers * k
+    given = {"num_workers": workers, "micro_batches_per_worker": k, "adjacency": adjacency,
+             "micro_batch_size": size}  # fmt: skip
+    published = release_with(**given, variant="published")
+    exact = release_with(**given, variant="calibrated")
+    for release in (published, exact):
+        assert release.num_micro_batches == n and release.units_per_worker == k
+        assert release.batch_size == n * size
+        assert release.aggregate_sensitivity == pytest.approx(release.kappa * C / n, rel=1e-12)
+    kappa = 1 if adjacency == "zero_out" and size == 1 else 2
+    assert published.kappa == exact.kappa == kappa
+    assert published.aggregate_noise_stddev(z) == pytest.approx([C * z / n**1.5] * 2, rel=1e-12)
+    assert exact.aggregate_noise_stddev(z) == pytest.approx(
+        [kappa * C * z / n, 0.25 * kappa * C * z / n], rel=1e-12
+    )
+    assert published.effective_noise_multiplier(z) == pytest.approx(
+        z / (kappa * math.sqrt(n)), rel=1e-12
+    )
+    assert exact.effective_noise_multiplier(z) == pytest.approx(z, rel=1e-12)
+
+
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+def test_it_does_not_matter_where_the_micro_batches_lie(variant):
+    """1 x 8, 2 x 4, 4 x 2 and 8 x 1 release the same."""
+    releases = [
+        release_with(num_workers=workers, micro_batches_per_worker=k, variant=variant)
+        for workers, k in SPREADS
+    ]
+    alone = releases[-1]
+    for release in releases:
+        assert release.aggregate_sensitivity == pytest.approx(alone.aggregate_sensitivity)
+        assert release.aggregate_noise_stddev(Z) == pytest.approx(alone.aggregate_noise_stddev(Z))
+        assert release.effective_noise_multiplier(Z) == pytest.approx(
+            alone.effective_noise_multiplier(Z), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("workers, k", SPREADS)
+def test_the_published_noise_is_that_of_simulated_micro_batches(workers, k):
+    """Each of N micro-batches gets its own draw of C z / N; a worker sends the mean of its k."""
+    release = release_with(num_workers=workers, micro_batches_per_worker=k, variant="published")
+    draws = np.random.default_rng(7).standard_normal((workers, k, 40_000)) * (C * Z / 8)
+    sent = draws.mean(axis=1)  # (workers, draws)
+    for stddev in release.worker_noise_stddev(Z):
+        assert sent.std() == pytest.approx(stddev, rel=0.03)  # standard error 0.4 % at most
+    for stddev in release.aggregate_noise_stddev(Z):
+        assert sent.mean(axis=0).std() == pytest.approx(stddev, rel=0.03)
+
+
+@pytest.mark.parametrize("workers, k", SPREADS)
+@pytest.mark.parametrize("unit", ["micro_batch", "user"])
+def test_the_calibrated_noise_is_that_of_simulated_workers(workers, k, unit):
+    sizes = {"micro_batches_per_worker": k} if unit == "micro_batch" else {"micro_batch_size": k}
+    release = release_with(unit=unit, num_workers=workers, **sizes)
+    in_worker = np.array(release.worker_noise_stddev(Z))
+    draws = np.random.default_rng(8).standard_normal((workers, 40_000, 2)) * in_worker
+    found = draws.mean(axis=0).std(axis=0)
+    np.testing.assert_allclose(found, [2 * C * Z / 8, 0.25 * 2 * C * Z / 8], rtol=0.03)
+
+
+@pytest.mark.parametrize("workers, k", SPREADS)
+def test_one_micro_batch_moves_the_aggregate_by_the_sensitivity_at_most(workers, k):
+    """By trial: the clipped mean of one micro-batch is turned round, all others stay."""
+    release = release_with(num_workers=workers, micro_batches_per_worker=k, layer_scales=(1.0,))
+    generator = np.random.default_rng(9)
+    others = generator.uniform(-C, C, (workers, k))
+    changed = others.copy()
+    others[0, 0], changed[0, 0] = C, -C
+    moved = abs(others.mean(axis=1).mean() - changed.mean(axis=1).mean())
+    assert moved == pytest.approx(release.aggregate_sensitivity, rel=1e-12)
+
+
+USERS = st.lists(
+    st.lists(st.integers(-4, 4), min_size=0, max_size=3), min_size=2, max_size=4
+)  # each user's gradients, utterance by utterance
+
+
+@given(users=USERS, changed=st.lists(st.integers(-4, 4), max_size=3))
+def test_a_user_moves_the_sum_by_c_whatever_they_say(users, changed):
+    """All draws of a few users: the first has gone, or is another; κ = 1, κ = 2."""
+    moved = {"zero_out": 0.0, "replace_one": 0.0}
+
+    def part(gradients):
+        return float(np.clip(sum(gradients), -C, C))
+
+    first, *others = users
+    for drawn in itertools.product([False, True], repeat=len(others)):
+        rest = sum(part(user) for user, there in zip(others, drawn) if there)
+        with_it, without, other = (rest + p for p in (part(first), 0.0, part(changed)))
+        moved["zero_out"] = max(moved["zero_out"], abs(with_it - without))
+        moved["replace_one"] = max(moved["replace_one"], abs(with_it - other))
+    for adjacency, most in moved.items():
+        release = release_with(unit="user", num_workers=1, micro_batch_size=5, adjacency=adjacency)
+        assert most / 5 <= release.aggregate_sensitivity + 1e-12
+
+
+@given(
+    workers=st.integers(1, 16),
+    units=st.integers(1, 64),
+    adjacency=st.sampled_from(["replace_one", "zero_out"]),
+    unit=st.sampled_from(["utterance", "user"]),
+    z=st.floats(1e-3, 100),
+)
+def test_of_each_clipped_unit_the_multiplier_is_what_is_left(workers, units, adjacency, unit, z):
+    release = release_with(
+        unit=unit, num_workers=workers, micro_batch_size=units, adjacency=adjacency
+    )
+    kappa = {"zero_out": 1, "replace_one": 2}[adjacency]
+    assert release.kappa == kappa and release.neighbours == adjacency
+    assert release.units_per_worker == units and release.batch_size == workers * units
+    assert release.effective_noise_multiplier(z) == pytest.approx(z, rel=1e-12)
+    assert release.aggregate_sensitivity == pytest.approx(kappa * C / (workers * units))
+    assert release.record == ("user" if unit == "user" else "utterance")
+
+
+@pytest.mark.parametrize("unit", ["utterance", "user"])
+def test_k_belongs_to_micro_batches(unit):
+    with pytest.raises(UserError, match=f"each {unit} is clipped by itself; leave it at 1"):
+        release_with(unit=unit, micro_batches_per_worker=2)
+    with pytest.raises(UserError, match="micro_batches_per_worker is 0"):
+        release_with(micro_batches_per_worker=0)
