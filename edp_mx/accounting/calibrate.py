@@ -13,7 +13,7 @@ from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.accounting.pld import upper_epsilon_poisson_pld
-from edp_mx.accounting.zcdp import CONVERSIONS, log_epsilon_simple
+from edp_mx.accounting.zcdp import CONVERSIONS, log_epsilon_simple, log_rho_rf
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
@@ -62,7 +62,7 @@ def calibrate_rf(
     if spent_log_rho >= log_rho:
         raise UserError(f"target_epsilon is {target_epsilon:g}, which is spent already")
     log_rho += math.log(-math.expm1(spent_log_rho - log_rho))
-    log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho + SAFETY)
+    log_z = 0.5 * (log_rho_rf(1.0, decay=decay, epochs=epochs) - log_rho + SAFETY)
     z = LogNumber(log_z).value
     if z is None:
         raise UserError(

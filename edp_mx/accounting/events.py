@@ -109,10 +109,6 @@ class Composition:
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "events", _merged(events))
 
-    def then(self, event: Event) -> Composition:
-        """The same with one event more."""
-        return Composition(self.neighbours, (*self.events, event))
-
     def only(self, sampler: str) -> Tuple[Event, ...]:
         """The events, if all are of this sampler.
 

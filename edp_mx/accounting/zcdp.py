@@ -126,21 +126,15 @@ CONVERSIONS: Dict[str, Callable[[float, float], float]] = {
 }
 
 
-def yu_rs_heuristic(
-    multipliers: Iterable[float],
-    *,
-    sample_rate: float,
-    steps_per_epoch: int,
-    delta: float,
-    largest_order: float = 200.0,
+def yu_rs_of_steps(
+    steps: Iterable[Tuple[float, float, int]], *, delta: float, largest_order: float = 200.0
 ) -> Dict[str, float]:
     """ε of sampled batches as Yu et al. (2019) estimate it. NOT a bound: for comparison only.
 
     ρ = Σ q² / z² over the steps; orders up to u = min z² ln(1 / (q z)) + 1 are believed.
 
     Args:
-        multipliers: z, one an epoch.
-        sample_rate: q.
+        steps: runs of equal steps: q, z and how many.
         largest_order: a cap on u.
 
     Returns:
@@ -148,14 +142,6 @@ def yu_rs_heuristic(
 
     Source: Yu et al. (2019), Theorem 5, whose authors call it approximate.
     """
-    steps = [(sample_rate, z, steps_per_epoch) for z in multipliers]
-    return yu_rs_of_steps(steps, delta=delta, largest_order=largest_order)
-
-
-def yu_rs_of_steps(
-    steps: Iterable[Tuple[float, float, int]], *, delta: float, largest_order: float = 200.0
-) -> Dict[str, float]:
-    """As `yu_rs_heuristic`, for runs of steps (q, z, count) whose rates may differ. NOT a bound."""
     _check_delta(delta)
     drawn = np.array([step for step in steps if step[0] != 0], dtype=float).reshape(-1, 3)
     if np.isnan(drawn).any():

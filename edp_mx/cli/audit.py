@@ -66,13 +66,8 @@ def _add_noise(audits: Any) -> None:
     add = parser.add_argument
     add("--size", type=int, default=100_000, metavar="n", help="coordinates a layer (100000)")
     add("--steps", type=int, default=4, metavar="T", help="steps with zero gradients (4)")
-    add(
-        "--confidence",
-        type=_confidence,
-        default=0.999999,
-        metavar="P",
-        help="with which a sound system passes (0.999999)",
-    )
+    add("--confidence", type=_confidence, default=0.999999, metavar="P",
+        help="with which a sound system passes (0.999999)")  # fmt: skip
 
 
 def _add_step(audits: Any) -> None:

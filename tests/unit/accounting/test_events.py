@@ -55,7 +55,7 @@ def test_merging_keeps_every_step_in_its_place(events):
         assert unrolled([event])[:1] != unrolled([following])[:1]
     grown = Composition("zero_out")
     for event in events:
-        grown = grown.then(event)
+        grown = Composition("zero_out", (*grown.events, event))
     assert grown == composition
 
 

@@ -27,7 +27,7 @@ from edp_mx.accounting.events import (
 )
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.accounting.zcdp import log_rho_rf, yu_rs_heuristic
+from edp_mx.accounting.zcdp import log_rho_rf, yu_rs_of_steps
 from edp_mx.errors import UserError
 
 BOUNDS = [name for name, accountant in ACCOUNTANTS.items() if accountant.is_bound]
@@ -171,7 +171,7 @@ def test_all_accountants_of_a_sampler_side_by_side():
 
 def test_the_heuristic_of_steps_is_that_of_epochs():
     steps = Composition("zero_out", [Event("poisson", z, 100, 0.01) for z in (8.0, 7.0)])
-    expected = yu_rs_heuristic([8.0, 7.0], sample_rate=0.01, steps_per_epoch=100, delta=1e-5)
+    expected = yu_rs_of_steps([(0.01, 8.0, 100), (0.01, 7.0, 100)], delta=1e-5)
     assert count_with("paper_rs", steps, delta=1e-5).epsilon.value == pytest.approx(
         expected["epsilon"]
     )

@@ -20,7 +20,7 @@ from edp_mx.accounting.zcdp import (
     log_epsilon_simple,
     log_rho,
     log_rho_rf,
-    yu_rs_heuristic,
+    yu_rs_of_steps,
 )
 from edp_mx.errors import UserError
 
@@ -62,13 +62,8 @@ def test_golden_rho_beyond_a_double(case):
 @pytest.mark.parametrize("case", cases("yu_rs_heuristic"), ids=lambda case: case["id"])
 def test_golden_heuristic(case):
     inputs, expected = case["inputs"], case["expected"]
-    found = yu_rs_heuristic(
-        inputs["multipliers"],
-        sample_rate=inputs["q"],
-        steps_per_epoch=inputs["steps_per_epoch"],
-        delta=inputs["delta"],
-        largest_order=inputs["cap"],
-    )
+    steps = [(inputs["q"], z, inputs["steps_per_epoch"]) for z in inputs["multipliers"]]
+    found = yu_rs_of_steps(steps, delta=inputs["delta"], largest_order=inputs["cap"])
     names = {"rho": "rho", "largest_order": "u_alpha", "epsilon": "eps"}
     assert found == pytest.approx({k: expected[v] for k, v in names.items()}, rel=case["rtol"])
 
@@ -212,9 +207,9 @@ def test_negative_epochs_are_refused():
 
 
 def test_heuristic_admits_where_it_does_not_apply():
-    found = yu_rs_heuristic([300.0], sample_rate=0.01, steps_per_epoch=100, delta=1e-5)
+    found = yu_rs_of_steps([(0.01, 300.0, 100)], delta=1e-5)
     assert found["epsilon"] == math.inf  # q z ≥ 1
-    low = yu_rs_heuristic([0.4], sample_rate=0.01, steps_per_epoch=100, delta=1e-9)
+    low = yu_rs_of_steps([(0.01, 0.4, 100)], delta=1e-9)
     order = 0.16 * math.log(250) + 1
     expected = low["rho"] * order + 9 * math.log(10) / (order - 1)
     assert low["epsilon"] == pytest.approx(expected, rel=1e-12)
