@@ -175,9 +175,7 @@ class Release:
         """How many clipping norms C one record can move one worker's clipped sum.
 
         Where utterances or users are clipped (DP-SGD): 1 under zero_out, its own clipped gradient;
-        2 under replace_one, which takes one away and adds another; whatever the sampler and |M|.
-
-        Where a micro-batch is: 2 whenever the mean of several is clipped, since one utterance can
+        2 under replace_one, which takes one away and adds another. Where a micro-batch is: 2 whenever the mean of several is clipped, since one utterance can
         turn it round; 2 for replace_one always; 1 only for single utterances whose gradient becomes
         0. 2 for Poisson always, even where one utterance is expected: beside it others may be
         drawn. (With these others fixed, the utterance moves the clipped sum by κ C at most, so
@@ -293,5 +291,10 @@ class Release:
         return self.kappa * self.max_grad_norm / self.units_per_worker
 
     def _smallest_ratio(self, stddevs: Sequence[float], moved: float) -> float:
-        """min_k stddev_k / (moved · α_k): the change lies in the ellipsoid with these half-axes."""
-        return min(s / (moved * scale) for s, scale in zip(stddevs, self._scales))
+        """min_k stddev_k / (moved · α_k): the change lies in the ellipsoid with these half-axes.
+
+        It is that of the largest α: published, all layers have one noise; calibrated, all ratios
+        are equal, and rounding has no say where the largest is 1.
+        """
+        largest = max(self._scales)
+        return stddevs[self._scales.index(largest)] / (moved * largest)
