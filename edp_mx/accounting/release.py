@@ -175,11 +175,12 @@ class Release:
         """How many clipping norms C one record can move one worker's clipped sum.
 
         Where utterances or users are clipped (DP-SGD): 1 under zero_out, its own clipped gradient;
-        2 under replace_one, which takes one away and adds another. Where a micro-batch is: 2 whenever the mean of several is clipped, since one utterance can
-        turn it round; 2 for replace_one always; 1 only for single utterances whose gradient becomes
-        0. 2 for Poisson always, even where one utterance is expected: beside it others may be
-        drawn. (With these others fixed, the utterance moves the clipped sum by κ C at most, so
-        that a step is a mixture of Gaussians κ C apart, whatever the others are.)
+        2 under replace_one, which takes one away and adds another. Where a micro-batch is: 2
+        whenever the mean of several is clipped, since one utterance can turn it round; 2 for
+        replace_one always; 1 only for single utterances whose gradient becomes 0. 2 for Poisson
+        always, even where one utterance is expected: beside it others may be drawn. (With these
+        others fixed, the utterance moves the clipped sum by κ C at most, so that a step is a
+        mixture of Gaussians κ C apart, whatever the others are.)
         """
         if self.unit != "micro_batch":
             return 1.0 if self.adjacency == "zero_out" else 2.0
