@@ -142,14 +142,12 @@ class LedgerFile:
 
     def _refuse_other_plan(self, plan: Plan) -> None:
         """Refuse to add to the ledger of another plan; the first difference is named."""
-        before = self.read().plan.without_layer_scales().to_dict()
-        now = json.loads(json.dumps(plan.without_layer_scales().to_dict()))
-        before = json.loads(json.dumps(before))
-        for key in sorted(set(before) | set(now)):
-            if before.get(key) != now.get(key):
+        before, now = (p.without_layer_scales().to_dict() for p in (self.read().plan, plan))
+        for key in sorted(now):
+            if before[key] != now[key]:
                 raise UserError(
-                    f"{self._path} was begun with {key} {before.get(key)}, but the run has "
-                    f"{now.get(key)}: a ledger is that of one run; train into a new directory"
+                    f"{self._path} was begun with {key} {before[key]}, but the run has "
+                    f"{now[key]}: a ledger is that of one run; train into a new directory"
                 )
 
 

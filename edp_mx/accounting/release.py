@@ -6,12 +6,12 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.accounting.events import SAMPLERS as SAMPLERS
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
 
 ADJACENCIES = ("replace_one", "zero_out")
 VARIANTS = ("published", "calibrated")
-SAMPLERS = ("shuffle", "poisson")
 UNITS = ("micro_batch", "utterance", "user")
 UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
 CLIPPINGS = ("loop", "ghost")  # how a unit's gradient is had; ε is the same

@@ -7,15 +7,13 @@ from typing import Callable, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from edp_mx.accounting.release import SAMPLERS, UNITS
 from edp_mx.data.draws import MicroBatches, Sampler, Utterances
 from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
 from edp_mx.data.sampling import Shard
 from edp_mx.data.user_draws import Users
 from edp_mx.data.users import records_by_user
 from edp_mx.errors import UserError
-
-UNITS = ("micro_batch", "utterance", "user")
-SAMPLERS = ("shuffle", "poisson")
 
 
 def deal(
