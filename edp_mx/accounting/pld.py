@@ -57,7 +57,9 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
         (`lower` is then 0). With more than 64
         distinct multipliers of one rate `upper` loses some 1e-4, `lower` some per cent (both some
         per cent for single records replaced), and `estimate` is `upper`. Wide for multipliers below
-        1e-3, where sums of losses have more than one scale.
+        1e-3, where sums of losses have more than one scale; and where records are drawn next to
+        never (q ≤ 1e-6, z ≤ 0.6, δ ≤ 1e-7): there by 1 %, at δ = 1e-9 by up to half of ε, since a
+        double has too few digits beside the mass of no draw at all.
 
     Source: Gopi, Lee and Wutschitz (2021) (interval); Doroshenko et al. (2022) (connect the dots);
         Koskela, Jälkö and Honkela (2020) (FFT and its wrap-around); Alghamdi et al. (2023) (tilt).

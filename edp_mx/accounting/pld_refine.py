@@ -11,12 +11,7 @@ from edp_mx.accounting.pld_bounds import Steps, lower_on, upper_on
 from edp_mx.accounting.pld_convolution import LARGEST_SIZE, Lattice, make_lattice
 from edp_mx.accounting.pld_parts import parts_of
 
-DROPPED = (
-    1e-9,
-    1e-9,
-    1e-5,
-    1e-3,
-)  # the part of δ given up for a smaller window, attempt by attempt
+DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window, attempt by attempt
 CLOSE = 3e-3  # of ε; what a quarter of the spacing may take off the upper bound
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; what the bound on the rounding of doubles may take
@@ -33,8 +28,7 @@ class DirectedBounds:
 
     def __init__(self, direction: str, events: Sequence[Event], delta: float) -> None:
         above, below, self.is_exact = parts_of(events, direction)
-        self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED[1:]]
-        self._steps.insert(0, self._steps[0])  # whose cells are cut once
+        self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED]
         spectra = sum(len(part.multipliers) for part in above)
         self._largest = max(LARGEST_SIZE, FINEST // spectra)
         self.upper = _most(direction, events)

@@ -75,6 +75,16 @@ def less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.ndar
 def _tails(weights: np.ndarray) -> np.ndarray:
     """P(k > i) for i ≥ 0 and −P(k ≤ i) for i < 0, circular, as P(k) is."""
     half = (len(weights) + 1) // 2
-    above = np.cumsum(weights[half - 1 : 0 : -1], dtype=np.longdouble)[::-1]
-    below = np.cumsum(weights[half:], dtype=np.longdouble)
-    return np.concatenate([above, np.zeros(1), -below]).astype(float)
+    tails = np.zeros(len(weights))  # (size,)
+    above, below = weights[half - 1 : 0 : -1], weights[half:]  # from the ends to the centre
+    first = _first(above)  # nothing lies further out: few points hold any mass
+    tails[: half - 1 - first] = np.cumsum(above[first:], dtype=np.longdouble)[::-1]
+    first = _first(below)
+    tails[half + first :] = -np.cumsum(below[first:], dtype=np.longdouble)
+    return tails
+
+
+def _first(values: np.ndarray) -> int:
+    """The index of the first that is not 0; the length where all are."""
+    is_there = values != 0
+    return int(np.argmax(is_there)) if is_there.any() else len(values)

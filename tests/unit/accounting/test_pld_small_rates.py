@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -66,7 +67,9 @@ def test_the_interval_is_narrow_over_a_wide_range(neighbours, generator):
         assert time.process_time() - started < 60, (q, z, steps, delta)
         if 1e-4 < found.upper < 1e4:
             seen += 1
-            assert found.upper <= 1.015 * found.lower, (q, z, steps, delta)
+            is_rare = q < 3e-6 and z < 0.7 and delta < 1e-6  # said to be wider in `pld.py`
+            most = math.inf if is_rare else 1.005
+            assert found.lower <= found.upper <= most * found.lower, (q, z, steps, delta)
     assert seen > 30
 
 
