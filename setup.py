@@ -40,15 +40,15 @@ EXTRAS = {
     ],
 }
 
-NUMBERS = "edp_mx/numbers.h"
+NUMBERS = "edp_mx/runtime/numbers.h"
 NATIVE = "edp_mx/models/quick/native"
 ON_LINUX = sys.platform.startswith("linux")
 FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 
 # Plain C behind ctypes, no Python extension; without a compiler all goes on in NumPy, slower.
 KERNELS = Extension(
-    "edp_mx._kernels",
-    ["edp_mx/kernels.c"],
+    "edp_mx.runtime._kernels",
+    ["edp_mx/runtime/kernels.c"],
     depends=[NUMBERS],
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
@@ -82,7 +82,9 @@ setup(
     description="Differentially private training of intent-and-slot models (eDP-SGD) on MXNet",
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),
-    package_data={"edp_mx": ["py.typed", "kernels.c", "numbers.h", "models/quick/native/*"]},
+    package_data={
+        "edp_mx": ["py.typed", "runtime/kernels.c", "runtime/numbers.h", "models/quick/native/*"]
+    },
     ext_modules=[KERNELS, *operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,

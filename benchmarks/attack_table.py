@@ -22,11 +22,11 @@ from typing import List
 
 from attack_table_page import CORPORA, MECHANISMS, page_of, values_of
 
+from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
-from edp_mx.experiments.attack_shadow import OTHER_CORPUS
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import write_json, write_text
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 

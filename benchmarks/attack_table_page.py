@@ -9,10 +9,10 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from edp_mx.config import load_config
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import read_json
 from edp_mx.reports.summary import say_epsilon
 from edp_mx.reports.table import render_table
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import read_json
 
 CORPORA = ("atis", "snips", "nlu_eval")
 MECHANISMS = ("sgd", "edp_none", "edp_linear", "edp_exponential")

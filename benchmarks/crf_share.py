@@ -18,10 +18,10 @@ from rounds import in_turn, ratio, spread
 from steps import VARIANTS, settle_threads
 from subjects import FAMILIES, SLOTS, Subject, synthetic_batch
 
-from edp_mx import distributed
-from edp_mx.distributed import Workers
-from edp_mx.files import write_json
 from edp_mx.reports.table import render_table
+from edp_mx.runtime import distributed
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.files import write_json
 
 EXAMPLES, TOKENS, SHORTEST = 64, 24, 6
 

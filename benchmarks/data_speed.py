@@ -31,7 +31,6 @@ from rounds import Spread, in_turn, progress, ratio, spread
 from steps import FAMILIES, VARIANTS, Variant, settle_threads
 from subjects import Subject, synthetic_batch
 
-from edp_mx import distributed
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.ahead import ahead
 from edp_mx.data.config import DataConfig
@@ -40,12 +39,13 @@ from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import VocabularyConfig
-from edp_mx.distributed import Workers
-from edp_mx.experiments.build import Start, encode_parts, vocabulary_for
-from edp_mx.files import write_json
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.reports.table import render_table
+from edp_mx.runs.build import Start, encode_parts, vocabulary_for
+from edp_mx.runtime import distributed
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.files import write_json
 
 SIZES = (10_000, 100_000, 1_000_000)
 BATCH, TOKENS, SHORTEST = 64, 24, 6

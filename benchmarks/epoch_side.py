@@ -16,11 +16,11 @@ from typing import Any, Iterable, Iterator, Optional
 import mxnet as mx
 from sides import Connection, connected
 
-from edp_mx import distributed
 from edp_mx.config import load_config
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.experiments.train import train
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.train import train
+from edp_mx.runtime import distributed
 
 
 class Turns:

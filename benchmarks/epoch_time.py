@@ -21,8 +21,8 @@ from typing import Any, Dict, List
 from rounds import progress, ratio
 from sides import Side, end_sides_on_sigterm
 
-from edp_mx.files import write_json
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 BEFORE = "506e47e"  # the last one before noise in numbered blocks, where issue 7 began

@@ -27,24 +27,24 @@ import numpy as np
 from rounds import WARM_UP, in_turn, spread
 from steps import FAMILIES, LEARNING_RATE, settle_threads
 
-from edp_mx import distributed
+from edp_mx.attacks.membership.run_scores import compute_signals
 from edp_mx.cli.predict import at_hand, read_tokens
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.dealing import deal
 from edp_mx.data.utterance import Utterance
-from edp_mx.distributed import Workers
-from edp_mx.experiments.attack_signals import compute_signals
-from edp_mx.experiments.build import Start, encode_part, model_for, vocabulary_for
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.experiments.trained import TrainedRun, load_run
-from edp_mx.files import write_json
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import WithoutPrivacy
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.reports.table import render_table
+from edp_mx.runs.build import Start, encode_part, model_for, vocabulary_for
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.trained import TrainedRun, load_run
+from edp_mx.runtime import distributed
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.files import write_json
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.gradient import UnitLosses
 

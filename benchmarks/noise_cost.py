@@ -22,10 +22,10 @@ import mxnet as mx
 import numpy as np
 from rounds import WARM_UP, in_turn, ratio, spread
 
-from edp_mx.files import write_json
 from edp_mx.privacy.flat import host_view, sum_of_squares
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import write_json
 
 SIZE = 14_230_752  # gradients of the smaller BERT
 FACTOR, STDDEV = 0.9, 0.1

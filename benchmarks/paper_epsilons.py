@@ -21,8 +21,8 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import PAPER_INTERNAL, PAPER_PUBLIC
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.files import write_text
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import write_text
 
 PUBLIC = ("ATIS", "SNIPS", "NLU-eval")
 KINDS = ("none", "linear", "exponential")

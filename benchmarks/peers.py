@@ -27,12 +27,12 @@ import steps
 import subjects
 from rounds import in_turn, ratio, spread
 
-from edp_mx import distributed
 from edp_mx.data.batching import Batch, PieceInputs
-from edp_mx.files import write_json
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.reports.table import render_table
+from edp_mx.runtime import distributed
+from edp_mx.runtime.files import write_json
 
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")

@@ -27,7 +27,7 @@ from rounds import progress
 from sections import ROOT, SECTIONS, Section
 
 from edp_mx.errors import UserError
-from edp_mx.files import read_json, write_json, write_text
+from edp_mx.runtime.files import read_json, write_json, write_text
 
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
 ENDING = 30  # seconds to end in

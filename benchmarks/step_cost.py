@@ -25,11 +25,11 @@ from rounds import in_turn, ratio, spread
 from steps import VARIANTS, Variant, settle_threads
 from subjects import FAMILIES, Subject, synthetic_batch
 
-from edp_mx import distributed
-from edp_mx.distributed import Workers, allreduce_
-from edp_mx.files import write_json
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.reports.table import render_table
+from edp_mx.runtime import distributed
+from edp_mx.runtime.distributed import Workers, allreduce_
+from edp_mx.runtime.files import write_json
 
 SHORTEST = 6  # tokens of an utterance
 PEAK_STEPS = 3

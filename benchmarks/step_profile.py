@@ -20,8 +20,8 @@ from rounds import WARM_UP
 from steps import VARIANTS, settle_threads
 from subjects import FAMILIES, Subject, synthetic_batch
 
-from edp_mx import distributed
 from edp_mx.reports.table import render_table
+from edp_mx.runtime import distributed
 
 NO_OPERATORS = ("Wait", "Delete", "Imperative", "Copy", "Set", "Resource")
 

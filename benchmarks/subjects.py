@@ -9,7 +9,6 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
-from edp_mx.distributed import Workers
 from edp_mx.models.bert import BERTConfig, BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
@@ -17,6 +16,7 @@ from edp_mx.models.losses import cross_entropy
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.gradient import seed_dropout
 
 FAMILIES = ("clc", "bert")

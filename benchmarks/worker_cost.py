@@ -21,8 +21,8 @@ from typing import Any, Dict, List
 from rounds import progress, ratio, spread
 from sides import Side, end_sides_on_sigterm
 
-from edp_mx.files import write_json
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import write_json
 
 FAMILIES = ("clc", "bert")
 SHARED, EACH, ALL_REDUCE = "workers, one batch", "workers, a batch each", "all-reduce"

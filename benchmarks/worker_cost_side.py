@@ -12,8 +12,8 @@ from step_cost import parts_of
 from steps import VARIANTS
 from subjects import FAMILIES, Subject, part, synthetic_batch
 
-from edp_mx import distributed
-from edp_mx.distributed import Workers
+from edp_mx.runtime import distributed
+from edp_mx.runtime.distributed import Workers
 
 TOKENS, SHORTEST = 24, 6
 FEWEST = 8  # examples that a model is built on, before it is told how many

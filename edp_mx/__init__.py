@@ -2,7 +2,7 @@
 
 import os
 
-from edp_mx.threads import allowed_threads
+from edp_mx.runtime.threads import allowed_threads
 
 # From so many summands on MXNet has gradients added in place; it reads this before its first one.
 # Operators of a library (`models/quick/native`) are not told to add, and would overwrite.

@@ -30,8 +30,8 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.runtime.yaml_tree import KeyPath, override, read
 from edp_mx.training.config import TrainingConfig
-from edp_mx.yaml_tree import KeyPath, override, read
 
 T = TypeVar("T")
 ModelConfig = Union[CLCConfig, BERTConfig]

@@ -139,8 +139,9 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
         )
     extras = f"[{'cu112' if gpu else 'cpu'},dev]"
     package = ROOT / "edp_mx"
+    loops = [package / "runtime" / name for name in ("kernels.c", "numbers.h")]
     native = sorted((package / "models" / "quick" / "native").iterdir())
-    compiled = [ROOT / "setup.py", package / "kernels.c", package / "numbers.h", *native]
+    compiled = [ROOT / "setup.py", *loops, *native]
     sources = [path.read_text() for path in compiled]
     project = [str(ROOT), extras, *sources]
     return [

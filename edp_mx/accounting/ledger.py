@@ -13,7 +13,7 @@ from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike
+from edp_mx.runtime.files import PathLike
 
 VERSION = 2
 

@@ -12,7 +12,7 @@ from edp_mx.accounting.events import Composition
 from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.accounting.plan import Plan
-from edp_mx.files import PathLike
+from edp_mx.runtime.files import PathLike
 
 _CLOSE = 1e-9  # relative, between two multipliers that should be equal
 

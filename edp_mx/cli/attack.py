@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Iterator
 from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
 from edp_mx.cli.attack_parts import Said, canaries, lira, scorer, shadow
 from edp_mx.errors import UserError
-from edp_mx.files import keep_private
+from edp_mx.runtime.files import keep_private
 
 if TYPE_CHECKING:
-    from edp_mx.experiments.attack_directory import Outcome
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.attacks.directory import Outcome
+    from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
 examples:
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.compare:
         return _compare(arguments)
     from edp_mx.cli.console import start_logging
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.runs.run_directory import RunDirectory
 
     directory = RunDirectory.existing(arguments.run_directories[0])
     if not directory.has("results"):
@@ -117,8 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Prints a table of attacks, and draws them if asked to."""
-    from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
+    from edp_mx.runs.run_directory import RunDirectory
 
     out = arguments.out
     if out is not None and out.suffix != ".png":
@@ -135,7 +135,7 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
 
     All settings are looked at before anything is computed.
     """
-    from edp_mx.experiments.attack_shadow import attack_by_shadow, attack_by_threshold
+    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow, attack_by_threshold
 
     path, scores_of = directory.path, scorer(arguments)
     shadow_run = shadow(arguments, path) if arguments.shadow is not None else None
@@ -158,7 +158,7 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
 
 def _report(directory: RunDirectory, outcome: Outcome) -> Said:
     """Writes the page; as JSON, and as a table with where to read on."""
-    from edp_mx.experiments.attack_directory import folder_of
+    from edp_mx.attacks.directory import folder_of
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table
 

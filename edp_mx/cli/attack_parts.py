@@ -11,22 +11,22 @@ from edp_mx.cli.attack_options import DEFAULT_SHADOW, trains_shadow
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.attacks.scores import MembershipScores
-    from edp_mx.experiments.attack_directory import Outcome
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.attacks.directory import Outcome
+    from edp_mx.attacks.membership.scores import MembershipScores
+    from edp_mx.runs.run_directory import RunDirectory
 
 Said = Tuple[Dict[str, Any], str]  # an attack's outcome as JSON, and in words
 
 
 def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable[[], Said]:
     """What trains with canaries and measures them."""
+    from edp_mx.attacks.canaries.attack import attack_by_canaries, conclude_canaries
+    from edp_mx.attacks.canaries.numbers import CanarySettings
+    from edp_mx.attacks.directory import folder_of
     from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments.attack_canaries import attack_by_canaries, conclude_canaries
-    from edp_mx.experiments.attack_directory import folder_of
-    from edp_mx.experiments.number_canaries import CanarySettings
     from edp_mx.reports.exposure_page import say_exposure, write_exposure_report
+    from edp_mx.runtime.distributed import start
 
     given = {
         "count": arguments.canary_count,
@@ -54,16 +54,16 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
 
 def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScores], Outcome]:
     """What trains the shadows that are missing, or takes another run's, and compares."""
-    from edp_mx.attacks.lira import check_number
-    from edp_mx.cli.console import progress_bar
-    from edp_mx.config import load_config
-    from edp_mx.experiments.attack_lira import (
+    from edp_mx.attacks.membership.lira import check_number
+    from edp_mx.attacks.membership.lira_attack import (
         attack_by_lira,
         attack_by_shadows_of,
         borrowed_plan,
         check_kept,
         lira_config,
     )
+    from edp_mx.cli.console import progress_bar
+    from edp_mx.config import load_config
 
     lender, shadows = arguments.shadows_of, arguments.lira
     if lender is None:
@@ -88,8 +88,8 @@ def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScore
 
 def scorer(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
     """Computes a run's scores, or reads those that were saved."""
+    from edp_mx.attacks.membership.run_scores import Selection, saved_scores, score_run
     from edp_mx.cli.console import progress_bar
-    from edp_mx.experiments.attack_signals import Selection, saved_scores, score_run
 
     if arguments.from_scores:
         return saved_scores
@@ -105,10 +105,10 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
         UserError: it is neither a run that has ended nor a configuration, is the attacked run, or
             is another kind of model.
     """
+    from edp_mx.attacks.membership.shadow_attack import shadow_config
+    from edp_mx.attacks.other_settings import check_family
     from edp_mx.config import load_config
-    from edp_mx.experiments.attack_shadow import shadow_config
-    from edp_mx.experiments.other_settings import check_family
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.runs.run_directory import RunDirectory
 
     given, name = Path(arguments.shadow), f"--shadow {arguments.shadow}"
     own = load_config(path / "config.yaml")
@@ -134,9 +134,9 @@ def _train(config: Any, runs: Path) -> Path:
     """Trains a shadow in this process."""
     from edp_mx.cli.console import progress_bar, start_logging
     from edp_mx.config import dump_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments.run_directory import RunDirectory
-    from edp_mx.experiments.train import train
+    from edp_mx.runs.run_directory import RunDirectory
+    from edp_mx.runs.train import train
+    from edp_mx.runtime.distributed import start
 
     directory = RunDirectory.choose(config.name, runs)
     directory.create(config.name, dump_config(config))

@@ -18,7 +18,7 @@ from edp_mx.accounting.release import (
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.attacks.probe import AuditedStep
+    from edp_mx.attacks.audit.probe import AuditedStep
 
 CLAIMS = ("published", "holds")
 REFUTED = 1  # exit code
@@ -144,8 +144,8 @@ def run_noise(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _say_sound()
 
-    from edp_mx.attacks.noise_audit import audit_noise
-    from edp_mx.distributed import start
+    from edp_mx.attacks.audit.noise import audit_noise
+    from edp_mx.runtime.distributed import start
 
     workers = start()
     audit = audit_noise(
@@ -168,9 +168,9 @@ def run_step(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _say_sound()
 
-    from edp_mx.attacks.step_audit import audit_step
+    from edp_mx.attacks.audit.step import audit_step
     from edp_mx.cli.console import progress_bar
-    from edp_mx.distributed import start
+    from edp_mx.runtime.distributed import start
 
     workers = start()
     claim = arguments.claim or ("published" if step.variant == "published" else "holds")
@@ -189,9 +189,9 @@ def run_step(arguments: argparse.Namespace) -> int:
 
 def run_one_run(arguments: argparse.Namespace) -> int:
     """A2; rank 0 fills the run directory and prints the verdict."""
+    from edp_mx.attacks.audit.one_run_audit import OneRunSettings, audit_one_run, create
     from edp_mx.config import ExperimentConfig, dump_config, load_config
     from edp_mx.data.sampling import micro_batch_size
-    from edp_mx.experiments.audit_one_run import OneRunSettings, audit_one_run, create
 
     config: ExperimentConfig = load_config(arguments.config, arguments.overrides)
     settings = OneRunSettings(
@@ -205,10 +205,10 @@ def run_one_run(arguments: argparse.Namespace) -> int:
         return _say_sound()
 
     from edp_mx.cli.console import progress_bar, start_logging
-    from edp_mx.distributed import start
-    from edp_mx.experiments.first_worker import on_first_worker
-    from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.reports.audit_scores import plot_scores
+    from edp_mx.runs.first_worker import on_first_worker
+    from edp_mx.runs.run_directory import RunDirectory
+    from edp_mx.runtime.distributed import start
 
     workers = start()
 
@@ -247,7 +247,7 @@ def _step(arguments: argparse.Namespace) -> AuditedStep:
     Raises:
         UserError: settings that no run can have.
     """
-    from edp_mx.attacks.probe import AuditedStep
+    from edp_mx.attacks.audit.probe import AuditedStep
 
     _at_least(arguments.utterances_per_user, 1, "--utterances-per-user")
     step = AuditedStep(

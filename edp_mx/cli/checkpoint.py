@@ -88,8 +88,8 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Writes the BERT of a run, with its heads."""
-    from edp_mx.experiments.trained import load_run
     from edp_mx.models.huggingface import Checkpoint, bert_tensors, write_checkpoint
+    from edp_mx.runs.trained import load_run
     from edp_mx.training.checkpoint import weights_of
 
     run, pretrained = arguments.run_directory, arguments.run_directory / "model"

@@ -26,8 +26,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the table."""
-    from edp_mx.experiments.run_directory import RunDirectory
     from edp_mx.reports.summary import compare
+    from edp_mx.runs.run_directory import RunDirectory
 
     print(compare([RunDirectory.existing(path) for path in arguments.run_directories]))
     return 0

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple
 from tqdm import tqdm
 
 from edp_mx.errors import UserError
-from edp_mx.files import keep_private
+from edp_mx.runtime.files import keep_private
 
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
@@ -161,8 +161,8 @@ def settle(
     Raises:
         UserError: on every worker, what struck rank 0.
     """
-    from edp_mx.experiments.first_worker import on_first_worker
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.runs.first_worker import on_first_worker
+    from edp_mx.runs.run_directory import RunDirectory
 
     def settled() -> Tuple[Any, Any]:
         config = read()

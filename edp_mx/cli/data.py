@@ -120,7 +120,7 @@ def run_make(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from edp_mx.data.synthetic import write_corpus
-    from edp_mx.files import write_json, write_text
+    from edp_mx.runtime.files import write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
     if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Predicts, scores, prints."""
     from edp_mx.cli.console import progress_bar
     from edp_mx.data.readers import read_utterances
-    from edp_mx.experiments.trained import load_run
+    from edp_mx.runs.trained import load_run
 
     trained = load_run(arguments.run_directory)
     utterances = read_utterances(arguments.file) if arguments.file else trained.part(arguments.part)

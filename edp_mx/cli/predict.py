@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predicts each utterance and prints it."""
-    from edp_mx.experiments.trained import load_run
+    from edp_mx.runs.trained import load_run
 
     from_stdin = arguments.utterances == ["-"]
     trained = load_run(arguments.run_directory)

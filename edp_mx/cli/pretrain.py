@@ -41,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _check(arguments)
 
     from edp_mx.config import dump_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments import pretraining_directory
-    from edp_mx.experiments.pretrain import pretrain
     from edp_mx.reports.pretraining_curves import plot_pretraining
+    from edp_mx.runs.pretraining import directory as pretraining_directory
+    from edp_mx.runs.pretraining.pretrain import pretrain
+    from edp_mx.runtime.distributed import start
 
     workers = start()
 
@@ -74,8 +74,8 @@ def _config(arguments: argparse.Namespace) -> Any:
         UserError: it is unsound, there is no such run, or it has ended.
     """
     from edp_mx.config import load_config
-    from edp_mx.experiments.pretraining_config import PretrainingConfig
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.runs.pretraining.config import PretrainingConfig
+    from edp_mx.runs.run_directory import RunDirectory
 
     if arguments.resume is None:
         return load_config(arguments.config, arguments.overrides, kind=PretrainingConfig)

@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from edp_mx.cli.console import progress_bar, settle, start_logging
     from edp_mx.config import dump_config
-    from edp_mx.distributed import start
-    from edp_mx.experiments.train import train
     from edp_mx.reports.curves import plot_curves
     from edp_mx.reports.summary import summarise
+    from edp_mx.runs.train import train
+    from edp_mx.runtime.distributed import start
 
     workers = start()
 
@@ -71,7 +71,7 @@ def _config(arguments: argparse.Namespace) -> Any:
 
     if arguments.resume is None:
         return load_config(arguments.config, arguments.overrides)
-    from edp_mx.experiments.run_directory import RunDirectory
+    from edp_mx.runs.run_directory import RunDirectory
 
     return load_config(RunDirectory.unfinished(arguments.resume).config)
 

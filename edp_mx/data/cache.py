@@ -34,7 +34,7 @@ from edp_mx.data.store import (
 )
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import sha256_of
+from edp_mx.runtime.files import sha256_of
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
 from edp_mx.data.readers import LAYOUTS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
-from edp_mx.files import path_field
+from edp_mx.runtime.files import path_field
 
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
 STANDINS = ("communication", "health", "video")

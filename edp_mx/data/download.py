@@ -17,7 +17,7 @@ from typing import Callable, Dict, Mapping, Optional
 
 from edp_mx.data.archives import CHUNK, MAX_BYTES, is_archive, unpack
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, sha256_of
+from edp_mx.runtime.files import PathLike, sha256_of
 
 TRIES = 3
 BACKOFF_SECONDS = 1.0  # doubled after each failed try

@@ -14,7 +14,7 @@ import numpy as np
 
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, path_field
+from edp_mx.runtime.files import PathLike, path_field
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
 _TRAIN = """

@@ -8,7 +8,7 @@ from typing import List, Optional, Sequence, Set, Tuple
 from edp_mx.data.counting import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import path_field, read_json
+from edp_mx.runtime.files import path_field, read_json
 
 
 def check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[str]) -> None:

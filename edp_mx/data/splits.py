@@ -12,7 +12,7 @@ from edp_mx.data.stored import ids_at
 from edp_mx.data.strata import keys_of, places_where, strata
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, whole_file
+from edp_mx.runtime.files import PathLike, whole_file
 
 PARTS = ("train", "validation", "test")
 PAPER_FRACTIONS = (0.45, 0.05, 0.50)

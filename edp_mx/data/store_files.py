@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_mx.data.columns import Columns, Texts
 from edp_mx.data.splits import PARTS
-from edp_mx.files import sha256_of
+from edp_mx.runtime.files import sha256_of
 
 NAMES = "names.json"
 DISTINCT = ("tag_names", "intent_names")  # in NAMES

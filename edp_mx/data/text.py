@@ -23,7 +23,7 @@ from typing import (
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, path_field, whole_file
+from edp_mx.runtime.files import PathLike, path_field, whole_file
 
 _DIGESTS = 1 << 64
 

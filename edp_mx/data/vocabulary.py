@@ -13,7 +13,7 @@ from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import path_field
+from edp_mx.runtime.files import path_field
 
 __all__ = ["PAD", "UNK", "LabelsConfig", "Vocabulary", "VocabularyConfig"]
 

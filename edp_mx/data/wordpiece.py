@@ -13,7 +13,7 @@ from edp_mx.data.readers.assembly import read_lines, split_tokens
 from edp_mx.data.word_splitting import LONGEST_WORD, SPECIAL_PIECES, word_splitter
 from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, write_text
+from edp_mx.runtime.files import PathLike, write_text
 
 __all__ = ["SPECIAL_PIECES", "WordPiece", "learn_pieces"]
 

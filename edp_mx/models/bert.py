@@ -12,8 +12,8 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.errors import UserError
-from edp_mx.files import path_field
 from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.runtime.files import path_field
 
 ACTIVATIONS = ("gelu", "relu")
 NUM_TOKEN_TYPES = 2  # sentence A and B; an utterance is an A

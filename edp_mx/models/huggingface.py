@@ -13,7 +13,6 @@ from safetensors.numpy import save
 
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, whole_file, write_json
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.huggingface_config import SIZES, config_json, read_config
 from edp_mx.models.huggingface_names import (
@@ -32,6 +31,7 @@ from edp_mx.models.huggingface_tokenizer import (
     tokenizer_json,
 )
 from edp_mx.models.tensor_files import WHOLE
+from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any, Dict, Tuple
 
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import read_json
 from edp_mx.models.bert import ACTIVATIONS, NUM_TOKEN_TYPES, BERTConfig
+from edp_mx.runtime.files import read_json
 
 SIZES = {
     "num_layers": "num_hidden_layers",

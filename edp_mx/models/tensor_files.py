@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from edp_mx.errors import UserError
-from edp_mx.files import read_json
+from edp_mx.runtime.files import read_json
 
 WHOLE, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 OLDEST_TORCH = (2, 6)  # before, weights_only=True could be made to run code (CVE-2025-32434)

@@ -11,9 +11,9 @@ from typing import Any, Callable, Dict, List
 import mxnet as mx
 import numpy as np
 
-from edp_mx.arrays import host_view
-from edp_mx.kernels import kernels
-from edp_mx.threads import allowed_threads, in_threads
+from edp_mx.runtime.arrays import host_view
+from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.threads import allowed_threads, in_threads
 
 PIECE = 1 << 19  # floats that a thread updates at once
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import (
     modes,
 )
 
-from edp_mx.kernels import kernels
+from edp_mx.runtime.kernels import kernels
 
 PAIRS = 1 << 17  # in a block: threads wait for each other less often than with smaller ones
 SMALL = 2.0**-10  # a uniform number below it gets more bits

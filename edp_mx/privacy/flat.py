@@ -8,11 +8,11 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.arrays import address, host_view
 from edp_mx.errors import UserError
-from edp_mx.kernels import kernels
 from edp_mx.privacy.layers import Layer
-from edp_mx.threads import allowed_threads, in_threads
+from edp_mx.runtime.arrays import address, host_view
+from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6

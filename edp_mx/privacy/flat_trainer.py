@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
-from edp_mx.distributed import DistributedTrainer, allreduce_
 from edp_mx.privacy.adam import Adam
 from edp_mx.privacy.flat import FlatGradients
+from edp_mx.runtime.distributed import DistributedTrainer, allreduce_
 
 
 class FlatTrainer(DistributedTrainer):

@@ -14,7 +14,7 @@ import numpy as np
 from edp_mx.errors import UserError
 from edp_mx.privacy.box_muller import PAIRS as PAIRS
 from edp_mx.privacy.box_muller import BoxMuller
-from edp_mx.threads import allowed_threads, in_threads
+from edp_mx.runtime.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32
 

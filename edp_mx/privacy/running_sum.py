@@ -7,8 +7,8 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from edp_mx.kernels import kernels
-from edp_mx.threads import allowed_threads, in_threads
+from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.threads import allowed_threads, in_threads
 
 PIECE = 1 << 18  # floats that a thread adds at once
 

@@ -9,14 +9,14 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edp_mx.attacks.roc import FPRS
-from edp_mx.attacks.scores import Origin
+from edp_mx.attacks.directory import read_attack
+from edp_mx.attacks.membership.roc import FPRS
+from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
-from edp_mx.experiments.attack_directory import read_attack
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.attack_pictures import COLOURS, save, write_csv
 from edp_mx.reports.summary import footnotes, say_epsilon, say_what_holds
 from edp_mx.reports.table import render_table
+from edp_mx.runs.run_directory import RunDirectory
 
 ATTACKS = ("shadow", "threshold", "lira")
 HEADLINES = ("shadow classifier", "loss", "LiRA online", "LiRA offline")

@@ -8,10 +8,10 @@ from typing import Any, Dict, List
 
 from jinja2 import Environment, StrictUndefined
 
-from edp_mx.experiments.attack_directory import read_attack, read_guesses
-from edp_mx.experiments.other_settings import say_differences
-from edp_mx.files import write_text
+from edp_mx.attacks.directory import read_attack, read_guesses
+from edp_mx.attacks.other_settings import say_differences
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
+from edp_mx.runtime.files import write_text
 
 EXPLANATIONS = {
     "threshold": "Attacks that need nothing but the model: one number an utterance, and a "

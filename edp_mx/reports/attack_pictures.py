@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edp_mx.attacks.roc import Curve, area, roc_curve
-from edp_mx.experiments.attack_directory import Guessed
-from edp_mx.files import whole_file, write_text
+from edp_mx.attacks.directory import Guessed
+from edp_mx.attacks.membership.roc import Curve, area, roc_curve
 from edp_mx.reports.curves import BLUE, GREEN, VERMILION
+from edp_mx.runtime.files import whole_file, write_text
 
 # The rest of Okabe–Ito, and line styles, so that curves are told apart in black and white too.
 COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")

@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from edp_mx.errors import UserError
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import whole_file, write_text
 from edp_mx.reports.curves import BLUE, VERMILION
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import whole_file, write_text
 
 BINS = 40
 

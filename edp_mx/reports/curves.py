@@ -9,8 +9,8 @@ from typing import Any, Dict, List
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import whole_file, write_text
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import whole_file, write_text
 
 # Okabe–Ito: told apart by colour-blind readers too.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"

@@ -20,8 +20,8 @@ from edp_mx.accounting.counting import count_as_published, count_what_holds
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.files import whole_file, write_text
 from edp_mx.reports.curves import BLUE, VERMILION
+from edp_mx.runtime.files import whole_file, write_text
 
 MOST_POINTS = {"shuffle": 100, "poisson": 16}  # the latter take up to a second each
 MANY, FEW_POINTS = 1000, 16  # epochs above which so many points must do

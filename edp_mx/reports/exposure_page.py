@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edp_mx.attacks.exposure import BY_CHANCE
-from edp_mx.files import read_json
+from edp_mx.attacks.canaries.exposure import BY_CHANCE
 from edp_mx.reports.attack_page import warnings_of, write_page
 from edp_mx.reports.attack_pictures import save, write_csv
 from edp_mx.reports.curves import BLUE, VERMILION
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import read_json
 
 COLUMNS = ("repeats", "tokens", "loss", "rank", "candidates", "by_rank", "by_fit")
 HEADER = ("trained on", "exposure by rank, bits", "exposure by fit, bits", "canaries")

@@ -11,9 +11,9 @@ from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
 from edp_mx.accounting.entries import Entry, merged
 from edp_mx.accounting.ledger_account import LedgerAccount, ranges
 from edp_mx.errors import UserError
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
+from edp_mx.runs.run_directory import RunDirectory
 
 LONGEST_LIST = 12  # lines of releases; longer ones lose their middle
 

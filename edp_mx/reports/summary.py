@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence
 
 from edp_mx.errors import UserError
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.table import render_table
+from edp_mx.runs.run_directory import RunDirectory
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:

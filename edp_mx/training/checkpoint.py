@@ -11,7 +11,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.errors import UserError
-from edp_mx.files import whole_file
+from edp_mx.runtime.files import whole_file
 
 
 def weights_of(model: gluon.Block) -> Dict[str, np.ndarray]:

@@ -10,9 +10,9 @@ from edp_mx.data.batching import Batch
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.viterbi import best_tags
+from edp_mx.runtime.distributed import Workers
 
 Wrap = Callable[[Iterable[Batch], int], Iterable[Batch]]
 # Of a batch: places in the corpus, lengths (N,), tag ids of all tokens one after the other, intents

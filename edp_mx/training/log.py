@@ -11,7 +11,7 @@ from typing import Any, Dict
 from tensorboardX import SummaryWriter
 
 from edp_mx.errors import UserError
-from edp_mx.files import write_text
+from edp_mx.runtime.files import write_text
 
 
 class MetricsLog:

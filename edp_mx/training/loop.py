@@ -12,10 +12,10 @@ import mxnet as mx
 from edp_mx.data.ahead import ahead
 from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.distributed import Workers
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.gradient import UnitLosses
 from edp_mx.training.gradient import seed_dropout as seed_dropout
 from edp_mx.training.schedule import Schedule

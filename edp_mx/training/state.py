@@ -12,7 +12,7 @@ import numpy as np
 
 from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
-from edp_mx.files import whole_file
+from edp_mx.runtime.files import whole_file
 
 Arrays = Dict[str, np.ndarray]
 _FACTS = "facts"

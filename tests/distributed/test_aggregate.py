@@ -27,7 +27,6 @@ def train_worker(weights, batches, scales, clip, variant, z, k=1):
     import mxnet as mx
     from mxnet.gluon import nn
 
-    from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
     from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
@@ -37,6 +36,7 @@ def train_worker(weights, batches, scales, clip, variant, z, k=1):
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
+    from edp_mx.runtime import distributed
 
     workers = distributed.start()
     net = nn.HybridSequential(prefix="net_")

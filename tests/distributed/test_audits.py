@@ -30,14 +30,14 @@ def audit_all(names, draws, size):
     import mxnet as mx
     import numpy as np
 
-    from edp_mx import distributed
-    from edp_mx.attacks.noise_audit import audit_noise
-    from edp_mx.attacks.probe import AuditedStep
-    from edp_mx.attacks.step_audit import audit_step
+    from edp_mx.attacks.audit.noise import audit_noise
+    from edp_mx.attacks.audit.probe import AuditedStep
+    from edp_mx.attacks.audit.step import audit_step
     from edp_mx.privacy.clipping import ClippedSum
     from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.norm_clipping import LoopClipping
+    from edp_mx.runtime import distributed
 
     workers = distributed.start()
     segments, gradient_of = Mechanism._noise_segments, LoopClipping._gradient_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.workers import run_workers
 
-from edp_mx.attacks.probe import AuditedStep
+from edp_mx.attacks.audit.probe import AuditedStep
 
 SURE = 1 - 1e-9  # that a sound system passes all checks of a noise audit
 DRAWS = 240
@@ -41,11 +41,11 @@ def audit_all(draws, names):
     """Runs on a worker: both audits of each sound step, A1 of the bugs and of the paper's."""
     from unittest import mock
 
-    from edp_mx import distributed
-    from edp_mx.attacks.noise_audit import audit_noise
-    from edp_mx.attacks.probe import AuditedStep, Probe
-    from edp_mx.attacks.step_audit import audit_step
+    from edp_mx.attacks.audit.noise import audit_noise
+    from edp_mx.attacks.audit.probe import AuditedStep, Probe
+    from edp_mx.attacks.audit.step import audit_step
     from edp_mx.privacy.mechanism import Mechanism
+    from edp_mx.runtime import distributed
 
     workers = distributed.start()
     chunks, segments = Probe.chunks, Mechanism._noise_segments

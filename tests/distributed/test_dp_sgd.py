@@ -42,12 +42,12 @@ def train_worker(weights, inputs, targets, given, cases):
         release_with,
     )
 
-    from edp_mx import distributed
     from edp_mx.data.draws import Utterances
     from edp_mx.data.poisson_sampling import PoissonShard
     from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.trainer import PrivateTrainer
+    from edp_mx.runtime import distributed
     from edp_mx.training.loop import epochs
     from edp_mx.training.schedule import Schedule
 
@@ -196,11 +196,11 @@ def audit_worker(size):
 
     from support.example_probe import attack
 
-    from edp_mx import distributed
-    from edp_mx.attacks.noise_audit import audit_noise
-    from edp_mx.attacks.probe import AuditedStep
+    from edp_mx.attacks.audit.noise import audit_noise
+    from edp_mx.attacks.audit.probe import AuditedStep
     from edp_mx.privacy.clipping import ClippedSum
     from edp_mx.privacy.mechanism import Mechanism
+    from edp_mx.runtime import distributed
 
     workers = distributed.start()
     take, segments = ClippedSum.take, Mechanism._noise_segments

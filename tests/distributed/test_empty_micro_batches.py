@@ -27,7 +27,6 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     from mxnet.gluon import nn
     from support.examples import Rows
 
-    from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
     from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
@@ -37,6 +36,7 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
+    from edp_mx.runtime import distributed
     from edp_mx.training.loop import epochs
     from edp_mx.training.schedule import Schedule
 

@@ -14,7 +14,6 @@ def train_worker(family, batches, scale):
     import mxnet as mx
     from support.models import tiny
 
-    from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
     from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
@@ -24,6 +23,7 @@ def train_worker(family, batches, scale):
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
+    from edp_mx.runtime import distributed
 
     workers = distributed.start()
     model = tiny(family)

@@ -14,7 +14,6 @@ def release_noise(variant, num_steps, size, scales, clip, z, per_worker=1):
     import mxnet as mx
     from mxnet import gluon
 
-    from edp_mx import distributed
     from edp_mx.accounting.decay import Decay
     from edp_mx.accounting.plan import Plan
     from edp_mx.accounting.release import Release
@@ -24,6 +23,7 @@ def release_noise(variant, num_steps, size, scales, clip, z, per_worker=1):
     from edp_mx.privacy.noise import NoiseStream, refuse_equal
     from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
+    from edp_mx.runtime import distributed
 
     class Recording(Mechanism):
         """Keeps what left the worker."""

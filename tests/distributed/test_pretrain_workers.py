@@ -17,15 +17,15 @@ def train_worker(path, steps, rate, decay, norm):
     import mxnet as mx
     from mxnet import autograd
 
-    from edp_mx import distributed
     from edp_mx.config import load_config
     from edp_mx.data.text import Text
     from edp_mx.data.wordpiece import WordPiece, learn_pieces
-    from edp_mx.experiments.pretraining_config import PretrainingConfig
-    from edp_mx.experiments.pretraining_model import build_model
-    from edp_mx.experiments.pretraining_text import read_text
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
+    from edp_mx.runs.pretraining.config import PretrainingConfig
+    from edp_mx.runs.pretraining.model import build_model
+    from edp_mx.runs.pretraining.text import read_text
+    from edp_mx.runtime import distributed
     from edp_mx.training.checkpoint import weights_of
     from edp_mx.training.public_trainer import PublicTrainer
 

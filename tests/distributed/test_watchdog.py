@@ -136,7 +136,7 @@ def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
 SLEEPER = """
 import sys, time
 from pathlib import Path
-from edp_mx.watchdog import Peer, Watchdog
+from edp_mx.runtime.watchdog import Peer, Watchdog
 
 with Watchdog(peers=[Peer.myself(0)], rank=0, seconds=7, folder=Path(sys.argv[1])):
     print("ready", flush=True)

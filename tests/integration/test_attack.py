@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from edp_mx.attacks.scores import MembershipScores, hash_of
+from edp_mx.attacks.membership.run_scores import compute_signals
+from edp_mx.attacks.membership.scores import MembershipScores, hash_of
+from edp_mx.attacks.other_settings import OTHER, OTHER_MODEL
 from edp_mx.cli import main
-from edp_mx.experiments.attack_signals import compute_signals
-from edp_mx.experiments.build import encode_part
-from edp_mx.experiments.other_settings import OTHER, OTHER_MODEL
-from edp_mx.experiments.trained import load_run
+from edp_mx.runs.build import encode_part
+from edp_mx.runs.trained import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart_sgd.yaml"

@@ -6,20 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edp_mx.attacks.classifiers import learn_classifier
-from edp_mx.attacks.lira import lira_attacks
-from edp_mx.attacks.members import text_of
-from edp_mx.attacks.roc import area, roc_curve
-from edp_mx.attacks.scores import MembershipScores, Origin
-from edp_mx.attacks.signals import Signals
-from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.membership.classifiers import learn_classifier
+from edp_mx.attacks.membership.lira import lira_attacks
+from edp_mx.attacks.membership.lira_plan import Plan
+from edp_mx.attacks.membership.lira_shadows import read_shadow
+from edp_mx.attacks.membership.members import text_of
+from edp_mx.attacks.membership.roc import area, roc_curve
+from edp_mx.attacks.membership.run_scores import compute_signals, saved_scores
+from edp_mx.attacks.membership.scores import MembershipScores, Origin
+from edp_mx.attacks.membership.signals import Signals
+from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.cli import main
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.experiments.attack_signals import compute_signals, saved_scores
-from edp_mx.experiments.build import encode_part
-from edp_mx.experiments.lira_plan import Plan
-from edp_mx.experiments.lira_shadows import read_shadow
-from edp_mx.experiments.trained import load_run
+from edp_mx.runs.build import encode_part
+from edp_mx.runs.trained import load_run
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart_sgd.yaml"
 # 500 training utterances, 100 epochs, no dropout; small, so that ten of them take five minutes.

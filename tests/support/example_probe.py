@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edp_mx.attacks.bounds import ErrorCounts, mu_from_errors
-from edp_mx.attacks.probe import Probe
+from edp_mx.attacks.audit.bounds import ErrorCounts, mu_from_errors
+from edp_mx.attacks.audit.probe import Probe
 
 BLOCK = 16  # coordinates of a layer in which one worker moves
 

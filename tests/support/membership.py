@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edp_mx.attacks.scores import MembershipScores, Origin
-from edp_mx.attacks.signals import TOP_INTENTS, TOP_TOKENS, Signals, log_odds_of
+from edp_mx.attacks.membership.scores import MembershipScores, Origin
+from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals, log_odds_of
 
 
 def made_signals(generator, is_member, *, gap):

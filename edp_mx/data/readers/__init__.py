@@ -12,7 +12,7 @@ from edp_mx.data.readers.snips_json import read_snips_json, snips_files
 from edp_mx.data.readers.three_files import is_three_files, parallel_files, read_three_files
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike
+from edp_mx.runtime.files import PathLike
 
 __all__ = [
     "LAYOUTS",

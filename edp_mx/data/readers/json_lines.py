@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Iterable, Iterator, List, cast
 from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, whole_file
+from edp_mx.runtime.files import PathLike, whole_file
 
 _REQUIRED = ("tokens", "slots", "intent")
 _KNOWN = (*_REQUIRED, "id", "user")

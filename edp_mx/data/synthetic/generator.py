@@ -19,7 +19,7 @@ from edp_mx.data.synthetic.noise import Noise, Row
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.files import PathLike, whole_file
+from edp_mx.runtime.files import PathLike, whole_file
 
 CORPORA: Mapping[str, Corpus] = {
     corpus.name: corpus for corpus in (communication.CORPUS, health.CORPUS, video.CORPUS)

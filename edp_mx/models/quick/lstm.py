@@ -8,11 +8,11 @@ from typing import List, NamedTuple, Sequence, Tuple
 import mxnet as mx
 import numpy as np
 
-from edp_mx import lstm_pass
-from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.models import bilstm
 from edp_mx.models.quick.operators import Properties, fill, memory
-from edp_mx.packing import Packing
+from edp_mx.runtime import lstm_pass
+from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.runtime.packing import Packing
 
 OPERATOR = "BiLSTM"  # its name among operators in Python; ghost clipping knows it by it
 DIRECTIONS = ("forward", "backward")

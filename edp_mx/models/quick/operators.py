@@ -7,7 +7,7 @@ from typing import Callable, ClassVar, List, Tuple
 import mxnet as mx
 import numpy as np
 
-from edp_mx.arrays import host_view
+from edp_mx.runtime.arrays import host_view
 
 
 def memory(array: mx.nd.NDArray) -> np.ndarray:

@@ -18,7 +18,7 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.block import ProbedBlock
 from edp_mx.privacy.ghost.rules import AnyRule, rules_of
 from edp_mx.privacy.norm_clipping import NormClipping
-from edp_mx.threads import allowed_threads, in_threads
+from edp_mx.runtime.threads import allowed_threads, in_threads
 
 Result = TypeVar("Result")
 

@@ -8,12 +8,12 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx import lstm_pass
-from edp_mx.arrays import host_view
 from edp_mx.errors import UserError
-from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
-from edp_mx.packing import Packing
 from edp_mx.privacy.ghost.segments import Cut
+from edp_mx.runtime import lstm_pass
+from edp_mx.runtime.arrays import host_view
+from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.runtime.packing import Packing
 
 
 class SeenLSTM(NamedTuple):

@@ -27,9 +27,9 @@ from edp_mx.accounting.coverage import EARLY_STOP, PRIVATE_INPUTS
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger_account import account_for
 from edp_mx.errors import UserError
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.reports.ledger_report import ledger_as_json
 from edp_mx.reports.summary import compare
+from edp_mx.runs.run_directory import RunDirectory
 
 # n = 200, micro-batches of 8 on one worker, 40 epochs of z = 2 that a private score may end.
 STOPS = plan_with(

@@ -6,8 +6,8 @@ from edp_mx import cli
 from edp_mx.cli.attack_options import check_options
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.errors import UserError
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.models.bert import BERTConfig
+from edp_mx.runs.run_directory import RunDirectory
 
 
 def parsed(*arguments):

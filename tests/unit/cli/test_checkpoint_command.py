@@ -19,11 +19,11 @@ from edp_mx.config import dump_config, load_config
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.experiments.build import model_for
-from edp_mx.experiments.run_directory import RunDirectory
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.huggingface import FILES, read_checkpoint
 from edp_mx.models.huggingface_names import shapes_of
+from edp_mx.runs.build import model_for
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint import save_weights, weights_of
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"

@@ -9,8 +9,8 @@ import yaml
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
-from edp_mx.experiments.pretraining_config import PretrainingConfig
-from edp_mx.files import path_field
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runtime.files import path_field
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 

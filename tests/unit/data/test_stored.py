@@ -27,7 +27,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
-from edp_mx.files import write_json
+from edp_mx.runtime.files import write_json
 
 words = st.text("aBé\0\ud800 ", min_size=1, max_size=4)
 pairs = st.lists(st.tuples(words, st.sampled_from(["O", "B-x", "I-x"])), min_size=1, max_size=6)

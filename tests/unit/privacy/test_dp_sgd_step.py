@@ -19,7 +19,6 @@ from support.examples import (
     weights_for,
 )
 
-from edp_mx import distributed
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
@@ -27,6 +26,7 @@ from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runtime import distributed
 
 SEED = {"seed": 11, "rank": 0}
 

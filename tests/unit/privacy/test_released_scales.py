@@ -20,15 +20,15 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.draws import MicroBatches
 from edp_mx.data.poisson_sampling import PoissonShard
 from edp_mx.data.sampling import Shard
-from edp_mx.distributed import Workers
 from edp_mx.errors import UserError
-from edp_mx.experiments.mechanism import build_mechanism
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import FLOOR
 from edp_mx.privacy.layers import Layer, layers_of
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.released_scales import ScaleRelease, scales_by_release
+from edp_mx.runs.mechanism import build_mechanism
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import TrainingConfig
 
 SHAPES = [(3, 4), (5,), (2,)]

@@ -7,7 +7,6 @@ from mxnet import autograd
 from mxnet.gluon import nn
 from support.examples import plan_with, release_with
 
-from edp_mx import distributed
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
@@ -15,6 +14,7 @@ from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import LoopClipping
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runtime import distributed
 
 
 class Parts:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from support.membership import made_scores
 
-from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.directory import conclude, read_attack
+from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.errors import UserError
-from edp_mx.experiments.attack_directory import conclude, read_attack
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import write_json
 from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 from edp_mx.reports.summary import compare
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_json
 
 
 def table(path):

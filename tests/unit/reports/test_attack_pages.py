@@ -10,16 +10,16 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
 
-from edp_mx.attacks.roc import roc_curve, tpr_within
-from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.directory import conclude, read_attack, read_guesses
+from edp_mx.attacks.membership.roc import roc_curve, tpr_within
+from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.other_settings import OTHER
 from edp_mx.errors import UserError
-from edp_mx.experiments.attack_directory import conclude, read_attack, read_guesses
-from edp_mx.experiments.other_settings import OTHER
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import write_json
 from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, say_exposure, write_exposure_report
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_json
 
 
 def table(path):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from support.membership import made_scores
 
-from edp_mx.attacks.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.directory import conclude
+from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.config import dump_config, load_config
-from edp_mx.experiments.attack_directory import conclude
-from edp_mx.experiments.run_directory import RunDirectory
-from edp_mx.files import write_json
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_json
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "benchmarks" / "attack_table.py"

@@ -14,9 +14,9 @@ from edp_mx.data.encoding import evaluation_batches
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
-from edp_mx.experiments.build import encode_part, model_for
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
+from edp_mx.runs.build import encode_part, model_for
 from edp_mx.training.evaluate import predict_utterances
 
 MODELS = {

@@ -7,13 +7,13 @@ from support.draws import GivenDraws
 from edp_mx.data.encoding import encode
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.distributed import Workers
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import build_model
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import WithoutPrivacy
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.loop import epochs, seed_dropout
 from edp_mx.training.schedule import Schedule
 

@@ -6,10 +6,10 @@ import pytest
 from mxnet import autograd
 from mxnet.gluon import nn
 
-from edp_mx import distributed
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.runtime import distributed
 from edp_mx.training.public_trainer import PublicTrainer
 
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../../../numbers.h"
+#include "../../../runtime/numbers.h"
 
 using namespace mxnet::ext;
 

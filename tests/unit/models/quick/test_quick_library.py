@@ -7,9 +7,9 @@ import mxnet as mx
 import pytest
 from mxnet.gluon import nn
 
-from edp_mx.kernels import kernels
 from edp_mx.models import quick
 from edp_mx.models.quick import library
+from edp_mx.runtime.kernels import kernels
 
 
 def test_its_operators_are_there_for_arrays_and_for_symbols():

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import rnn
 
-from edp_mx import lstm_pass
-from edp_mx.lstm_pass import LSTMMemory, LSTMWeights
-from edp_mx.packing import Packing
 from edp_mx.privacy.ghost.lstm import LSTMTotals, clipped_sums, squared_norms
+from edp_mx.runtime import lstm_pass
+from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.runtime.packing import Packing
 
 NAMES = ("i2h", "h2h", "i2h_bias", "h2h_bias")
 SHAPES = [(1, 1, 1, 1), (1, 4, 3, 2), (6, 1, 2, 5), (24, 5, 33, 16)]  # T, N, I, H

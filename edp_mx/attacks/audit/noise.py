@@ -1,0 +1,167 @@
+"""A0: is the noise that the workers really release the noise that the accountant is told of?"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi2
+
+from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.runtime.distributed import Workers
+
+LISTENED = 20_000  # coordinates of each worker's message that are compared
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number that was measured, and where it must lie if the claim is true."""
+
+    name: str
+    measured: float
+    lowest: float
+    highest: float
+
+    @property
+    def is_passed(self) -> bool:
+        """False for NaN too."""
+        return self.lowest <= self.measured <= self.highest
+
+
+@dataclass(frozen=True)
+class NoiseAudit:
+    """All checks of A0.
+
+    Attributes:
+        checks: at least one.
+        confidence: with which a sound system passes them all.
+    """
+
+    checks: Tuple[Check, ...]
+    confidence: float
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the noise is not what is claimed."""
+        return not all(check.is_passed for check in self.checks)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON; NaN becomes null."""
+        return {
+            "audit": "noise",
+            "refuted": self.is_refuted,
+            "confidence": self.confidence,
+            "checks": [
+                {
+                    **{key: _plain(value) for key, value in asdict(check).items()},
+                    "passed": check.is_passed,
+                }
+                for check in self.checks
+            ],
+        }
+
+    def describe(self) -> str:
+        """The verdict, and a line for each check."""
+        failed = [check.name for check in self.checks if not check.is_passed]
+        verdict = (
+            f"REFUTED: the noise is not what the accounting says ({'; '.join(failed)})"
+            if failed
+            else "not refuted: the noise is what the accounting says"
+        )
+        lines = [f"{verdict}; a sound system passes with probability {self.confidence:.8g}"]
+        lines += [
+            f"  {'ok    ' if check.is_passed else 'FAILED'} {check.name}: {check.measured:.6g} "
+            f"(from {check.lowest:.6g} to {check.highest:.6g})"
+            for check in self.checks
+        ]
+        return "\n".join(lines)
+
+
+def audit_noise(
+    workers: Workers,
+    step: AuditedStep,
+    *,
+    size: int = 100_000,
+    steps: int = 4,
+    confidence: float = 0.999999,
+) -> NoiseAudit:
+    """Steps with zero gradients through the real trainer and all-reduce; looks at what comes out.
+
+    Args:
+        workers: this worker among all; each calls this with the same arguments.
+        step: the settings; the expected noise is what their `Release` says.
+        size: coordinates of each layer.
+        steps: at least 2.
+        confidence: with which a sound system passes all checks together.
+
+    Returns:
+        The same on every worker. Each layer's standard deviation (χ²), correlations from step to
+        step and from worker to worker, equal weights and different noise keys.
+
+    Guarantee: by default the standard deviation is known to 1 % (half a million draws a layer), so
+    that one silent worker of 8 (−6.5 %) fails.
+    """
+    probe = Probe(workers, step, size=size)
+    sampler = step.dealt(workers)
+    releases: List[List[np.ndarray]] = []
+    while len(releases) < steps:
+        for draw in itertools.islice(sampler.draws(len(releases)), steps - len(releases)):
+            zeros = [np.zeros((len(draw.records), size), np.float32) for _ in step.layer_scales]
+            releases.append(probe.released(zeros, draw.sizes.tolist()))
+    digest = hashlib.sha256(b"".join(part.tobytes() for part in probe.weights())).hexdigest()
+    fingerprints = workers.gather(probe.fingerprint)
+    messages = workers.gather(probe.mechanism.sent[:LISTENED])  # of layer 0, N times (LISTENED,)
+    digests = workers.gather(digest)
+
+    pairs = list(itertools.combinations(range(workers.size), 2))
+    tests = len(step.layer_scales) + steps - 1 + len(pairs)
+    significance = (1 - confidence) / tests
+    claimed = probe.release.aggregate_noise_stddev(step.noise_multiplier)  # (L,)
+    checks = [
+        _spread(f"noise on layer {k}, stddev", [r[k] for r in releases], stddev, significance)
+        for k, stddev in enumerate(claimed)
+    ]
+    flat = [np.concatenate([x / s for x, s in zip(r, claimed)]) for r in releases]  # (L · size,)
+    checks += [
+        _correlation(f"steps {i} and {i + 1}, correlation", flat[i], flat[i + 1], significance)
+        for i in range(steps - 1)
+    ]
+    checks += [
+        _correlation(f"workers {i} and {j}, correlation", messages[i], messages[j], significance)
+        for i, j in pairs
+    ]
+    n = workers.size
+    checks.append(Check("different noise keys", len(set(fingerprints)), n, n))
+    checks.append(Check("different weights after the steps", len(set(digests)), 1, 1))
+    return NoiseAudit(tuple(checks), confidence)
+
+
+def _spread(name: str, parts: Sequence[np.ndarray], stddev: float, significance: float) -> Check:
+    """The standard deviation around 0 of all parts together, against χ² of as many draws."""
+    count = sum(part.size for part in parts)
+    squares = sum(float(np.square(part, dtype=np.float64).sum()) for part in parts)
+    low, high = chi2.ppf(significance / 2, count), chi2.isf(significance / 2, count)
+    return Check(
+        name,
+        math.sqrt(squares / count),
+        stddev * math.sqrt(low / count),
+        stddev * math.sqrt(high / count),
+    )
+
+
+def _correlation(name: str, one: np.ndarray, other: np.ndarray, significance: float) -> Check:
+    """Pearson's r, whose standard error is 1/√n for independent numbers; NaN of a constant."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = float(np.corrcoef(one.astype(np.float64), other.astype(np.float64))[0, 1])
+    limit = -float(ndtri(significance / 2)) / math.sqrt(len(one))
+    return Check(name, r, -limit, limit)
+
+
+def _plain(value: Any) -> Any:
+    """None for NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,233 @@
+"""A1: can an observer of the aggregate tell the two worst neighbours apart better than claimed?"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from edp_mx.accounting.release import Release
+from edp_mx.attacks.audit.bounds import (
+    ErrorCounts,
+    epsilon_from_errors,
+    epsilon_of_mu,
+    mu_from_errors,
+)
+from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.attacks.audit.verdict import Verdict
+from edp_mx.data.draws import Draw, Sampler
+from edp_mx.runtime.distributed import Workers
+
+BLOCK = 64  # coordinates of each layer in which one worker moves
+OVERSHOOT = 1e4  # how far beyond C the gradients reach: only the clipping holds them
+
+
+@dataclass(frozen=True)
+class LayerAudit:
+    """What one layer gave away.
+
+    Attributes:
+        layer: k.
+        scale: α_k.
+        counts: the attack's errors.
+        mu: the lower bound on sensitivity / noise.
+        means: of ⟨Δ, e⟩ in the world without and the world with.
+    """
+
+    layer: int
+    scale: float
+    counts: ErrorCounts
+    mu: float
+    means: Tuple[float, float]
+
+
+@dataclass(frozen=True)
+class StepAudit:
+    """All of A1: its verdict, and the layers behind it."""
+
+    verdict: Verdict
+    layers: Tuple[LayerAudit, ...]
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the audited claim is false."""
+        return self.verdict.is_refuted
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON."""
+        layers = [asdict(layer) for layer in self.layers]
+        return {"audit": "step", **self.verdict.to_dict(), "layers": layers}
+
+    def describe(self) -> str:
+        """The verdict, and a line for each layer."""
+        lines = [self.verdict.describe()]
+        for layer in self.layers:
+            counts = layer.counts
+            lines.append(
+                f"  layer {layer.layer} (alpha {layer.scale:g}): false positives "
+                f"{counts.false_positives} of {counts.negatives}, false negatives "
+                f"{counts.false_negatives} of {counts.positives}, mu at least {layer.mu:.3f}"
+            )
+        return "\n".join(lines)
+
+
+def audit_step(
+    workers: Workers,
+    step: AuditedStep,
+    *,
+    draws: int = 1000,
+    delta: float = 1e-5,
+    confidence: float = 0.95,
+    claim: str = "holds",
+    is_alone: bool = False,
+    progress: Callable[..., Iterable[Any]] = lambda steps, *_: steps,
+) -> StepAudit:
+    """Attack real steps: one record turns its micro-batch's mean round, or is there or not.
+
+    In both worlds what is clipped lies far beyond C along a direction e of one layer, with opposite
+    signs (for κ = 1: there, or zero). The observer sees ⟨Δ, e⟩ of the aggregate and says "with"
+    above a threshold that is fixed beforehand: the middle, or for Poisson steps, in which the
+    record may not have been drawn, what is released where it was. Tried on the layers with the
+    largest and smallest α.
+
+    Every worker has an e of its own, orthogonal to the others', so that one step is a draw for
+    each of them: to any one, the others are data that do not change.
+
+    Args:
+        workers: this worker among all; each calls this with the same arguments.
+        draws: in each world and layer.
+        delta, confidence: of the bound on ε.
+        claim: which accounting is audited, published or holds.
+        is_alone: one worker moves in a step, in turn, and the others' gradients are zero: N times
+            slower, but finds leaks that other gradients drown.
+        progress: `progress(iterable, description, total)`, e.g. a bar.
+
+    Guarantee: the bounds take the draws as independent. Shuffled, ε comes from a bound on μ, which
+    takes the noise as Gaussian; A0 looks at both. For Poisson steps it comes from the errors alone.
+    Layers share the significance.
+
+    Source: Nasr et al. (2021, 2023); Jagielski, Ullman and Oprea (2020); docs/privacy.md, section
+    12.
+    """
+    probe = Probe(workers, step, size=BLOCK * workers.size)
+    scales = step.layer_scales
+    chosen = sorted({int(np.argmax(scales)), int(np.argmin(scales))})
+    significance = (1 - confidence) / len(chosen)
+    plan = _plan(draws, workers.size, is_alone=is_alone)
+    drawn = _endless(step.dealt(workers))
+    layers, bounds = [], []
+    for k in chosen:
+        seen = _observe(probe, workers, step, k, progress(plan, f"layer {k}", len(plan)), drawn)
+        layers.append(_judge(probe, seen[:, :draws], k, significance))
+        bounds.append(_epsilon(layers[-1], step.sampler, delta, significance))
+    published, holds = step.claims(num_workers=workers.size, delta=delta)
+    verdict = Verdict(
+        subject="one step",
+        bound=max(bounds),
+        confidence=confidence,
+        delta=delta,
+        claim=claim,
+        claims={"published": published, "holds": holds},
+    )
+    return StepAudit(verdict, tuple(layers))
+
+
+def _plan(draws: int, num_workers: int, *, is_alone: bool) -> List[Dict[int, int]]:
+    """For each step, the workers that move and the world (0 or 1) that each is in.
+
+    Each worker is in either world equally often, `draws` times in all or a few more.
+    """
+    turns = -(-draws // num_workers)
+    if is_alone:
+        return [{i: world} for _ in range(turns) for i in range(num_workers) for world in (0, 1)]
+    return [{i: (i + s) % 2 for i in range(num_workers)} for s in range(2 * turns)]
+
+
+def _endless(sampler: Sampler) -> Iterator[Tuple[Sampler, Draw]]:
+    """One draw after the other, epoch after epoch."""
+    for epoch in itertools.count():
+        for draw in sampler.draws(epoch):
+            yield sampler, draw
+
+
+def _observe(
+    probe: Probe,
+    workers: Workers,
+    step: AuditedStep,
+    layer: int,
+    plan: Iterable[Dict[int, int]],
+    drawn: Iterator[Tuple[Sampler, Draw]],
+) -> np.ndarray:
+    """⟨Δ, e⟩ in the world without and the world with: (2, draws) float64."""
+    signs = np.where(np.arange(BLOCK) % 2 == 0, 1.0, -1.0) / np.sqrt(BLOCK)
+    directions = np.kron(np.eye(workers.size), signs)  # the worker's e, (N, size)
+    seen: Tuple[List[float], List[float]] = ([], [])
+    lengths: Optional[np.ndarray] = None
+    for worlds in plan:
+        sampler, draw = next(drawn)
+        if lengths is None:
+            lengths = _worlds(probe.release, step, sampler)  # (2, records)
+        mine = worlds.get(workers.rank)
+        along = np.zeros(len(draw.records)) if mine is None else lengths[mine, draw.records]  # (R,)
+        examples = [
+            np.outer(along, directions[workers.rank]) * (k == layer)
+            for k in range(len(step.layer_scales))
+        ]  # (R, size) each
+        released = probe.released(examples, draw.sizes.tolist())[layer]
+        for worker, world in worlds.items():
+            seen[world].append(float(directions[worker] @ released))
+    return np.array(seen)
+
+
+def _worlds(release: Release, step: AuditedStep, sampler: Sampler) -> np.ndarray:
+    """Each record's gradient along e, in the world without and the world with; (2, records).
+
+    This worker's first record, or all utterances of its first user, is the one that differs: absent
+    (zero) or far along e; under replace-one far the other way where it is clipped by itself. Where
+    a micro-batch is clipped, all others in it pull the other way, and it outweighs them together.
+    """
+    own = sampler.indices
+    first = own[: step.utterances_per_user] if release.unit == "user" else own[:1]
+    far = OVERSHOOT * release.max_grad_norm * release.num_workers * step.micro_batch_size
+    lengths = np.zeros((2, int(own[-1]) + 1))
+    others = np.empty(0, np.int64)
+    if release.unit == "micro_batch":
+        lane = next(lane.indices for lane in sampler.lanes if first[0] in lane.indices)
+        others = lane[lane != first[0]]
+    lengths[:, others] = -far
+    lengths[1, first] = far * (len(others) + 1)
+    if len(others) == 0 and release.kappa == 2:
+        lengths[0, first] = -far
+    return lengths
+
+
+def _judge(probe: Probe, seen: np.ndarray, layer: int, significance: float) -> LayerAudit:
+    """Count the errors of the threshold, set by what the two worlds release without noise."""
+    release = probe.release
+    assert release.layer_scales is not None  # an audited step names them
+    scale = release.layer_scales[layer]
+    reach = scale * release.max_grad_norm / release.num_workers / release.units_per_worker
+    middle = reach if release.sampler == "poisson" else 0.0 if release.kappa == 2 else reach / 2
+    says_with = seen > middle  # (2, D)
+    counts = ErrorCounts(
+        false_positives=int(says_with[0].sum()),
+        negatives=seen.shape[1],
+        false_negatives=int((~says_with[1]).sum()),
+        positives=seen.shape[1],
+    )
+    return LayerAudit(
+        layer=layer,
+        scale=scale,
+        counts=counts,
+        mu=mu_from_errors(counts, significance=significance),
+        means=(float(seen[0].mean()), float(seen[1].mean())),
+    )
+
+
+def _epsilon(layer: LayerAudit, sampler: str, delta: float, significance: float) -> float:
+    """ε that what was seen on a layer has at least."""
+    if sampler == "shuffle":
+        return epsilon_of_mu(layer.mu, delta=delta)
+    return epsilon_from_errors(layer.counts, delta=delta, significance=significance)

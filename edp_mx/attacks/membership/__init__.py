@@ -1,0 +1,1 @@
+"""Attacks on membership: was this utterance in the training data?"""

@@ -1,0 +1,193 @@
+"""LiRA: how much likelier an output is from models with an utterance than from models without."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple
+
+import numpy as np
+
+from edp_mx.attacks.membership.scores import MembershipScores
+from edp_mx.attacks.membership.thresholds import Guesses
+from edp_mx.errors import UserError
+
+LEAST_SHADOWS = 4  # two with and two without, so that there is a spread
+FEW_SHADOWS = 64  # below these a spread of each utterance's own is too rough
+LEAST_STDDEV = 1e-6
+
+
+class Worlds(NamedTuple):
+    """What shadow models say of each utterance, where it was trained on and where not.
+
+    Shapes: all (U,).
+    """
+
+    mean_in: np.ndarray
+    stddev_in: np.ndarray
+    mean_out: np.ndarray
+    stddev_out: np.ndarray
+
+
+def check_number(shadows: int) -> None:
+    """Refuses too few shadows.
+
+    Raises:
+        UserError: fewer than 4.
+    """
+    if shadows < LEAST_SHADOWS:
+        raise UserError(f"--lira is {shadows}; {LEAST_SHADOWS} shadows are the least, 16 are usual")
+
+
+def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
+    """Which shadow trains on which utterance, at random: each utterance in half of the shadows.
+
+    Shapes: (size, shadows) bool.
+
+    Raises:
+        UserError: fewer than 4 shadows.
+    """
+    check_number(shadows)
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x114A]))
+    ranks = generator.random((size, shadows)).argsort(axis=1).argsort(axis=1)
+    return ranks < shadows // 2
+
+
+def draw_others(size: int, shadows: int, *, share: float, seed: int) -> np.ndarray:
+    """Which shadow trains on whom nobody judges: each by itself, with probability `share`.
+
+    Shapes: (V, shadows) bool.
+    """
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x07E5]))
+    return generator.random((size, shadows)) < share
+
+
+def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
+    """Mean and standard deviation of each utterance's log-odds with it and without it.
+
+    Args:
+        shadows: log-odds by shadow model.
+        is_in: whether that model was trained on the utterance.
+        is_pooled: one standard deviation for all utterances on a side, the root of the mean
+            variance: better with few shadows. The sides stay apart: what a model was trained on it
+            mostly knows in one way, and what not, in many.
+
+    Shapes: shadows, is_in (U, K).
+
+    Raises:
+        UserError: an utterance has fewer than two models on a side, or a log-odds is no number.
+
+    Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
+    """
+    if not np.isfinite(shadows).all():
+        raise UserError("a shadow model has diverged: its scores are not finite")
+    found = []
+    for side in (is_in, ~is_in):
+        count = side.sum(axis=1)  # (U,)
+        if count.min() < 2:
+            raise UserError("each utterance needs two shadow models with it and two without")
+        mean = np.where(side, shadows, 0.0).sum(axis=1) / count  # (U,)
+        squares = np.where(side, (shadows - mean[:, None]) ** 2, 0.0).sum(axis=1)  # (U,)
+        variance = squares / (count - 1.0)
+        if is_pooled:
+            variance = np.full_like(mean, squares.sum() / (count - 1.0).sum())
+        found += [mean, np.maximum(np.sqrt(variance), LEAST_STDDEV)]
+    return Worlds(*found)
+
+
+def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
+    """log of the likelihood ratio in : out of two Gaussians; above 0 says "member".
+
+    Shapes: target (U,), the attacked model's log-odds → (U,).
+
+    Source: Carlini et al. 2022, "Membership Inference Attacks From First Principles", algorithm 1.
+
+    Example:
+        >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 1.0, -1.0, 1.0)))
+        >>> online_scores(np.array([0.5]), worlds)  # (1.5² − 0.5²) / 2
+        array([1.])
+    """
+    return _log_density(target, worlds.mean_in, worlds.stddev_in) - _log_density(
+        target, worlds.mean_out, worlds.stddev_out
+    )
+
+
+def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
+    """The same ratio, if both sides had one spread: above 0, nearer to the side with it.
+
+    Where the sides differ it is weaker. But it never takes an output that is surer than those of
+    all shadows for a stranger's, so that it stands where the run is not quite like its shadows.
+
+    Shapes: target (U,) → (U,).
+
+    Example:
+        >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.1, -1.0, 9.0)))
+        >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2
+        array([1.])
+    """
+    middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
+    return (target - middle) * (worlds.mean_in - worlds.mean_out)
+
+
+def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
+    """How many standard deviations an output lies above what models without the utterance give.
+
+    It needs only shadows that were trained without the utterance. Its rank is that of one minus the
+    p-value of the one-sided test, whose digits would run out.
+
+    Shapes: target (U,) → (U,).
+
+    Source: Carlini et al. 2022, section 4.2 (equation 4).
+    """
+    return (target - worlds.mean_out) / worlds.stddev_out
+
+
+def lira_attacks(
+    scores: MembershipScores, log_odds: np.ndarray, losses: np.ndarray, is_in: np.ndarray
+) -> List[Guesses]:
+    """Online (by two spreads and by one), offline, and the loss held against the shadows' mean.
+
+    Args:
+        scores: of the attacked model.
+        log_odds, losses: of its judged utterances by shadow model.
+        is_in: whether that model was trained on the utterance.
+
+    Shapes: log_odds, losses, is_in (U, K).
+
+    Raises:
+        UserError: as `worlds_of`.
+
+    Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
+    """
+    judged = scores.is_judged
+    worlds = worlds_of(log_odds, is_in, is_pooled=is_in.shape[1] < FEW_SHADOWS)
+    target = scores.signals.log_odds[judged]  # (U,)
+    usual = np.where(is_in, 0.0, losses).sum(axis=1) / (~is_in).sum(axis=1)  # (U,)
+    return [
+        Guesses(
+            "LiRA online",
+            "likelihood ratio of the log-odds, by shadows with and without the utterance",
+            online_scores(target, worlds),
+            threshold=0.0,
+        ),
+        Guesses(
+            "LiRA online, one spread",
+            "the same, as if outputs were as spread with the utterance as without it",
+            linear_scores(target, worlds),
+            threshold=0.0,
+        ),
+        Guesses(
+            "LiRA offline",
+            "how far the log-odds lie above those of shadows without the utterance",
+            offline_scores(target, worlds),
+        ),
+        Guesses(
+            "loss calibrated by shadows",
+            "loss below the mean loss of shadows without the utterance (Watson et al.)",
+            usual - scores.signals.loss[judged],
+            threshold=0.0,
+        ),
+    ]
+
+
+def _log_density(values: np.ndarray, mean: np.ndarray, stddev: np.ndarray) -> np.ndarray:
+    """Of a Gaussian, without the constant."""
+    return -0.5 * ((values - mean) / stddev) ** 2 - np.log(stddev)

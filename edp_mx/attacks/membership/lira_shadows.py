@@ -1,0 +1,84 @@
+"""The shadow models of LiRA: their training side by side, and what they say once they are there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, Sequence
+
+import numpy as np
+
+from edp_mx.attacks.membership.lira_plan import Plan
+from edp_mx.attacks.membership.scores import hash_of, read_arrays
+from edp_mx.errors import UserError
+
+SHADOW = "edp_mx.attacks.membership.lira_shadow"  # the process of one shadow
+PAUSE = 0.2  # seconds between two looks at the shadows that train
+
+
+def shadow_file(folder: Path, number: int) -> Path:
+    """Where a shadow's scores are."""
+    return folder / f"shadow-{number:03d}.npz"
+
+
+def read_shadow(folder: Path, number: int, plan: Plan) -> Any:
+    """Loss and log-odds of a finished shadow; None where there is none.
+
+    Raises:
+        UserError: the file is torn or of another plan.
+    """
+    path = shadow_file(folder, number)
+    if not path.exists():
+        return None
+    arrays = read_arrays(path, "remove it, and it is trained again")
+    is_in = plan.is_in[:, number]
+    own = hash_of(folder / "plan.npz")
+    if str(arrays.get("plan")) != own or not np.array_equal(arrays["is_in"], is_in):
+        raise UserError(f"{path} is of another plan: remove it, and it is trained again")
+    return arrays
+
+
+def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
+    """Trains shadows, `jobs` at a time with one thread each; yields each that has ended.
+
+    Raises:
+        UserError: one failed; says its last words. Those that still train are ended.
+    """
+    waiting = list(numbers)
+    training: Dict[int, subprocess.Popen] = {}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    try:
+        while waiting or training:
+            while waiting and len(training) < jobs:
+                number = waiting.pop(0)
+                with open(folder / f"shadow-{number:03d}.log", "wb") as log:
+                    training[number] = subprocess.Popen(
+                        [sys.executable, "-m", SHADOW, folder.absolute(), str(number)],
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                    )
+            time.sleep(PAUSE)
+            for number in [k for k, process in training.items() if process.poll() is not None]:
+                _check_ended(folder, number, training.pop(number).returncode)
+                yield number
+    finally:
+        for process in training.values():
+            process.terminate()
+        for process in training.values():
+            process.wait()
+
+
+def _check_ended(folder: Path, number: int, code: int) -> None:
+    log = folder / f"shadow-{number:03d}.log"
+    if code or not shadow_file(folder, number).exists():
+        lines = log.read_text("utf-8", errors="replace").strip().splitlines()
+        raise UserError(
+            f"shadow {number} ended with code {code}: {lines[-1] if lines else 'it said nothing'} "
+            f"(see {log}); the shadows that have ended are kept"
+        )
+    log.unlink()

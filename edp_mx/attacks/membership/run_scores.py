@@ -1,0 +1,138 @@
+"""A finished run's outputs for its members and non-members: `scores.npz`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Iterable, List, Tuple
+
+import numpy as np
+
+from edp_mx.attacks.membership.members import Chosen, choose, unknown_words
+from edp_mx.attacks.membership.scores import MembershipScores, Origin, hash_of
+from edp_mx.attacks.membership.signals import Signals, signals_of
+from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
+from edp_mx.errors import UserError
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.runs.build import encode_part
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.trained import TrainedRun, load_run
+
+Progress = Callable[..., Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Who is attacked.
+
+    Attributes:
+        seed: of the draw of utterances, of the attack's classifier and of the bootstrap.
+        is_balanced: as many members as non-members of each intent.
+        size: members at most; 0: as many as there are.
+    """
+
+    seed: int = 0
+    is_balanced: bool = False
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seed < 0 or self.size < 0:
+            raise UserError("--seed and --size are 0 or more")
+
+
+def score_run(path: Path, selection: Selection, progress: Progress) -> MembershipScores:
+    """Computes a run's `scores.npz` and writes it.
+
+    Raises:
+        UserError: no run there, a file of it is broken, or its corpus has changed.
+    """
+    trained = load_run(path)
+    chosen = chosen_of(trained, selection)
+    groups = (chosen.members, chosen.non_members, chosen.reference)
+    utterances = [utterance for group in groups for utterance in group]
+    group = np.repeat([0, 1, 2], [len(part) for part in groups])  # (U,)
+    scores = MembershipScores(
+        signals=compute_signals(
+            trained.model,
+            encode_part(trained.config, utterances, trained.vocabulary, "attacked"),
+            batch_size=trained.config.training.evaluation_batch_size,
+            progress=progress,
+        ),
+        is_member=group == 0,
+        is_reference=group == 2,
+        ids=tuple(utterance.id for utterance in utterances),
+        intents=tuple(utterance.intent for utterance in utterances),
+        origin=Origin(
+            weights=hash_of(trained.run.weights),
+            corpus=trained.config.data.corpus,
+            seed=selection.seed,
+            is_balanced=selection.is_balanced,
+            size=selection.size,
+            left_out=chosen.left_out,
+        ),
+        unknown_words=unknown_words(utterances, trained.vocabulary),
+    )
+    scores.write(scores_path(trained.run))
+    return scores
+
+
+def saved_scores(path: Path) -> MembershipScores:
+    """The scores that an earlier attack left.
+
+    Raises:
+        UserError: there are none, or they are torn or of other weights.
+    """
+    run = RunDirectory.existing(path)
+    return MembershipScores.read(scores_path(run), weights=hash_of(run.weights))
+
+
+def scores_path(run: RunDirectory) -> Path:
+    """Where a run's scores are."""
+    return run.path / "scores.npz"
+
+
+def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
+    """Members and non-members of a run."""
+    return choose(
+        trained.part("train"),
+        trained.part("test"),
+        trained.part("validation"),
+        slots=trained.vocabulary.slots,
+        intents=trained.vocabulary.intents,
+        seed=selection.seed,
+        is_balanced=selection.is_balanced,
+        size=selection.size,
+        has_public_labels=trained.vocabulary.label_source != "train",
+    )
+
+
+def compute_signals(
+    model: IntentSlotModel, corpus: EncodedCorpus, *, batch_size: int, progress: Progress
+) -> Signals:
+    """All signals, in the corpus' order; no autograd, no dropout.
+
+    Args:
+        corpus: utterances whose labels the model knows.
+        batch_size: how many at once; of similar length, so that little is padding.
+
+    Raises:
+        UserError: no utterances.
+    """
+    if len(corpus) == 0:
+        raise UserError("there are no utterances to compute scores of")
+    chain = model.slot.crf.chain()
+    parts: List[Tuple[np.ndarray, Signals]] = []
+    total = -(-len(corpus) // batch_size)
+    batches = progress(evaluation_batches(corpus, batch_size), "scores", total)
+    for batch, emissions, intent_scores in model.outputs(batches):
+        signals = signals_of(
+            intent_scores=intent_scores,
+            intents=batch.intents,
+            emissions=emissions,
+            slots=batch.slots,
+            lengths=batch.lengths,
+            chain=chain,
+        )
+        parts.append((batch.indices, signals))
+    order = np.argsort(np.concatenate([indices for indices, _ in parts]))
+    return Signals(*(np.concatenate(arrays)[order] for arrays in zip(*(s for _, s in parts))))

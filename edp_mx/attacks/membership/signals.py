@@ -1,0 +1,180 @@
+"""What a model's outputs say about one utterance: the features of every attack on membership."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+from edp_mx.attacks.membership.runner_up import best_two_scores
+from edp_mx.models.forward_backward import (
+    Chain,
+    Marginals,
+    marginals,
+    path_scores,
+    token_mask,
+)
+
+TOP_INTENTS = 5
+TOP_TOKENS = 10
+TINY = float(np.finfo(np.float64).tiny)
+LARGEST_LOG_ODDS = -float(np.log(TINY))
+LEAST_LOSS = 1e-14  # what float64 leaves of log Z − score; below it all is one certainty
+
+
+class Signals(NamedTuple):
+    """The outputs for U utterances, first without the labels, then with them.
+
+    Shapes: intent_top (U, 5), the largest intent probabilities, falling, 0 where there are fewer ·
+    slot_top (U, 10), each token's largest tag marginal, rising, 1 where there are fewer · all
+    others (U,).
+    Units: losses, scores, log-odds and entropies in nats. `sequence_score` is the best tag path's
+    log-probability, `sequence_margin` how far the second best lies below it. A `margin` is what
+    the true label has more than the best other one (negative where it is not the best);
+    `slot_modified_entropy` is the mean over the tokens. `loss` is the training loss, and
+    `log_odds` those of all labels being right at once.
+    """
+
+    intent_top: np.ndarray
+    slot_top: np.ndarray
+    sequence_score: np.ndarray
+    sequence_margin: np.ndarray
+    intent_loss: np.ndarray
+    intent_log_odds: np.ndarray
+    intent_entropy: np.ndarray
+    intent_modified_entropy: np.ndarray
+    intent_margin: np.ndarray
+    slot_loss: np.ndarray
+    slot_log_odds: np.ndarray
+    slot_entropy: np.ndarray
+    slot_modified_entropy: np.ndarray
+    slot_margin: np.ndarray
+    loss: np.ndarray
+    log_odds: np.ndarray
+
+
+def signals_of(
+    *,
+    intent_scores: np.ndarray,
+    intents: np.ndarray,
+    emissions: np.ndarray,
+    slots: np.ndarray,
+    lengths: np.ndarray,
+    chain: Chain,
+) -> Signals:
+    """All signals of a batch, in float64.
+
+    Args:
+        intent_scores, emissions: as the model gives them; what stands at padding is ignored.
+        intents, slots: the true labels.
+
+    Shapes: intent_scores (N, I) · intents (N,) · emissions (N, T, K) · slots (N, T) · lengths (N,).
+
+    Edge cases: labels that the model does not know have no loss: leave such utterances out before.
+    With a single intent (or tag sequence) there is nothing to be unsure of: log-odds and margins
+    are as large as they get, +inf for margins.
+    """
+    intent = _intent_signals(np.asarray(intent_scores, np.float64), np.asarray(intents))
+    slot = _slot_signals(
+        np.asarray(emissions, np.float64), np.asarray(slots), np.asarray(lengths), chain
+    )
+    loss = intent["intent_loss"] + slot["slot_loss"]  # (N,)
+    return Signals(**intent, **slot, loss=loss, log_odds=log_odds_of(loss))
+
+
+def sorted_top(values: np.ndarray, count: int, *, fill: float) -> np.ndarray:
+    """The `count` largest of each row, falling; `fill` where a row has fewer.
+
+    Shapes: (N, V) → (N, count).
+
+    Example:
+        >>> sorted_top(np.array([[0.2, 0.7, 0.1]]), 2, fill=0.0)
+        array([[0.7, 0.2]])
+    """
+    top = -np.sort(-values, axis=1)[:, :count]  # (N, ≤ count)
+    return np.pad(top, ((0, 0), (0, count - top.shape[1])), constant_values=fill)
+
+
+def log_odds_of(loss: np.ndarray) -> np.ndarray:
+    """log p − log(1 − p) of a probability p = e^−loss. Shapes: (N,) → (N,).
+
+    Edge cases: a loss below 1e-14 counts as 1e-14, which is log-odds of 32.
+
+    Source: Carlini et al. 2022, "Membership Inference Attacks From First Principles", section 4.1.
+    """
+    loss = np.maximum(loss, LEAST_LOSS)
+    return -loss - np.log(-np.expm1(-loss))
+
+
+def modified_entropy(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """−(1 − p_y) log p_y − Σ_{i≠y} p_i log(1 − p_i): 0 for a sure right answer, ∞ for a wrong one.
+
+    Shapes: (N, V) · (N,) → (N,).
+
+    Source: Song and Mittal 2021, "Systematic Evaluation of Privacy Risks", equation 8.
+    """
+    rows = np.arange(len(labels))
+    probabilities = np.exp(log_probabilities)  # (N, V)
+    log_others = np.log(np.maximum(-np.expm1(log_probabilities), TINY))  # (N, V)
+    terms = probabilities * log_others
+    terms[rows, labels] = 0.0
+    true = log_probabilities[rows, labels]  # (N,)
+    return np.expm1(true) * true - terms.sum(axis=1)
+
+
+def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.ndarray]:
+    """Those whose names begin with "intent"."""
+    rows = np.arange(len(intents))
+    log_probabilities = log_softmax(scores, axis=1)  # (N, I)
+    probabilities = np.exp(log_probabilities)
+    others = scores.copy()
+    others[rows, intents] = -np.inf
+    true = scores[rows, intents]  # (N,)
+    with np.errstate(divide="ignore"):  # log 0 where there is one intent only
+        log_odds = true - logsumexp(others, axis=1)
+    return {
+        "intent_top": sorted_top(probabilities, TOP_INTENTS, fill=0.0),
+        "intent_loss": -log_probabilities[rows, intents],
+        "intent_log_odds": np.minimum(log_odds, LARGEST_LOG_ODDS),
+        "intent_entropy": -(probabilities * log_probabilities).sum(axis=1),
+        "intent_modified_entropy": modified_entropy(log_probabilities, intents),
+        "intent_margin": true - others.max(axis=1),
+    }
+
+
+def _slot_signals(
+    emissions: np.ndarray, slots: np.ndarray, lengths: np.ndarray, chain: Chain
+) -> Dict[str, np.ndarray]:
+    """Those of the tags and of the whole tag path."""
+    expected = marginals(emissions, lengths, chain)
+    mask = token_mask(lengths, emissions.shape[1])  # (N, T)
+    surest = np.where(mask, expected.unary.max(axis=2), 1.0)  # (N, T)
+    best, second = best_two_scores(emissions, lengths, chain)  # (N,), (N,)
+    loss = expected.log_partition - path_scores(emissions, slots, lengths, chain)  # (N,)
+    true = expected.log_partition - loss
+    is_best = true >= best - 1e-9 * np.maximum(1.0, np.abs(best))
+    rows, tokens = np.nonzero(mask)
+    log_marginals = np.log(np.maximum(expected.unary[rows, tokens], TINY))  # (S, K)
+    by_token = modified_entropy(log_marginals, slots[rows, tokens])  # (S,)
+    return {
+        "slot_top": -sorted_top(-surest, TOP_TOKENS, fill=-1.0),
+        "sequence_score": best - expected.log_partition,
+        "sequence_margin": best - second,
+        "slot_loss": loss,
+        "slot_log_odds": log_odds_of(loss),
+        "slot_entropy": _path_entropy(expected, emissions, lengths, chain),
+        "slot_modified_entropy": np.bincount(rows, by_token, minlength=len(lengths)) / lengths,
+        "slot_margin": np.where(is_best, true - second, true - best),
+    }
+
+
+def _path_entropy(
+    expected: Marginals, emissions: np.ndarray, lengths: np.ndarray, chain: Chain
+) -> np.ndarray:
+    """Entropy of the distribution over tag paths: log Z minus the expected score, (N,)."""
+    unary = expected.unary
+    local = np.where(unary > 0, unary * emissions, 0.0).sum(axis=(1, 2))  # (N,)
+    ends = unary[:, 0] @ chain.start + unary[np.arange(len(lengths)), lengths - 1] @ chain.end
+    moves = (expected.pairwise * chain.transitions).sum(axis=(1, 2))
+    return np.maximum(expected.log_partition - local - ends - moves, 0.0)

@@ -1,1 +1,0 @@
-"""Whole experiments: from a configuration to a run directory, and back from a run directory."""

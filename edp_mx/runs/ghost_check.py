@@ -1,0 +1,63 @@
+"""Ghost clipping tried out on random utterances before a run relies on it."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+import numpy as np
+from mxnet import autograd
+
+from edp_mx.data.encoding import encode
+from edp_mx.data.utterance import Utterance
+from edp_mx.privacy.clipping import Losses
+from edp_mx.privacy.ghost.check import refuse_wrong
+from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.runs.prepare import Prepared
+
+LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longest
+
+
+def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
+    """Hold ghost clipping against the loop on this very network.
+
+    Args:
+        unit: what is clipped; utterances are tried one by one, others with several rows per unit.
+
+    Raises:
+        UserError: they disagree.
+    """
+    encoded = encode(random_utterances(prepared, LENGTHS, seed=0x6057), prepared.vocabulary)
+    rows = 1 if unit == "utterance" else 2
+    units = np.arange(len(LENGTHS)).reshape(-1, rows)  # (U, rows)
+    at_once = max(1, ghost.chunk_size // rows)
+
+    def losses_of(chosen: np.ndarray) -> Losses:
+        batch = encoded.batch(chosen.ravel())
+
+        def losses():
+            with autograd.predict_mode():  # no dropout
+                made = prepared.model.loss(batch)  # (n · rows,)
+            return made.reshape((len(chosen), rows)).sum(axis=1)  # (n,)
+
+        return losses
+
+    refuse_wrong(
+        ghost,
+        together=[losses_of(units[i : i + at_once]) for i in range(0, len(units), at_once)],
+        alone=[losses_of(unit[None]) for unit in units],
+    )
+
+
+def random_utterances(prepared: Prepared, lengths: Sequence[int], *, seed: int) -> List[Utterance]:
+    """Random tokens with random labels: there is nothing of the data in them."""
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
+    vocabulary = prepared.vocabulary
+    known = vocabulary.wordpiece.pieces if vocabulary.wordpiece else vocabulary.words
+    return [
+        Utterance(
+            tokens=tuple(map(str, generator.choice(known, length))),
+            slots=tuple(map(str, generator.choice(vocabulary.slots, length))),
+            intent=str(generator.choice(vocabulary.intents)),
+        )
+        for length in lengths
+    ]

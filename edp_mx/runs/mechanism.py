@@ -1,0 +1,190 @@
+"""The mechanism that a configuration asks for, with its scales and its noise key."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator, Tuple
+
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.accounting.plan import Plan
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.batching import Batch
+from edp_mx.data.draws import Sampler
+from edp_mx.data.encoding import encode
+from edp_mx.errors import UserError
+from edp_mx.privacy.clipping import Unclipped
+from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
+from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
+from edp_mx.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
+from edp_mx.privacy.released_scales import scales_by_release
+from edp_mx.runs.ghost_check import check_ghost, random_utterances
+from edp_mx.runs.prepare import Prepared
+from edp_mx.runs.spending import Spending
+from edp_mx.runtime.distributed import Workers
+from edp_mx.training.gradient import seed_dropout
+
+PUBLIC_TOKENS = 12  # length of a random utterance
+
+
+def build_mechanism(
+    config: ExperimentConfig,
+    workers: Workers,
+    prepared: Prepared,
+    sampler: Sampler,
+    flat: FlatGradients,
+    *,
+    spending: Spending,
+    on_pass: Callable[[str], None] = lambda _: None,
+) -> AnyMechanism:
+    """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
+
+    A resumed run takes its α from the ledger: it is neither made nor released a second time.
+
+    Args:
+        spending: with the plan; what α costs is in its ledger before it is released.
+        on_pass: told of each backward pass made for α: the watchdog listens.
+
+    Raises:
+        UserError: two workers hold the same noise key, the workers' plans differ, there is too
+            little data to release α, or the budget does not allow it.
+    """
+    privacy = config.privacy
+    if privacy.mechanism == "none":
+        return WithoutPrivacy(
+            clipping=Unclipped(flat=flat), units_per_worker=sampler.micro_batches_per_worker
+        )
+    noise = (
+        NoiseStream.from_operating_system()
+        if privacy.insecure_fixed_seed is None
+        else NoiseStream.insecure(seed=privacy.insecure_fixed_seed, rank=workers.rank)
+    )
+    refuse_equal(workers.gather(noise.fingerprint))
+    scales = spending.known_scales()
+    if scales is None:
+        scales = layer_scales(
+            config, workers, prepared, sampler, flat, noise=noise, on_pass=on_pass
+        )
+    plan = spending.complete(scales)
+    clipping = clipping_for(privacy, plan=plan, flat=flat, network=prepared.model)
+    if isinstance(clipping, GhostClipping):
+        assert plan.release is not None
+        check_ghost(clipping, prepared, unit=plan.release.unit)
+    return Mechanism(plan=plan, clipping=clipping, noise=noise)
+
+
+def clipping_for(
+    privacy: PrivacyConfig, *, plan: Plan, flat: FlatGradients, network: gluon.Block
+) -> NormClipping:
+    """How the gradients of the plan's units are clipped, as configured.
+
+    Raises:
+        UserError: a network whose norms ghost clipping has no rule for.
+    """
+    release = plan.release
+    assert release is not None and release.layer_scales is not None
+    if privacy.clipping == "loop":
+        return LoopClipping(
+            flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
+        )
+    return GhostClipping(
+        flat=flat,
+        network=network,
+        max_grad_norm=release.max_grad_norm,
+        layer_scales=release.layer_scales,
+        chunk_size=privacy.chunk_size,
+    )
+
+
+def layer_scales(
+    config: ExperimentConfig,
+    workers: Workers,
+    prepared: Prepared,
+    sampler: Sampler,
+    flat: FlatGradients,
+    *,
+    noise: NoiseStream,
+    on_pass: Callable[[str], None] = lambda _: None,
+) -> Tuple[float, ...]:
+    """α, from the configured source; the same on all workers.
+
+    Raises:
+        UserError: too few records for as many disjoint micro-batches as `dp_release` wants.
+    """
+    source = config.privacy.layer_scales
+    if source == "ones":
+        return (1.0,) * len(flat.layers)
+    if source == "sqrt_dim":
+        return scales_by_size(flat)
+    if source == "dp_release":
+        return scales_by_release(
+            flat,
+            release=config.privacy.scale_release,
+            backward_passes=disjoint_passes(config, workers, prepared, sampler, on_pass),
+            noise=noise,
+            num_workers=workers.size,
+            mean_over_workers=workers.mean,
+        )
+    if source == "first_batch":
+        drawn = (draw.records for draw in sampler.draws(0) if len(draw.records))
+        batch = prepared.train.batch(next(drawn, sampler.indices))
+    else:
+        batch = random_batch(prepared, size=micro_batch_of(sampler), seed=config.training.seed)
+    seed_dropout(config.training.seed, workers.rank)
+    with autograd.record():
+        loss = prepared.model.loss(batch).mean()
+    loss.backward()
+    return scales_by_norm(flat, workers.mean)
+
+
+def disjoint_passes(
+    config: ExperimentConfig,
+    workers: Workers,
+    prepared: Prepared,
+    sampler: Sampler,
+    on_pass: Callable[[str], None],
+) -> Iterator[int]:
+    """Backward passes on this worker's share of m micro-batches, no record twice.
+
+    Which records lie together depends on the seed and on how many there are, not on what they say.
+
+    Raises:
+        UserError: too few records; raised on all workers alike.
+    """
+    release, seed, size = (
+        config.privacy.scale_release,
+        config.training.seed,
+        micro_batch_of(sampler),
+    )
+    most = release.share(0, num_workers=workers.size)  # no worker has more
+    if most * size > len(prepared.train) // workers.size:
+        raise UserError(
+            f"privacy.scale_release.micro_batches: {release.micro_batches} disjoint micro-batches "
+            f"of {size} records need {most * size * workers.size} records, and the training part "
+            f"has {len(prepared.train)}; lower it or training.batch_size, or use layer_scales: ones"
+        )
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0xA1FA, workers.rank]))
+    records = generator.permutation(sampler.indices)
+    for number in range(release.share(workers.rank, num_workers=workers.size)):
+        on_pass(f"layer scales, micro-batch {number}")
+        batch = prepared.train.batch(records[number * size : (number + 1) * size])
+        seed_dropout(seed, workers.rank, number)
+        with autograd.record():
+            loss = prepared.model.loss(batch).mean()
+        loss.backward()
+        yield number
+
+
+def micro_batch_of(sampler: Sampler) -> int:
+    """|M| as a whole number, from 1."""
+    return max(1, round(sampler.micro_batch_size))
+
+
+def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
+    """Random tokens with random labels: a batch in which there is nothing of the data."""
+    utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
+    return encode(utterances, prepared.vocabulary).batch(range(size))

@@ -1,0 +1,84 @@
+"""The privacy plan of a configured run: made once, when data and workers are known."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from edp_mx.accounting.budget import refuse_blind_budget
+from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
+from edp_mx.accounting.target import calibrated
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import PUBLIC_CORPORA
+from edp_mx.data.draws import Sampler
+from edp_mx.runs.prepare import Prepared
+
+
+def plan_for(
+    config: ExperimentConfig, prepared: Prepared, draws: Sampler, num_workers: int
+) -> Plan:
+    """The plan of a run, complete but for α; z₀ is found where only a target ε was given.
+
+    Args:
+        draws: this worker's share, dealt out; it knows the sizes.
+
+    Raises:
+        UserError: an impossible setting, or a target or budget that cannot see why ε is infinite.
+    """
+    privacy, training = config.privacy, config.training
+    private = {
+        "layer_scales": privacy.layer_scales == "first_batch",
+        "vocabulary": not prepared.vocabulary.is_public,
+        "lengths": training.length_buckets > 0,
+    }
+    is_released = privacy.layer_scales == "dp_release"
+    plan = Plan(
+        release=_release_for(config, draws, num_workers),
+        noise_multiplier=0.0 if privacy.noise_multiplier is None else privacy.noise_multiplier,
+        decay=privacy.decay,
+        epochs=training.epochs,
+        steps_per_epoch=draws.steps_per_epoch,
+        num_records=draws.num_units,
+        delta=choose_delta(
+            num_examples=draws.num_units,
+            delta=privacy.delta,
+            delta_mode=privacy.delta_mode,
+            corpus_is_public=prepared.corpus.name in PUBLIC_CORPORA,
+        ),
+        delta_mode=privacy.delta_mode if privacy.delta is None else "value",
+        scales_source=privacy.layer_scales,
+        scales_multiplier=privacy.scale_release.noise_multiplier if is_released else None,
+        private_inputs=tuple(name for name, is_there in private.items() if is_there),
+        assumed_public=tuple(sorted(privacy.assume_public)),
+        clipping=privacy.clipping or "loop",
+        seed_is_fixed=privacy.insecure_fixed_seed is not None,
+        chooses_checkpoint=training.checkpoint == "best_on_validation",
+        stops_early=training.early_stop_patience > 0,
+        max_epsilon=privacy.max_epsilon,
+    )
+    if privacy.max_epsilon is not None:
+        refuse_blind_budget(plan, "privacy.max_epsilon")
+    if privacy.target_epsilon is None or plan.release is None:
+        return plan
+    refuse_blind_budget(plan, "privacy.target_epsilon")
+    return calibrated(plan, target_epsilon=privacy.target_epsilon)
+
+
+def _release_for(config: ExperimentConfig, draws: Sampler, num_workers: int) -> Optional[Release]:
+    """What a step gives away; None without a mechanism."""
+    privacy = config.privacy
+    if privacy.mechanism == "none":
+        return None
+    assert privacy.unit is not None  # PrivacyConfig settles it
+    return Release(
+        unit=privacy.unit,
+        num_workers=num_workers,
+        micro_batches_per_worker=draws.micro_batches_per_worker,
+        micro_batch_size=draws.micro_batch_size,
+        max_grad_norm=privacy.max_grad_norm,
+        adjacency=privacy.adjacency,
+        variant=privacy.variant,
+        sampler=draws.sampler,
+        sample_rate=draws.sample_rate,
+    )

@@ -1,0 +1,118 @@
+"""From a configuration to what is trained: corpus, vocabulary, model."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Optional
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.splits import users_on_two_sides
+from edp_mx.data.store import Progress, plainly
+from edp_mx.data.users import users_of
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.runs.build import (
+    encode_parts,
+    model_for,
+    start_of,
+    vocabulary_for,
+    word_vectors_for,
+)
+from edp_mx.runtime.distributed import Workers
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus in its three parts, as text and encoded, and the model that fits it.
+
+    Attributes:
+        users: who said each training utterance, (U,), see `data.users.users_of`; None where users
+            are not the unit of privacy.
+    """
+
+    corpus: Corpus
+    vocabulary: Vocabulary
+    train: EncodedCorpus
+    validation: EncodedCorpus
+    test: EncodedCorpus
+    model: IntentSlotModel
+    users: Optional[np.ndarray] = None
+
+
+def prepare(
+    config: ExperimentConfig,
+    workers: Workers,
+    context: mx.Context,
+    alive: Callable[[str], None] = lambda _: None,
+    progress: Progress = plainly,
+) -> Prepared:
+    """Loads, splits, encodes and builds; the same on every worker, which is checked.
+
+    Args:
+        alive: told what goes on: the watchdog listens.
+        progress: put around the utterances of a large corpus that is read for the first time.
+
+    Raises:
+        UserError: bad data, or workers that see different data.
+    """
+    corpus = load_corpus(config.data, alive=alive, progress=progress)
+    workers.agree("the corpus", corpus.fingerprint())
+    workers.agree("the split", fingerprint(corpus.train))
+    start = start_of(config)
+    vocabulary = vocabulary_for(config, corpus, start)
+    workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
+    start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
+    encoded = encode_parts(config, corpus, vocabulary)
+    model = model_for(config, vocabulary, context, start)
+    users = training_users(config, corpus)
+    return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, users=users, **encoded)
+
+
+def training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
+    """Who says each training utterance, (U,); None where users are not the unit of privacy.
+
+    Raises:
+        UserError: an utterance names no user.
+    """
+    if config.privacy.unit != "user":
+        return None
+    both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
+    if both:
+        logger.warning(
+            "%d users of %s are in more than one part (data.split: own): validation and test are "
+            "then not of strangers; data.split: paper keeps each user on one side",
+            both,
+            corpus.name,
+        )
+    return users_of(corpus.train)
+
+
+def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
+    """Gives every worker rank 0's parameters, frozen ones too."""
+    parameters = model.collect_params()
+    workers.agree("the model's parameters", sorted((n, p.shape) for n, p in parameters.items()))
+    for name in sorted(parameters):
+        workers.broadcast_array(parameters[name].data(), f"weights.{name}")
+
+
+def short_hash(value: Any) -> str:
+    """Sixteen hexadecimal digits of a plain value."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:
+    """`layers.json`: each layer with its parameters and its scale α."""
+    return [
+        {**layer.describe(), "scale": scale}
+        for layer, scale in zip(layers, scales or [None] * len(layers))
+    ]

@@ -1,0 +1,1 @@
+"""Pre-training of a BERT on public text."""

@@ -1,0 +1,39 @@
+"""The run directory of a pre-training."""
+
+from __future__ import annotations
+
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_text
+
+MODEL = "model"
+README = """# {name}
+
+One pre-training run of edp_mx: a BERT that learned to guess masked pieces of public text. Read
+`results.json` for how well it guesses. The text is not protected: it must be public.
+
+| file | what it holds |
+| --- | --- |
+| `model/` | the BERT in Hugging Face's layout; `model.checkpoint: {path}/model` starts from it |
+| `results.json` | perplexities; written last: without it the run did not end well |
+| `config.yaml` | every setting, written out; `launch/pretrain.sh config.yaml` does it again |
+| `environment.json` | command, workers, versions of the packages, machine |
+| `vocab.txt`, `tokenizer_config.json` | the word pieces, and how text is cut into them |
+| `metrics.jsonl` | loss, learning rate and speed by step; perplexity of the held-out text |
+| `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
+| `curves.png`, `curves.csv` | the same to look at |
+| `checkpoint.npz` | until the end: where it stands; `edp-mx pretrain --resume {path}` goes on |
+| `rank_<i>.log` | each worker's log |
+
+`unigram_perplexity` is that of the same masked pieces for somebody who knows only how often each
+piece occurs in the text.
+"""
+
+
+def create(run: RunDirectory, name: str, config: str) -> None:
+    """Makes the folder with its README and its configuration.
+
+    Raises:
+        UserError: the folder holds something already.
+    """
+    run.create(name, config)
+    write_text(run.path / "README.md", README.format(name=name, path=run.path))

@@ -1,0 +1,119 @@
+"""The vocabulary and the model of a pre-training run, and how they are written down."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Dict
+
+import mxnet as mx
+from mxnet import gluon
+
+from edp_mx.data.text import Text
+from edp_mx.data.wordpiece import WordPiece, learn_pieces
+from edp_mx.models.bert import BERTConfig, initial_bert_values
+from edp_mx.models.huggingface import (
+    bert_tensors,
+    load_bert,
+    read_checkpoint,
+    require_sizes,
+    write_checkpoint,
+)
+from edp_mx.models.huggingface_tokenizer import (
+    SETTINGS,
+    VOCABULARY,
+    read_wordpiece,
+    tokenizer_json,
+)
+from edp_mx.models.initialization import initialize
+from edp_mx.models.pretraining import MaskedLanguageModel
+from edp_mx.models.quick import quicken
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runtime.files import write_json
+
+logger = logging.getLogger(__name__)
+
+
+def settle_vocabulary(config: PretrainingConfig, folder: Path) -> WordPiece:
+    """The word pieces: those that `folder` holds, else the checkpoint's, a file's, or learned.
+
+    They are then in `folder`, so that a run that is resumed has the same.
+
+    Raises:
+        UserError: a file is missing or broken.
+    """
+    if (folder / SETTINGS).exists():
+        return read_wordpiece(folder)
+    wordpiece = _vocabulary(config)
+    wordpiece.write(folder / VOCABULARY)
+    write_json(
+        folder / SETTINGS, tokenizer_json(wordpiece, max_positions=config.model.max_positions)
+    )
+    return wordpiece
+
+
+def _vocabulary(config: PretrainingConfig) -> WordPiece:
+    settings = config.vocabulary
+    if config.model.checkpoint is not None:
+        return read_checkpoint(config.model.checkpoint).wordpiece
+    if settings.path is not None:
+        return WordPiece.from_file(settings.path, lowercase=settings.lowercase)
+    logger.info("learning at most %d word pieces from the text", settings.size)
+    pieces = learn_pieces(
+        Text.open(config.text).lines(),
+        size=settings.size,
+        lowercase=settings.lowercase,
+        min_count=settings.min_count,
+    )
+    return WordPiece(pieces, settings.lowercase)
+
+
+def build_model(
+    config: PretrainingConfig, *, num_pieces: int, context: mx.Context
+) -> MaskedLanguageModel:
+    """A model with drawn weights, hybridized, with the same names in every process."""
+    model = MaskedLanguageModel(config.model, num_pieces=num_pieces)
+    initialize(model, seed=config.pretraining.seed, context=context, rule=initial_bert_values)
+    quicken(model, context)
+    model.hybridize(static_alloc=True)
+    return model
+
+
+def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
+    """Puts the weights of `model.checkpoint` in; a head that it lacks stays as drawn.
+
+    Raises:
+        UserError: it is missing, broken or of another size.
+    """
+    checkpoint = read_checkpoint(str(config.checkpoint))
+    require_sizes(config, checkpoint)
+    load_bert(model.bert, checkpoint)
+    for name, parameter in _head_parameters(model).items():
+        if checkpoint.has_masked_lm:
+            parameter.set_data(mx.nd.array(checkpoint.tensors[name], dtype="float32"))
+    if not checkpoint.has_masked_lm:
+        logger.warning("%s has no masked-LM head: it starts from drawn values", config.checkpoint)
+
+
+def write_model(
+    model: MaskedLanguageModel, config: BERTConfig, wordpiece: WordPiece, folder: Path
+) -> None:
+    """BERT and head in Hugging Face's layout."""
+    tensors = bert_tensors(model.bert)
+    for name, parameter in _head_parameters(model).items():
+        tensors[name] = parameter.data().asnumpy()
+    sizes = replace(config, checkpoint=None)
+    write_checkpoint(folder, config=sizes, wordpiece=wordpiece, tensors=tensors)
+
+
+def _head_parameters(model: MaskedLanguageModel) -> Dict[str, gluon.Parameter]:
+    """The head's parameters by the names that Hugging Face's BertForMaskedLM has for them."""
+    head = model.head
+    return {
+        "cls.predictions.transform.dense.weight": head.transform.weight,
+        "cls.predictions.transform.dense.bias": head.transform.bias,
+        "cls.predictions.transform.LayerNorm.weight": head.norm.gamma,
+        "cls.predictions.transform.LayerNorm.bias": head.norm.beta,
+        "cls.predictions.bias": head.bias,
+    }

@@ -1,0 +1,280 @@
+"""One pre-training run: a BERT learns to guess masked pieces of public text."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional
+
+import gluonnlp  # noqa: F401 (registers the optimizer BERTAdam)
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
+
+from edp_mx.data.masking import MaskedBatch
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.errors import UserError
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import layers_of
+from edp_mx.runs.first_worker import on_first_worker
+from edp_mx.runs.prepare import broadcast_weights, short_hash
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runs.pretraining.directory import MODEL
+from edp_mx.runs.pretraining.model import (
+    build_model,
+    load_checkpoint,
+    settle_vocabulary,
+    write_model,
+)
+from edp_mx.runs.pretraining.scores import MaskedScores, score
+from edp_mx.runs.pretraining.state import PretrainingState
+from edp_mx.runs.pretraining.text import read_text
+from edp_mx.runs.run_directory import RunDirectory, environment
+from edp_mx.runtime.distributed import Workers, device
+from edp_mx.runtime.watchdog import Peer, Watchdog
+from edp_mx.training.checkpoint import set_weights, weights_of
+from edp_mx.training.log import MetricsLog
+from edp_mx.training.loop import seed_dropout
+from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
+from edp_mx.training.public_trainer import PublicTrainer
+from edp_mx.training.schedule import Schedule
+from edp_mx.training.window import Window
+
+logger = logging.getLogger(__name__)
+Progress = Callable[..., Iterable[Any]]
+
+
+def pretrain(
+    config: PretrainingConfig, workers: Workers, run: RunDirectory, progress: Progress
+) -> Dict[str, Any]:
+    """Pre-trains a BERT and fills its run directory.
+
+    Args:
+        config: all settings.
+        workers: this worker among all; each calls this with the same arguments.
+        run: a folder that exists; where rank 0's holds a checkpoint, the run goes on from it.
+        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
+
+    Returns:
+        What `results.json` holds.
+
+    Raises:
+        UserError: bad settings or text, or workers that disagree.
+
+    Guarantee: a run that was interrupted at any moment and goes on with as many workers ends with
+        the same losses and weights as one that was not.
+    """
+    workers.agree("the configuration", short_hash(config))
+    # Learning a vocabulary may take one worker longer than the watchdog waits.
+    wordpiece = on_first_worker(workers, lambda: settle_vocabulary(config, run.path))
+    with Watchdog(
+        peers=workers.gather(Peer.myself(workers.rank)),
+        rank=workers.rank,
+        folder=run.path / ".workers",
+        seconds=config.pretraining.watchdog_seconds,
+    ) as watchdog:
+        return _Pretraining(config, workers, run, progress, watchdog.progress, wordpiece).run()
+
+
+class _Pretraining:
+    """The steps of `pretrain`, in the order in which they are called."""
+
+    def __init__(
+        self,
+        config: PretrainingConfig,
+        workers: Workers,
+        directory: RunDirectory,
+        progress: Progress,
+        alive: Callable[[str], None],
+        wordpiece: WordPiece,
+    ) -> None:
+        self.config, self.settings = config, config.pretraining
+        self.workers, self.directory = workers, directory
+        self.progress, self.alive, self.wordpiece = progress, alive, wordpiece
+        self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
+        self.scores: Optional[MaskedScores] = None
+
+    def run(self) -> Dict[str, Any]:
+        """See `pretrain`."""
+        self.text = read_text(self.config, self.wordpiece, self.workers, self.alive)
+        self.held_out = self.text.held_out()
+        self.unigram_loss = self.text.unigram_loss(self.held_out)
+        self.total_steps = self.settings.epochs * self.text.steps_per_epoch
+        self._build()
+        self.log: Optional[MetricsLog] = None
+        if self.workers.is_first:
+            self.log = MetricsLog(self.directory.metrics, counter="step", start=self.step + 1)
+        self._describe()
+        self.started = time.perf_counter() - self.seconds
+        for epoch in range(self.step // self.text.steps_per_epoch, self.settings.epochs):
+            self._epoch(epoch)
+        return self._finish()
+
+    def _build(self) -> None:
+        """Model and trainer, the same on all workers, where the run stood last."""
+        path = self.directory.checkpoint
+        state = self._last_state(path)
+        context = device(self.workers)
+        self.model = build_model(self.config, num_pieces=len(self.wordpiece), context=context)
+        if self.config.model.checkpoint is not None and not state:
+            on_first_worker(self.workers, lambda: load_checkpoint(self.model, self.config.model))
+        broadcast_weights(self.model, self.workers)
+        for name, parameter in self.model.collect_params().items():
+            if name.endswith(("bias", "beta", "gamma")):
+                parameter.wd_mult = 0.0
+        self.schedule = Schedule("linear", self.settings.warmup_fraction)
+        self.trainer = PublicTrainer(
+            flat=FlatGradients(layers_of(self.model)),
+            optimizer="bertadam",
+            optimizer_params={"learning_rate": 0.0, "wd": self.settings.weight_decay},
+            max_grad_norm=self.settings.max_grad_norm,
+        )
+        if state:
+            self._go_on(state, str(path))
+
+    def _last_state(self, path: Path) -> Optional[PretrainingState]:
+        """What rank 0's checkpoint holds, if there is one."""
+        found: List[PretrainingState] = []
+
+        def read() -> None:
+            found.extend([PretrainingState.read(path)] if path.exists() else [])
+
+        on_first_worker(self.workers, read)
+        return PretrainingState.share(found[0] if found else None, self.workers)
+
+    def _go_on(self, state: PretrainingState, source: str) -> None:
+        """Puts a state back.
+
+        Raises:
+            UserError: the text or the model is no longer the one that it was.
+        """
+        if state.fingerprint != self.text.counts.fingerprint:
+            raise UserError(f"text.train: the lines have changed since {source} was written")
+        if state.num_workers != self.workers.size:
+            logger.warning(
+                "%d workers go on where %d were: the masks will be others",
+                self.workers.size,
+                state.num_workers,
+            )
+        set_weights(self.model, state.weights, source)
+        set_optimizer_arrays(self.trainer, state.optimizer, source)
+        self.step, self.seconds = state.step, state.seconds
+
+    def _describe(self) -> None:
+        """Writes down what the run is made with, once."""
+        logger.info(
+            "%s step %d of %d, %d steps an epoch",
+            "going on after" if self.step else "starting at",
+            self.step,
+            self.total_steps,
+            self.text.steps_per_epoch,
+        )
+        if self.workers.is_first and not self.directory.has("environment"):
+            self.directory.write("environment", environment(self.workers.size))
+
+    def _epoch(self, epoch: int) -> None:
+        """What is left of an epoch."""
+        per_epoch, window = self.text.steps_per_epoch, Window(self.trainer.context)
+        first = self.step - epoch * per_epoch
+        self.workers.agree(f"the steps of epoch {epoch}", (first, per_epoch))
+        bar = f"epoch {epoch + 1}/{self.settings.epochs}"
+        for batch in self.progress(self.text.training(epoch, first), bar, per_epoch - first):
+            self.alive(f"epoch {epoch}, step {self.step}")
+            window.add(self._train_step(epoch, batch), int(batch.lengths.sum()))
+            self.step += 1
+            is_last = self.step == (epoch + 1) * per_epoch
+            scores = self._is_due("evaluate_every", is_last and not self.settings.evaluate_every)
+            if self._is_due("log_every", is_last) or scores:
+                self._record(epoch, window, scores=scores or self.step == self.total_steps)
+                window = Window(self.trainer.context)
+            if self._is_due("checkpoint_every", is_last):
+                self._checkpoint()
+
+    def _is_due(self, key: str, is_last: bool) -> bool:
+        """Whether something happens after this step."""
+        every = getattr(self.settings, key)
+        return is_last or (every > 0 and self.step % every == 0)
+
+    def _train_step(self, epoch: int, batch: MaskedBatch) -> mx.nd.NDArray:
+        """One update; the loss is the mean over the workers of each one's mean over its places.
+
+        Shapes: → (1,).
+        """
+        factor = self.schedule.factor(self.step, self.total_steps)
+        self.trainer.set_learning_rate(self.settings.learning_rate * factor)
+        seed_dropout(self.settings.seed, self.workers.rank, epoch, self.step)
+        with autograd.record():
+            loss = self.model.loss(batch)  # (1,)
+        loss.backward()
+        self.trainer.step(1)
+        return loss.detach()
+
+    def _record(self, epoch: int, window: Window, *, scores: bool) -> None:
+        """A line of `metrics.jsonl`, with or without scores.
+
+        Raises:
+            UserError: the loss is no number any more.
+        """
+        loss, speed = self.workers.mean(window.means())
+        if not np.isfinite(loss):
+            raise UserError(
+                f"the pre-training diverged before step {self.step}; use a smaller "
+                "pretraining.learning_rate or a larger warmup_fraction"
+            )
+        row: Dict[str, Any] = {
+            "step": self.step,
+            "epoch": epoch,
+            "loss": float(loss),
+            "learning_rate": self.trainer.learning_rate,
+            "pieces_per_second": float(speed * self.workers.size),
+        }
+        if scores:
+            row.update(self._score().to_dict())
+        if self.log:
+            self.log.add(row)
+
+    def _score(self) -> MaskedScores:
+        """On the held-out text."""
+        self.scores = score(
+            self.model,
+            self.held_out,
+            self.unigram_loss,
+            self.workers,
+            lambda: self.alive(f"scoring the held-out text at step {self.step}"),
+        )
+        logger.info("step %d/%d: %s", self.step, self.total_steps, self.scores.describe())
+        return self.scores
+
+    def _checkpoint(self) -> None:
+        """Replaces the last checkpoint."""
+        mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+        if self.workers.is_first:
+            PretrainingState(
+                step=self.step,
+                seconds=time.perf_counter() - self.started,
+                fingerprint=self.text.counts.fingerprint,
+                num_workers=self.workers.size,
+                weights=weights_of(self.model),
+                optimizer=optimizer_arrays(self.trainer),
+            ).write(self.directory.checkpoint)
+
+    def _finish(self) -> Dict[str, Any]:
+        """The model in Hugging Face's layout, and the results."""
+        counts = self.text.counts
+        results = {
+            **(self.scores or self._score()).to_dict(),
+            "steps": self.total_steps,
+            "lines": counts.total_lines,
+            "lines_cut": counts.cut,
+            "pieces": int(counts.pieces.sum()),
+            "held_out_lines": len(self.text.text.held_out),
+            "text": counts.fingerprint,
+            "seconds": time.perf_counter() - self.started,
+        }
+        if self.workers.is_first:
+            folder = self.directory.path / MODEL
+            write_model(self.model, self.config.model, self.wordpiece, folder)
+            self.directory.write("results", results)
+            (self.directory.checkpoint).unlink()
+        return results

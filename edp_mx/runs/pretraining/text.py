@@ -1,0 +1,156 @@
+"""The text of a pre-training run: read once, then served to each worker as masked batches."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from itertools import islice
+from typing import Callable, Iterator, List, Sequence
+
+import numpy as np
+
+from edp_mx.data.masking import Maskable, MaskedBatch, mask
+from edp_mx.data.sampling import micro_batch_size
+from edp_mx.data.text import Text
+from edp_mx.data.text_batches import global_batches, piece_batch
+from edp_mx.data.text_survey import Survey, survey
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.errors import UserError
+from edp_mx.runs.prepare import short_hash
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runtime.distributed import Workers
+
+logger = logging.getLogger(__name__)
+
+# Uses of one seed that must not share random numbers.
+_TRAINING, _HELD_OUT = 0x3A, 0x3B
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainingText:
+    """This worker's part of each global batch, and of the held-out text.
+
+    Attributes:
+        config: all settings.
+        text: with its held-out lines.
+        counts: lines, and how often each piece occurs, over all workers.
+        wordpiece: the vocabulary.
+        workers: this worker among all.
+    """
+
+    config: PretrainingConfig
+    text: Text
+    counts: Survey
+    wordpiece: WordPiece
+    workers: Workers
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The same on all workers; lines that fill no batch are left out, others each epoch."""
+        return self.counts.total_lines // self.config.pretraining.batch_size
+
+    def training(self, epoch: int, first_step: int = 0) -> Iterator[MaskedBatch]:
+        """This worker's batches of an epoch, from a step on.
+
+        Guarantee: a function of the text, the settings, the epoch, the step and the worker alone.
+        """
+        settings, maskable = self.config.pretraining, self._maskable()
+        batches = global_batches(
+            self.text.mixed_lines(self.counts.lines),
+            batch_size=settings.batch_size,
+            buffer_size=self.config.text.buffer_size,
+            seed=settings.seed,
+            epoch=epoch,
+        )
+        for step, batch in enumerate(islice(batches, first_step, None), start=first_step):
+            mine = batch[self.workers.rank :: self.workers.size]  # of similar length on all
+            place = (_TRAINING, epoch, step, self.workers.rank)
+            yield self._masked(mine, maskable, place)
+
+    def held_out(self) -> List[MaskedBatch]:
+        """This worker's share of the held-out lines.
+
+        Guarantee: the masks are the same at each call and for any number of workers.
+        """
+        lines, maskable = sorted(self.text.held_out, key=len), self._maskable()
+        size = self.config.pretraining.evaluation_batch_size
+        mine = range(self.workers.rank, -(-len(lines) // size), self.workers.size)
+        return [
+            self._masked(lines[size * i : size * (i + 1)], maskable, (_HELD_OUT, i)) for i in mine
+        ]
+
+    def unigram_loss(self, batches: Sequence[MaskedBatch]) -> float:
+        """Σ −ln p over the masked places, p of a piece its share of the training text.
+
+        One is added to the count of each piece that can be masked.
+        """
+        counts = np.where(self._maskable().is_special, 0, self.counts.pieces + 1)  # (V,)
+        losses = np.log(counts.sum()) - np.log(np.maximum(counts, 1))  # (V,)
+        return float(sum(batch.counts @ losses[batch.targets] for batch in batches))
+
+    def _maskable(self) -> Maskable:
+        wordpiece = self.wordpiece
+        return Maskable(
+            num_pieces=len(wordpiece),
+            mask_id=wordpiece.mask_id,
+            special_ids=wordpiece.special_ids,
+        )
+
+    def _masked(self, lines: Sequence[str], maskable: Maskable, place: tuple) -> MaskedBatch:
+        """The lines as pieces, masked by the seed and a place."""
+        settings, wordpiece = self.config.pretraining, self.wordpiece
+        batch = piece_batch(
+            lines,
+            wordpiece.text_ids,
+            cls_id=wordpiece.cls_id,
+            sep_id=wordpiece.sep_id,
+            pad_id=wordpiece.pad_id,
+            max_pieces=settings.max_pieces,
+        )
+        generator = np.random.default_rng([settings.seed, *place])
+        return mask(batch, maskable, fraction=settings.mask_fraction, generator=generator)
+
+
+def read_text(
+    config: PretrainingConfig,
+    wordpiece: WordPiece,
+    workers: Workers,
+    alive: Callable[[str], None] = lambda _: None,
+) -> PretrainingText:
+    """The first pass over the text, with all workers at it.
+
+    Raises:
+        UserError: a file cannot be read, the workers read different text or cannot share a batch,
+            or the text has less lines than a batch.
+    """
+    batch_size = config.pretraining.batch_size
+    micro_batch_size(batch_size, workers.size)
+    alive("reading the text")
+    text, counts = survey(
+        Text.open(config.text),
+        wordpiece.text_ids,
+        num_pieces=len(wordpiece),
+        max_pieces=config.pretraining.max_pieces,
+        max_held_out=config.text.max_held_out,
+        rank=workers.rank,
+        num_workers=workers.size,
+        alive=alive,
+    )
+    workers.agree("the text", (counts.fingerprint, short_hash(text.held_out)))
+    counts = counts.merge(workers.gather((counts.pieces, counts.cut)))
+    logger.info(
+        "%d lines (%d held out, %d cut to %d pieces), %d pieces of %d kinds",
+        counts.total_lines,
+        len(text.held_out),
+        counts.cut,
+        config.pretraining.max_pieces,
+        counts.pieces.sum(),
+        len(wordpiece),
+    )
+    if counts.total_lines < batch_size:
+        raise UserError(
+            f"pretraining.batch_size: {batch_size} is more than the {counts.total_lines} lines of "
+            "text.train that are not held out; make it smaller, or give more text",
+            is_shared=True,
+        )
+    return PretrainingText(config, text, counts, wordpiece, workers)

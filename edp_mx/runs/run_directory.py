@@ -1,0 +1,187 @@
+"""A run directory: everything that a run was made from and came to, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List
+
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import read_json, write_json, write_text
+
+README = """# {name}
+
+One training run of edp_mx. Read `results.json` for how good the model is and `privacy.json` for
+what it leaks; `edp-mx compare` sets runs side by side. "NOT private" means that ε does not speak of
+a file: it holds private text, or tells of the training data, and only you can read this folder.
+
+| file | what it holds |
+| --- | --- |
+| `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
+| `environment.json` | command, workers, versions of the packages, machine, keyed hashes of the \
+parts |
+| `split.json` | ids of the utterances in the three parts. NOT private |
+| `vocabulary.json` | words, characters, slots, intents, and whether they are public |
+| `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
+| `metrics.jsonl` | one line an epoch: loss, validation scores, clipping. NOT private |
+| `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
+| `curves.png`, `curves.csv` | the same to look at |
+| `weights.npz` | the parameters, by name |
+| `privacy_ledger.jsonl` | the plan, and what was released, each line before it was; `edp-mx \
+explain` reads it |
+| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on. \
+NOT private (it knows the best epoch by private scores) |
+| `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
+| `results.json` | scores on the test part; written last: without it the run did not end well. Its \
+times are NOT private under Poisson sampling: they tell how much was drawn |
+| `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
+| `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
+| `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
+
+`edp-mx evaluate {path}` scores it again, `edp-mx predict {path} "an utterance"` uses it.
+"""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where the files of a run are."""
+
+    path: Path
+
+    @classmethod
+    def choose(cls, name: str, parent: Path) -> RunDirectory:
+        """A new folder below `parent`, named after the run and the time."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        for suffix in ["", *(f"-{i}" for i in range(2, 1000))]:
+            path = parent / f"{name}-{stamp}{suffix}"
+            if not path.exists():
+                return cls(path)
+        raise UserError(f"{parent} holds a thousand runs of this second; name one with --run")
+
+    @classmethod
+    def existing(cls, path: Path) -> RunDirectory:
+        """A run that was trained before.
+
+        Raises:
+            UserError: there is no such folder, or no run in it.
+        """
+        if not (path / "config.yaml").is_file():
+            raise UserError(
+                f"{path} is no run directory (it has no config.yaml); give the folder "
+                "that `edp-mx train` printed, e.g. runs/atis_clc_sgd-20260101-120000"
+            )
+        return cls(path)
+
+    @classmethod
+    def unfinished(cls, path: Path) -> RunDirectory:
+        """A run that was interrupted.
+
+        Raises:
+            UserError: there is no run in the folder, or it has ended.
+        """
+        run = cls.existing(path)
+        if run.has("results"):
+            raise UserError(f"{path} has ended already; train anew from its config.yaml")
+        return run
+
+    def create(self, name: str, config: str) -> None:
+        """Makes the folder with its README and its configuration.
+
+        Raises:
+            UserError: the folder holds something already.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"{self.path} is a file; choose another --run, nothing was changed")
+        if self.path.exists() and any(self.path.iterdir()):
+            raise UserError(f"{self.path} is not empty; choose another --run, nothing was changed")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.chmod(0o700)  # most files below are not private
+        write_text(self.path / "README.md", README.format(name=name, path=self.path))
+        write_text(self.config, config)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.npz"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where an unfinished run stands; gone when it has ended."""
+        return self.path / "checkpoint.npz"
+
+    @property
+    def ledger(self) -> Path:
+        return self.path / "privacy_ledger.jsonl"
+
+    def has(self, name: str) -> bool:
+        """Whether `<name>.json` was written."""
+        return (self.path / f"{name}.json").exists()
+
+    def log(self, rank: int) -> Path:
+        """Where worker `rank` logs."""
+        return self.path / f"rank_{rank}.log"
+
+    def write(self, name: str, value: Any) -> None:
+        """Writes `<name>.json`."""
+        write_json(self.path / f"{name}.json", value)
+
+    def read(self, name: str) -> Any:
+        """Reads `<name>.json`.
+
+        Raises:
+            UserError: it is missing or torn.
+        """
+        return read_json(self.path / f"{name}.json")
+
+    def epochs(self) -> List[Dict[str, Any]]:
+        """The lines of `metrics.jsonl`; a torn last line is left out.
+
+        Raises:
+            UserError: the file is missing, or torn elsewhere.
+        """
+        try:
+            lines = self.metrics.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise UserError(f"cannot read {self.metrics}: {error.strerror}") from error
+        rows: List[Dict[str, Any]] = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                if number < len(lines):
+                    raise UserError(f"{self.metrics}, line {number}: not JSON") from error
+        return rows
+
+
+def environment(num_workers: int) -> Dict[str, Any]:
+    """What a run was made with; of paths only the names, no user and no host."""
+    import gluonnlp
+    import horovod
+    import mxnet
+    import numpy
+    import scipy
+    import sklearn
+
+    packages = (mxnet, gluonnlp, horovod, numpy, scipy, sklearn)
+    return {
+        "command": [Path(part).name if os.sep in part else part for part in sys.argv],
+        "num_workers": num_workers,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+        "packages": {package.__name__: package.__version__ for package in packages},
+    }

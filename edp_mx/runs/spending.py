@@ -1,0 +1,138 @@
+"""What a run may spend and what it has spent: its plan, its ledger, its budget."""
+
+from __future__ import annotations
+
+import logging
+from typing import Optional, Sequence, Tuple
+
+from edp_mx.accounting.budget import (
+    committed_entries,
+    permitted_steps,
+    refuse_unaffordable,
+)
+from edp_mx.accounting.guarantee import Guarantee, guarantee
+from edp_mx.accounting.ledger import LedgerFile, LedgerMark
+from edp_mx.accounting.plan import Plan
+from edp_mx.errors import UserError
+from edp_mx.runs.first_worker import on_first_worker
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.distributed import Workers
+from edp_mx.training.state import read_ledger_mark
+
+logger = logging.getLogger(__name__)
+
+
+class Spending:
+    """Writes each release down before it is made, and makes none that the budget forbids.
+
+    Args:
+        plan: with z₀ set; its α may still be unknown.
+        workers, run: of the run; only rank 0's disk is asked.
+
+    Attributes:
+        plan: as given, and complete after `complete`.
+
+    Raises:
+        UserError: the ledger is gone, damaged or that of another run, or α alone exceeds the
+            budget.
+
+    Guarantee: the ledger lies on disk before what it speaks of is released. An interrupted epoch is
+    repeated and counted twice: the ledger can only say too much.
+    """
+
+    def __init__(self, plan: Plan, workers: Workers, run: RunDirectory) -> None:
+        self.plan = plan
+        self._workers, self._run = workers, run
+        self._ledger: Optional[LedgerFile] = None
+        if plan.release is not None:
+            on_first_worker(workers, self._open)
+
+    def known_scales(self) -> Optional[Tuple[float, ...]]:
+        """α of the run that is resumed; None where it is to be made now.
+
+        Where it is to be released from private data, what that costs is written down when this
+        returns.
+
+        Raises:
+            UserError: it costs more than the budget; nothing was released.
+        """
+        return on_first_worker(self._workers, self._known_scales)
+
+    def complete(self, scales: Sequence[float]) -> Plan:
+        """Complete the plan by α, the same on all workers, and write it down.
+
+        Raises:
+            UserError: the workers' plans differ.
+        """
+        self.plan = self.plan.with_layer_scales(scales)
+        self._workers.agree("the privacy plan", self.plan)
+        on_first_worker(self._workers, lambda: self._file.complete(scales))
+        return self.plan
+
+    def permit(self, epoch: int, steps: int) -> int:
+        """How many steps of an epoch may be taken; they are written down when this returns.
+
+        Raises:
+            UserError: the ledger cannot be written; raised on every worker.
+        """
+        if self.plan.release is None:
+            return steps
+        return on_first_worker(self._workers, lambda: self._permit(epoch))
+
+    def planned(self) -> Guarantee:
+        """The guarantee of the whole run as it is planned, as far as its budget lets it go."""
+        if self.plan.release is None:
+            return guarantee(self.plan)
+        return guarantee(self.plan, committed_entries(self.plan, ()))
+
+    def spent(self) -> Guarantee:
+        """The guarantee of what the ledger says was released; on rank 0."""
+        if self._ledger is None:
+            return self.planned()
+        return guarantee(self.plan, self._ledger.read().entries)
+
+    def mark(self) -> Optional[LedgerMark]:
+        """How far the ledger has come, for the checkpoint; on rank 0, None without a mechanism."""
+        return None if self._ledger is None else self._ledger.mark()
+
+    @property
+    def _file(self) -> LedgerFile:
+        assert self._ledger is not None  # only rank 0 of a run with a mechanism comes here
+        return self._ledger
+
+    def _open(self) -> None:
+        run = self._run
+        mark = read_ledger_mark(run.checkpoint) if run.checkpoint.exists() else None
+        if run.has("layers") and not run.ledger.exists():
+            raise UserError(
+                f"{run.ledger} is gone: the run had begun, and without it nobody knows what it "
+                "has spent, so it cannot go on; bring back the ledger, or train into a new "
+                "directory"
+            )
+        self._ledger = LedgerFile(run.ledger, self.plan, mark=mark)
+
+    def _known_scales(self) -> Optional[Tuple[float, ...]]:
+        ledger = self._file.read()
+        assert ledger.plan.release is not None
+        if ledger.plan.release.layer_scales is not None:
+            return ledger.plan.release.layer_scales
+        refuse_unaffordable(self.plan, ledger.entries)
+        for entry in self.plan.scales_entries():
+            self._file.append(entry)
+        return None
+
+    def _permit(self, epoch: int) -> int:
+        steps = self.plan.steps_per_epoch
+        allowed = permitted_steps(self.plan, self._file.read().entries, epoch)
+        if allowed:
+            self._file.append(self.plan.entry(epoch, allowed))
+        if allowed < steps:
+            logger.warning(
+                "privacy.max_epsilon: %d of the %d steps of epoch %d fit into ε ≤ %g; the run "
+                "ends there",
+                allowed,
+                steps,
+                epoch + 1,
+                self.plan.max_epsilon,
+            )
+        return allowed

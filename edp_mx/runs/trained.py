@@ -1,0 +1,174 @@
+"""A finished run, loaded to be used."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
+
+import mxnet as mx
+
+from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
+from edp_mx.data.fingerprint import fingerprint, is_same
+from edp_mx.data.splits import Split
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
+from edp_mx.metrics.evaluation import Scores, evaluate
+from edp_mx.metrics.spans import spans_of
+from edp_mx.models.intent_slot import IntentSlotModel, Predictions
+from edp_mx.runs.build import encode_part, model_for
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.distributed import Workers, device
+from edp_mx.training.checkpoint import load_weights
+from edp_mx.training.evaluate import fit_length, predict_utterances
+
+logger = logging.getLogger(__name__)
+ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+
+
+@dataclass(frozen=True)
+class Understanding:
+    """One utterance as the model understands it.
+
+    Attributes:
+        utterance: tokens, tags and intent.
+        intent_confidence: probability of the intent.
+        slot_confidences: for each span, the smallest probability of its tags.
+    """
+
+    utterance: Utterance
+    intent_confidence: float
+    slot_confidences: Tuple[float, ...]
+
+    def spans(self) -> List[Dict[str, Any]]:
+        """The slots that were filled, with their text; `end` is the first token after."""
+        tokens = self.utterance.tokens
+        return [
+            {
+                "slot": span.type,
+                "text": " ".join(tokens[span.start : span.end]),
+                "start": span.start,
+                "end": span.end,
+                "confidence": confidence,
+            }
+            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)
+        ]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """As `predict` prints it for programs."""
+        return {
+            "tokens": list(self.utterance.tokens),
+            "slots": list(self.utterance.slots),
+            "intent": self.utterance.intent,
+            "intent_confidence": self.intent_confidence,
+            "spans": self.spans(),
+        }
+
+    def describe(self) -> str:
+        """As `predict` prints it for people."""
+        lines = [
+            " ".join(self.utterance.tokens),
+            f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
+        ]
+        lines += [
+            f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
+            for span in self.spans()
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A model with the vocabulary and the settings that it was trained with."""
+
+    run: RunDirectory
+    config: ExperimentConfig
+    vocabulary: Vocabulary
+    model: IntentSlotModel
+
+    def part(self, name: str) -> List[Utterance]:
+        """The training, validation or test part of the run, read again.
+
+        Raises:
+            UserError: the corpus is not the one that the run was split from.
+        """
+        corpus = load_corpus(self.config.data)
+        split = Split.from_json(self.run.read("split"), corpus.utterances)
+        part = [corpus.utterances[i] for i in getattr(split, name)]
+        same = is_same(self.run.read("environment")["fingerprints"][name], fingerprint(part))
+        if same is None:
+            logger.warning(
+                "the fingerprint of the %s part was keyed on another machine: whether the corpus "
+                "is still the same cannot be told here",
+                name,
+            )
+        if same is False:
+            raise UserError(
+                f"the {name} part of {self.config.data.corpus} has changed since the run "
+                f"{self.run.path}: its scores would be those of other utterances"
+            )
+        return part
+
+    def score(
+        self, utterances: Sequence[Utterance], progress: Callable[..., Iterable[Any]]
+    ) -> Scores:
+        """SER, intent accuracy and slot F1 on annotated utterances."""
+        hypotheses = predict_utterances(
+            self.model,
+            self._encode(utterances),
+            utterances,
+            self.vocabulary,
+            batch_size=self.config.training.evaluation_batch_size,
+            workers=ALONE,
+            wrap=lambda batches, total: progress(batches, "scoring", total),
+        )
+        return evaluate(utterances, hypotheses)
+
+    def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
+        """Understands each list of tokens."""
+        blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
+        batches = evaluation_batches(
+            self._encode(blank), self.config.training.evaluation_batch_size
+        )
+        found: Dict[int, Understanding] = {}
+        for batch, predictions in self.model.predict_each(batches):
+            for row, index in enumerate(batch.indices.tolist()):
+                found[index] = self._understanding(blank[index], predictions, row)
+        return [found[index] for index in range(len(blank))]
+
+    def _understanding(
+        self, utterance: Utterance, predictions: Predictions, row: int
+    ) -> Understanding:
+        """What the predictions of a batch say about its utterance `row`."""
+        intent = int(predictions.intents[row])
+        slots = fit_length(
+            [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
+        )
+        confidences = predictions.slot_confidences[row]
+        return Understanding(
+            Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
+            float(predictions.intent_probabilities[row, intent]),
+            tuple(float(confidences[span.start : span.end].min()) for span in spans_of(slots)),
+        )
+
+    def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
+        return encode_part(self.config, utterances, self.vocabulary, "given")
+
+
+def load_run(path: Path, context: Any = None) -> TrainedRun:
+    """Loads a run that ended well.
+
+    Raises:
+        UserError: no run there, or a file of it is missing or torn.
+    """
+    run = RunDirectory.existing(path)
+    config = load_config(run.config)
+    vocabulary = Vocabulary.from_json(run.read("vocabulary"))
+    model = model_for(config, vocabulary, context or device(ALONE))
+    load_weights(model, run.weights)
+    mx.nd.waitall()
+    return TrainedRun(run, config, vocabulary, model)

@@ -1,0 +1,1 @@
+"""What the rest runs on: threads, compiled loops, files, workers."""

@@ -1,0 +1,154 @@
+"""One LSTM, forwards and backwards, in float32: MXNet's fused one shows no gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_mx.runtime.lstm_cell import Cell
+from edp_mx.runtime.packing import Packing
+
+
+@dataclass(frozen=True, eq=False)
+class LSTMWeights:
+    """The four parameters of one direction of one layer, or four arrays like them.
+
+    The rows hold the gates one after the other, as MXNet and cuDNN have them: input, forget, cell,
+    output.
+
+    Shapes: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
+    """
+
+    i2h: np.ndarray
+    h2h: np.ndarray
+    i2h_bias: np.ndarray
+    h2h_bias: np.ndarray
+
+
+class LSTMMemory:
+    """What `backward` needs of `forward`, of P tokens.
+
+    Args:
+        room: float32, for all of it.
+
+    Attributes:
+        gates: after their activations.
+        cells, squashed: cells and their tanh.
+
+    Shapes: room (6·P·H,), gates (P, 4H), cells and squashed (P, H).
+    """
+
+    def __init__(self, room: np.ndarray, size: int) -> None:
+        fourth, fifth = len(room) * 4 // 6, len(room) * 5 // 6
+        self.gates = room[:fourth].reshape(-1, 4 * size)
+        self.cells = room[fourth:fifth].reshape(-1, size)
+        self.squashed = room[fifth:].reshape(-1, size)
+
+    @classmethod
+    def empty(cls, num_rows: int, size: int) -> LSTMMemory:
+        """With room of its own."""
+        return cls(np.empty(6 * num_rows * size, np.float32), size)
+
+
+def forward(
+    inputs: np.ndarray,
+    weights: LSTMWeights,
+    packing: Packing,
+    *,
+    states: np.ndarray,
+    memory: LSTMMemory,
+) -> None:
+    """The states from a zero state on, over the tokens of a packing.
+
+    Args:
+        inputs: float32.
+        weights: float32.
+        states: is filled; exactly zero where the packing reads no token.
+        memory: is filled; without it a pass would be slower, for its products are smaller.
+
+    Shapes: inputs (T, N, I), states (T, N, H).
+    Edge cases: saturated gates are exact to 1e-7 and raise no warning; what is not finite stays in
+    its own example.
+
+    Example:
+        >>> weights = LSTMWeights(
+        ...     np.zeros((4, 3), np.float32), np.zeros((4, 1), np.float32),
+        ...     np.array([0, 0, 9, 0], np.float32), np.zeros(4, np.float32))
+        >>> inputs, states = np.ones((2, 1, 3), np.float32), np.empty((2, 1, 1), np.float32)
+        >>> forward(
+        ...     inputs, weights, Packing.whole(2, 1), states=states, memory=LSTMMemory.empty(2, 1))
+        >>> states.ravel().round(3)  # ½ tanh(½), then ½ tanh(¾): half of each gate is open
+        array([0.231, 0.318], dtype=float32)
+    """
+    np.matmul(packing.pack(inputs), weights.i2h.T, out=memory.gates)  # (P, 4H)
+    packing.fill(states, lambda rows: _read(rows, weights, packing, memory))
+
+
+def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LSTMMemory) -> None:
+    """Step after step; the gates are what the inputs alone make of them. Shapes: states (P, H)."""
+    size, most = weights.h2h.shape[1], _most(packing)
+    cell = Cell(size=size, most=most, bias=weights.i2h_bias + weights.h2h_bias)
+    room = np.empty((most, 4 * size), np.float32)
+    recurrent, cells, before = None, None, None  # of the step before
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for step in packing.steps:
+            count = step.stop - step.start
+            if before is not None:
+                recurrent = np.matmul(states[before][:count], weights.h2h.T, out=room[:count])
+                cells = memory.cells[before][:count]  # (n, H)
+            cell.forward(
+                memory.gates[step],
+                recurrent,
+                cells,
+                cells=memory.cells[step],
+                squashed=memory.squashed[step],
+                states=states[step],
+            )
+            before = step
+
+
+def backward(
+    state_gradients: np.ndarray, h2h: np.ndarray, packing: Packing, memory: LSTMMemory
+) -> np.ndarray:
+    """The gradients of the gates before their activations, packed.
+
+    Those of the inputs are their product with the i2h weight.
+
+    Args:
+        state_gradients: of the states that `forward` filled.
+        h2h: the weight of `forward`.
+        memory: what `forward` filled; it is left as it is.
+
+    Shapes: state_gradients (T, N, H), h2h (4H, H) → (P, 4H).
+    Edge cases: where an example's state gradients are zero from some step on, its gates' gradients
+    are exactly zero there.
+    """
+    arriving = packing.pack(state_gradients)  # (P, H)
+    size, most = h2h.shape[1], _most(packing)
+    gate_gradients = np.empty_like(memory.gates)  # (P, 4H)
+    turned = np.ascontiguousarray(h2h.T).T  # (4H, H): so its products are a fifth faster
+    cell, room = Cell(size=size, most=most), np.empty((most, size), np.float32)
+    cells = np.zeros((most, size), np.float32)  # gradients of the cells
+    later = None
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for index in range(len(packing.steps) - 1, -1, -1):
+            step = packing.steps[index]
+            count = step.stop - step.start
+            cell.backward(
+                memory.gates[step],
+                memory.cells[packing.steps[index - 1]][:count] if index else None,
+                memory.squashed[step],
+                arriving[step],
+                later,
+                cells=cells[:count],
+                out=gate_gradients[step],
+            )
+            if index:
+                later = np.matmul(gate_gradients[step], turned, out=room[:count])  # (n, H)
+    return gate_gradients
+
+
+def _most(packing: Packing) -> int:
+    """Rows of the first step, which has most."""
+    return max((step.stop - step.start for step in packing.steps), default=0)

@@ -1,0 +1,51 @@
+"""The tests of A0 accept the right noise and refuse the wrong one."""
+
+import json
+
+import numpy as np
+import pytest
+
+from edp_mx.attacks.audit.noise import Check, NoiseAudit, _correlation, _spread
+
+SIGNIFICANCE = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_passed"),
+    [(1.0, True), (2 / 3, False), (1.5, False), ((7 / 8) ** 0.5, False), (8**0.5, False)],
+)
+def test_the_right_stddev_passes_and_others_fail(factor, is_passed, generator):
+    parts = [generator.normal(scale=factor * 0.3, size=20_000).astype("f4") for _ in range(3)]
+    assert _spread("noise", parts, 0.3, SIGNIFICANCE).is_passed is is_passed
+
+
+def test_the_interval_is_that_of_chi_square(generator):
+    # 2,000 audits of 50 true draws at 10 %: 200 ± 5 σ of 13.4 may fail
+    failed = sum(
+        not _spread("noise", [generator.normal(size=50)], 1.0, 0.1).is_passed for _ in range(2000)
+    )
+    assert abs(failed - 200) < 67
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.1, 1.0])
+def test_shared_noise_correlates(shared, generator):
+    one = generator.normal(size=20_000)
+    other = shared * one + (1 - shared) * generator.normal(size=20_000)
+    assert _correlation("workers", one, other, SIGNIFICANCE).is_passed is (shared == 0)
+
+
+def test_silence_is_no_noise():
+    silent = np.zeros(1000, np.float32)
+    assert not _spread("noise", [silent], 1.0, SIGNIFICANCE).is_passed
+    check = _correlation("workers", silent, np.arange(1000.0), SIGNIFICANCE)
+    assert np.isnan(check.measured) and not check.is_passed
+
+
+def test_the_report_names_what_failed():
+    audit = NoiseAudit((Check("a", 1.0, 0.9, 1.1), Check("b", float("nan"), -1, 1)), 0.999)
+    assert audit.is_refuted
+    assert audit.describe().splitlines()[0].startswith("REFUTED: the noise is not what the")
+    assert "(b)" in audit.describe().splitlines()[0]
+    found = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
+    assert [check["passed"] for check in found["checks"]] == [True, False]
+    assert not NoiseAudit(audit.checks[:1], 0.999).is_refuted

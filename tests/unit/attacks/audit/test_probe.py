@@ -1,0 +1,88 @@
+"""The probe's release is Algorithm 1 applied to the gradients that were asked for."""
+
+import numpy as np
+import pytest
+from support import algorithm1
+
+from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.attacks.audit.step import _plan, _worlds
+from edp_mx.errors import UserError
+from edp_mx.runtime.distributed import start
+
+TINY = 1e-9  # no noise to speak of
+
+
+def test_the_release_is_that_of_the_examples_mean(generator):
+    step = AuditedStep(
+        noise_multiplier=TINY, layer_scales=(1.0, 0.25), max_grad_norm=0.5, micro_batch_size=4
+    )
+    probe = Probe(start(), step, size=6)
+    for length in (0.01, 3.0):  # not clipped, clipped
+        examples = [length * generator.normal(size=(4, 6)) for _ in range(2)]
+        sent = algorithm1.worker_step(
+            [[part.mean(0)] for part in examples],
+            scales=(1.0, 0.25),
+            max_grad_norm=0.5,
+            noise_stddevs=[0, 0],
+            noise=[[np.zeros(6)], [np.zeros(6)]],
+        )
+        for found, (wanted,) in zip(probe.released(examples), sent):
+            np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("clipping", ["loop", "ghost"])
+@pytest.mark.parametrize(
+    ("settings", "kappa"),
+    [
+        ({"micro_batch_size": 1}, 2),
+        ({"micro_batch_size": 3}, 2),
+        ({"micro_batch_size": 1, "adjacency": "zero_out"}, 1),
+        ({"micro_batch_size": 16, "adjacency": "zero_out"}, 2),
+        ({"micro_batch_size": 2, "micro_batches_per_worker": 4}, 2),
+        ({"unit": "utterance"}, 2),
+        ({"unit": "utterance", "adjacency": "zero_out"}, 1),
+        ({"unit": "user", "utterances_per_user": 5}, 2),
+        ({"unit": "user", "utterances_per_user": 5, "adjacency": "zero_out"}, 1),
+    ],
+)
+def test_the_worlds_are_neighbours_that_lie_as_far_apart_as_the_release_allows(
+    settings, kappa, clipping
+):
+    scales = (0.5, 1.0)
+    step = AuditedStep(noise_multiplier=TINY, layer_scales=scales, max_grad_norm=0.7,
+                       clipping=clipping, **settings)  # fmt: skip
+    workers = start()
+    probe, sampler = Probe(workers, step, size=4), step.dealt(workers)
+    worlds = _worlds(probe.release, step, sampler)
+    one = settings.get("utterances_per_user", 1)
+    assert (worlds[0] != worlds[1]).sum() == one  # only one record, or one user's, differs
+    if settings.get("adjacency") == "zero_out" or probe.release.kappa != kappa:
+        assert (worlds[0][worlds[0] != worlds[1]] == 0).all()
+    direction, units = np.full(4, 0.5), probe.release.units_per_worker
+    for layer, scale in enumerate(scales):
+        seen = []
+        for world in worlds:
+            draw = next(sampler.draws(0))
+            examples = [np.zeros((len(draw.records), 4)) for _ in scales]
+            examples[layer] = np.outer(world[draw.records], direction)
+            seen.append(probe.released(examples, draw.sizes.tolist())[layer] @ direction)
+        # κ C α / (workers · units), docs/privacy.md, sections 2 and 8
+        assert seen[1] - seen[0] == pytest.approx(kappa * 0.7 * scale / units, rel=1e-5)
+        assert seen[1] > 0
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+@pytest.mark.parametrize("num_workers", [1, 2, 3, 8])
+def test_every_worker_is_in_either_world_equally_often(is_alone, num_workers):
+    plan = _plan(25, num_workers, is_alone=is_alone)
+    seen = [(worker, world) for worlds in plan for worker, world in worlds.items()]
+    counts = {seen.count((i, world)) for i in range(num_workers) for world in (0, 1)}
+    assert len(counts) == 1 and 25 <= counts.pop() * num_workers < 25 + num_workers
+    if is_alone:
+        assert all(len(worlds) == 1 for worlds in plan)
+
+
+@pytest.mark.parametrize("multiplier", [0.0, -1.0, float("nan"), float("inf")])
+def test_without_noise_there_is_nothing_to_audit(multiplier):
+    with pytest.raises(UserError, match="--noise-multiplier"):
+        AuditedStep(noise_multiplier=multiplier).release(2)

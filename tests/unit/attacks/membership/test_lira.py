@@ -1,0 +1,193 @@
+"""LiRA on a Gaussian world, where everything has a closed form."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from support.membership import made_scores
+
+from edp_mx.attacks.membership.lira import (
+    Worlds,
+    draw_halves,
+    draw_others,
+    linear_scores,
+    lira_attacks,
+    offline_scores,
+    online_scores,
+    worlds_of,
+)
+from edp_mx.attacks.membership.roc import area, roc_curve
+from edp_mx.errors import UserError
+
+UTTERANCES, GAP, SPREAD = 2000, 1.5, 0.8
+
+
+def gaussian_world(generator, shadows):
+    """Log-odds N(base + gap·in, spread²), each utterance with its own base."""
+    is_in = draw_halves(UTTERANCES, shadows, seed=int(generator.integers(1 << 30)))
+    is_member = generator.random(UTTERANCES) < 0.5
+    base = generator.normal(0, 5, UTTERANCES)
+
+    def draw(inside):
+        return generator.normal(base + GAP * inside, SPREAD)
+
+    log_odds = np.stack([draw(column) for column in is_in.T], axis=1)
+    return log_odds, is_in, draw(is_member), is_member
+
+
+def test_each_utterance_is_in_half_of_the_shadows():
+    halves = draw_halves(500, 16, seed=1)
+    assert (halves.sum(axis=1) == 8).all()
+    assert halves.sum(axis=0).min() > 200 and halves.sum(axis=0).max() < 300
+    np.testing.assert_array_equal(halves, draw_halves(500, 16, seed=1))
+    assert (halves != draw_halves(500, 16, seed=2)).any()
+    together = np.corrcoef(halves.T.astype(float))[np.triu_indices(16, 1)]
+    assert together.mean() == pytest.approx(-1 / 15, abs=0.02)  # half of each row is in
+    with pytest.raises(UserError, match="4 shadows are the least"):
+        draw_halves(10, 3, seed=0)
+
+
+def test_others_are_drawn_each_by_itself():
+    drawn = draw_others(4000, 8, share=0.3, seed=1)
+    assert drawn.shape == (4000, 8) and drawn.mean() == pytest.approx(0.3, abs=0.015)
+    together = np.corrcoef(drawn.T.astype(float))[np.triu_indices(8, 1)]
+    assert abs(together).max() < 0.07
+    assert (
+        draw_others(5, 4, share=1.0, seed=1).all() and not draw_others(5, 4, share=0, seed=1).any()
+    )
+
+
+def test_the_offline_rank_has_nothing_of_the_shadows_with_an_utterance(generator):
+    log_odds, is_in, target, _ = gaussian_world(generator, 8)
+    moved = np.where(is_in, generator.normal(50, 9, log_odds.shape), log_odds)
+    for is_pooled in (True, False):
+        ranks = [
+            offline_scores(target, worlds_of(shadows, is_in, is_pooled=is_pooled)).argsort()
+            for shadows in (log_odds, moved)
+        ]
+        np.testing.assert_array_equal(*ranks)
+
+
+@pytest.mark.parametrize("is_pooled", [True, False])
+def test_many_shadows_reach_the_closed_form(generator, is_pooled):
+    log_odds, is_in, target, is_member = gaussian_world(generator, 256)
+    worlds = worlds_of(log_odds, is_in, is_pooled=is_pooled)
+    # d = gap / spread standard deviations apart: the best test has AUC Φ(d / √2)
+    best = norm.cdf(GAP / SPREAD / math.sqrt(2))
+    for scores in (online_scores(target, worlds), offline_scores(target, worlds)):
+        assert area(roc_curve(scores, is_member)) == pytest.approx(best, abs=0.03)
+    assert worlds.stddev_in.mean() == pytest.approx(SPREAD, rel=0.03)
+    assert (worlds.mean_in - worlds.mean_out).mean() == pytest.approx(GAP, rel=0.05)
+    # a global threshold drowns in what utterances differ by
+    assert area(roc_curve(target, is_member)) < 0.7
+
+
+def test_few_shadows_do_better_with_one_spread_for_all(generator):
+    log_odds, is_in, target, is_member = gaussian_world(generator, 6)
+    pooled, own = (
+        area(roc_curve(online_scores(target, worlds_of(log_odds, is_in, is_pooled=p)), is_member))
+        for p in (True, False)
+    )
+    # three models a side: the difference of their means has variance 2 s²/3, the score is
+    # (φ − mid)·(m_in − m_out); its AUC by simulation of the same model in plain floats
+    expected = _simulated_auc(3)
+    assert pooled == pytest.approx(expected, abs=0.04)
+    assert pooled > own + 0.02
+
+
+def _simulated_auc(per_side, trials=200_000):
+    rng = np.random.default_rng(5)
+    error = SPREAD / math.sqrt(per_side)
+    score = []
+    for member in (1.0, 0.0):
+        target = rng.normal(GAP * member, SPREAD, trials)
+        inside, outside = rng.normal(GAP, error, trials), rng.normal(0, error, trials)
+        score.append((target - (inside + outside) / 2) * (inside - outside))
+    order = np.concatenate(score).argsort().argsort()[:trials]
+    return (order.sum() - trials * (trials - 1) / 2) / trials**2
+
+
+def test_outputs_that_are_less_spread_with_an_utterance_are_told_by_that(generator):
+    """As after overfitting: alike with it, anything without. Oracle: the true densities."""
+    place, narrow, wide = np.array([1.0, 0.0]), 0.4, 4.0
+    is_in = draw_halves(UTTERANCES, 8, seed=3)
+    is_member = np.arange(UTTERANCES) < UTTERANCES // 2
+    base = generator.normal(0, 5, UTTERANCES)
+
+    def draw(inside):
+        stddev = np.where(inside, narrow, wide)
+        return base + generator.normal(place[1 - inside.astype(int)], stddev)
+
+    log_odds = np.stack([draw(column) for column in is_in.T], axis=1)
+    target = draw(is_member)
+    worlds = worlds_of(log_odds, is_in, is_pooled=True)
+    assert worlds.stddev_in[0] == pytest.approx(narrow, rel=0.05)
+    assert worlds.stddev_out[0] == pytest.approx(wide, rel=0.05)
+    known = norm.logpdf(target, base + 1, narrow) - norm.logpdf(target, base, wide)
+    best = area(roc_curve(known, is_member))
+    online, linear = (
+        area(roc_curve(scores(target, worlds), is_member))
+        for scores in (online_scores, linear_scores)
+    )
+    assert best > 0.9 and online > best - 0.05 > linear + 0.1
+
+
+def test_one_spread_is_the_ratio_of_two_gaussians_that_have_it(generator):
+    ins, outs = generator.normal(1, 1, 50), generator.normal(-1, 1, 50)
+    spread = np.full(50, 0.7)
+    target = generator.normal(0, 3, 50)
+    ratio = online_scores(target, Worlds(ins, spread, outs, spread))
+    np.testing.assert_allclose(
+        linear_scores(target, Worlds(ins, spread, outs, 5 * spread)), ratio * 0.7**2
+    )
+
+
+def test_the_online_score_is_the_log_of_the_ratio_of_densities(generator):
+    worlds = Worlds(*(np.abs(generator.normal(2, 1, 50)) + 0.1 for _ in range(4)))
+    target = generator.normal(0, 3, 50)
+    expected = norm.logpdf(target, worlds.mean_in, worlds.stddev_in) - norm.logpdf(
+        target, worlds.mean_out, worlds.stddev_out
+    )
+    np.testing.assert_allclose(online_scores(target, worlds), expected)
+    above = norm.logsf(offline_scores(target, worlds))
+    np.testing.assert_allclose(above, norm.logsf(target, worlds.mean_out, worlds.stddev_out))
+
+
+def test_means_and_spreads_by_hand():
+    shadows = np.array([[1.0, 3.0, 10.0, 14.0], [0.0, 5.0, 2.0, 7.0]])
+    is_in = np.array([[True, True, False, False], [True, False, True, False]])
+    own = worlds_of(shadows, is_in, is_pooled=False)
+    np.testing.assert_allclose(own.mean_in, [2.0, 1.0])
+    np.testing.assert_allclose(own.mean_out, [12.0, 6.0])
+    np.testing.assert_allclose(own.stddev_in**2, [2.0, 2.0])
+    np.testing.assert_allclose(own.stddev_out**2, [8.0, 2.0])
+    pooled = worlds_of(shadows, is_in, is_pooled=True)
+    np.testing.assert_allclose(pooled.stddev_in**2, (2 + 2) / 2)
+    np.testing.assert_allclose(pooled.stddev_out**2, (8 + 2) / 2)
+
+
+def test_what_cannot_be_compared_is_refused():
+    one_sided = np.array([[True, True, True, False]])
+    with pytest.raises(UserError, match="two shadow models with it and two without"):
+        worlds_of(np.zeros((1, 4)), one_sided, is_pooled=True)
+    with pytest.raises(UserError, match="has diverged"):
+        worlds_of(np.full((1, 4), np.nan), one_sided, is_pooled=True)
+
+
+def test_all_attacks_of_one_target(generator):
+    scores = made_scores(generator, 100, gap=2.5, reference=30)
+    is_in = draw_halves(200, 8, seed=0)
+    shadow = [made_scores(generator, 100, gap=0.0).signals.log_odds for _ in range(8)]
+    log_odds = np.stack(shadow, axis=1) + 2.0 * is_in
+    losses = np.log1p(np.exp(-log_odds))
+    found = {one.name: one.scores for one in lira_attacks(scores, log_odds, losses, is_in)}
+    worlds = worlds_of(log_odds, is_in, is_pooled=True)
+    target = scores.signals.log_odds[:200]
+    np.testing.assert_allclose(found["LiRA online"], online_scores(target, worlds))
+    np.testing.assert_allclose(found["LiRA offline"], offline_scores(target, worlds))
+    usual = [losses[i, ~is_in[i]].mean() for i in range(200)]
+    calibrated = found["loss calibrated by shadows"]
+    np.testing.assert_allclose(calibrated, usual - scores.signals.loss[:200])
+    for scored in found.values():
+        assert area(roc_curve(scored, scores.labels)) > 0.7

@@ -1,0 +1,153 @@
+"""ROC numbers against scikit-learn, against counting by hand, and against what they must be."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics import roc_curve as sklearn_curve
+
+from edp_mx.attacks.membership.roc import FPRS, area, measure, roc_curve, tpr_within
+from edp_mx.errors import UserError
+
+TESTS = Path(__file__).resolve().parents[3]
+CASES = st.integers(2, 40).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.integers(0, 6), min_size=n, max_size=n),
+        st.lists(st.booleans(), min_size=n, max_size=n).filter(lambda b: any(b) and not all(b)),
+    )
+)
+
+
+@given(CASES)
+def test_area_and_points_are_scikit_learns(case):
+    scores, is_member = np.array(case[0], float), np.array(case[1])
+    curve = roc_curve(scores, is_member)
+    fpr, tpr, thresholds = sklearn_curve(is_member, scores, drop_intermediate=False)
+    np.testing.assert_allclose(curve.fpr, fpr)
+    np.testing.assert_allclose(curve.tpr, tpr)
+    np.testing.assert_array_equal(curve.thresholds[1:], thresholds[1:])
+    assert area(curve) == pytest.approx(roc_auc_score(is_member, scores))
+    for limit in (0.0, 0.001, 0.2, 0.5, 1.0):
+        assert tpr_within(curve, limit) == tpr[fpr <= limit].max()
+
+
+@given(CASES)
+def test_area_is_the_chance_that_a_member_scores_higher(case):
+    scores, is_member = np.array(case[0], float), np.array(case[1])
+    pairs = [(a > b) + 0.5 * (a == b) for a in scores[is_member] for b in scores[~is_member]]
+    assert area(roc_curve(scores, is_member)) == pytest.approx(np.mean(pairs))
+
+
+def test_tpr_at_a_small_fpr_by_hand():
+    # 1,000 non-members 0 … 999; members: ten above all, twenty above all but five, the rest below
+    scores = np.concatenate([np.arange(1000.0), [2000.0] * 10, [994.5] * 20, [-1.0] * 70])
+    is_member = np.arange(len(scores)) >= 1000
+    success = measure(scores, is_member, seed=0, threshold=994.0)
+    assert success.tpr_at_fpr[0.001].value == pytest.approx(0.1)
+    assert success.tpr_at_fpr[0.01].value == pytest.approx(0.3)
+    assert success.balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
+    assert success.best_balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
+    assert (success.members, success.non_members) == (100, 1000)
+
+
+def test_the_interval_is_as_wide_as_theory_says(generator):
+    members, others = generator.normal(1, 1, 400), generator.normal(0, 1, 400)
+    scores, is_member = np.concatenate([members, others]), np.arange(800) < 400
+    low, high = measure(scores, is_member, seed=1).auc.interval
+    # Hanley and McNeil 1982, with the true area
+    a = norm.cdf(1 / np.sqrt(2))
+    q1, q2 = a / (2 - a), 2 * a**2 / (1 + a)
+    stddev = np.sqrt((a * (1 - a) + 399 * (q1 + q2 - 2 * a**2)) / 400**2)
+    assert (high - low) / (2 * 1.96 * stddev) == pytest.approx(1.0, abs=0.2)
+
+
+def test_the_interval_holds_the_true_area_about_as_often_as_it_says(generator):
+    true, held = norm.cdf(0.5 / np.sqrt(2)), 0
+    for trial in range(60):
+        scores = np.concatenate([generator.normal(0.5, 1, 100), generator.normal(0, 1, 100)])
+        success = measure(scores, np.arange(200) < 100, seed=trial, draws=200, confidence=0.9)
+        low, high = success.auc.interval
+        held += low <= true <= high
+    assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
+
+
+def test_the_interval_of_a_tpr_holds_the_true_one_about_as_often_as_it_says(generator):
+    true, held = norm.sf(norm.isf(0.01) - 1.0), 0
+    for trial in range(60):
+        scores = np.concatenate([generator.normal(1.0, 1, 800), generator.normal(0, 1, 800)])
+        success = measure(scores, np.arange(1600) < 800, seed=trial, draws=150, confidence=0.9)
+        low, high = success.tpr_at_fpr[0.01].interval
+        held += low <= true <= high
+    assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
+
+
+def test_shuffled_labels_and_a_model_that_saw_neither_give_one_half(generator):
+    is_member = np.arange(2000) < 1000
+    scores = generator.normal(is_member * 2.0, 1.0)
+    assert measure(scores, is_member, seed=0).auc.value > 0.9
+    for labels, values in (
+        (generator.permutation(is_member), scores),
+        (is_member, generator.normal(size=2000)),
+    ):
+        auc = measure(values, labels, seed=0).auc
+        low, high = auc.interval  # 3.92 standard errors wide
+        assert abs(auc.value - 0.5) < 1.6 * (high - low)
+        assert abs(auc.value - 0.5) < 0.08  # 6 standard errors
+
+
+def test_the_same_seed_gives_the_same_intervals(generator):
+    scores, is_member = generator.normal(size=60), np.arange(60) < 30
+    first, again = (measure(scores, is_member, seed=5, draws=50) for _ in range(2))
+    assert first == again
+    assert measure(scores, is_member, seed=6, draws=50) != first
+
+
+def test_infinite_scores_are_ranked_and_nan_is_refused():
+    is_member = np.array([True, True, False, False])
+    assert measure(np.array([np.inf, 1, 0, -np.inf]), is_member, seed=0).auc.value == 1.0
+    with pytest.raises(UserError, match="1 scores are not numbers"):
+        measure(np.array([np.nan, 1, 0, 0]), is_member, seed=0)
+    with pytest.raises(UserError, match="there are no non-members"):
+        roc_curve(np.zeros(2), np.array([True, True]))
+    with pytest.raises(UserError, match="there are no members"):
+        roc_curve(np.zeros(2), np.array([False, False]))
+
+
+HUNDRED_THOUSAND = r"""
+import re, time
+import numpy as np
+from support.membership import made_scores
+from edp_mx.attacks.membership.classifiers import learn_classifier
+from edp_mx.attacks.membership.roc import measure
+from edp_mx.attacks.membership.thresholds import threshold_attacks
+generator = np.random.default_rng(0)
+target, shadow = (made_scores(generator, 50_000, gap=0.7) for _ in range(2))
+classifier = learn_classifier(shadow.signals, shadow.labels, seed=0)
+guesses = [one.scores for one in threshold_attacks(target)]
+guesses.append(classifier.log_odds(target.signals))
+print(*(measure(one, target.labels, seed=0).auc.value for one in guesses))
+print(time.process_time(), *re.findall(r"VmHWM:\s*(\d+) kB", open("/proc/self/status").read()))
+"""
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_scores_take_less_than_two_minutes_and_two_gigabytes():
+    """Of its own: neither other processes' time nor their memory counts."""
+    result = subprocess.run(
+        [sys.executable, "-c", HUNDRED_THOUSAND], cwd=TESTS, capture_output=True, text=True,
+        timeout=600, check=True)  # fmt: skip
+    areas, used = result.stdout.splitlines()
+    first, *_, last = map(float, areas.split())
+    seconds, kilobytes = map(float, used.split())
+    assert first > 0.7 and last > 0.7
+    assert seconds < 120 and kilobytes < 2 * 1024**2
+
+
+def test_rates_that_are_reported():
+    assert FPRS == (0.01, 0.001)

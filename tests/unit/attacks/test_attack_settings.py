@@ -1,0 +1,189 @@
+"""Canaries with numbers in them, the default shadow, and what LiRA's shadows may differ in."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.membership import made_scores
+
+from edp_mx.attacks.canaries.numbers import (
+    DIGITS,
+    SLOT,
+    CanarySettings,
+    check_digits,
+    draw_canaries,
+    slot_for,
+    with_canaries,
+)
+from edp_mx.attacks.membership.lira_attack import lira_config
+from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shadow, shadow_config
+from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.splits import PARTS
+from edp_mx.data.vocabulary import LabelsConfig, Vocabulary, VocabularyConfig
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
+
+CONFIG = ExperimentConfig(data=DataConfig(corpus="communication", size=300))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return load_corpus(CONFIG.data)
+
+
+def test_canaries_hold_different_random_numbers(corpus):
+    settings = CanarySettings(count=4, digits=6, candidates=50, seed=2)
+    canaries = draw_canaries(corpus, CONFIG, settings)
+    assert [canary.repeats for canary in canaries] == [1] * 4 + [10] * 4 + [100] * 4
+    numbers = ["".join(canary.utterance.tokens[-6:]) for canary in canaries]
+    assert len(set(numbers)) == 12 and set("".join(numbers)) == set(DIGITS)
+    for canary, number in zip(canaries, numbers):
+        assert canary.utterance.slots == ("O", "O", "O", f"B-{SLOT}", *[f"I-{SLOT}"] * 5)
+        assert len(set(canary.others)) == 50 and number not in canary.others
+        other = canary.with_number(canary.others[0])
+        assert other.tokens == (*canary.utterance.tokens[:3], *canary.others[0])
+        assert (other.slots, other.intent) == (canary.utterance.slots, canary.utterance.intent)
+    again = draw_canaries(corpus, CONFIG, settings)
+    assert again == canaries
+    assert draw_canaries(corpus, CONFIG, replace(settings, seed=3)) != canaries
+
+
+DRAW = """
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.attacks.canaries.numbers import CanarySettings, draw_canaries
+
+config = ExperimentConfig(data=DataConfig(corpus="communication", size=100))
+for canary in draw_canaries(load_corpus(config.data), config, CanarySettings(candidates=10)):
+    print(canary.utterance.tokens, canary.utterance.intent, canary.repeats, canary.others)
+"""
+
+
+def test_runs_are_compared_on_the_same_canaries():
+    # of processes, whose sets of words are in another order each
+    drawn = [
+        subprocess.run(
+            [sys.executable, "-c", DRAW],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    ]
+    assert drawn[0] == drawn[1] and len(drawn[0].splitlines()) == 9
+
+
+def test_few_numbers_are_all_compared(corpus):
+    settings = CanarySettings(repeats=(1,), count=2, digits=2, candidates=99)
+    for canary in draw_canaries(corpus, CONFIG, settings):
+        number = "".join(canary.utterance.tokens[-2:])
+        assert sorted([*canary.others, number]) == [f"{n:02d}" for n in range(100)]
+
+
+def test_canaries_are_trained_on_as_often_as_they_say_and_nothing_else_moves(corpus):
+    canaries = draw_canaries(corpus, CONFIG, CanarySettings(count=1))
+    inside = with_canaries(corpus, canaries)
+    added = inside.train[len(corpus.train) :]
+    assert [added.count(canary.utterance) for canary in canaries] == [1, 10, 100]
+    assert len(added) == 111 and len({u.id for u in inside.utterances}) == len(inside.utterances)
+    for part in PARTS:
+        before, after = getattr(corpus, part), getattr(inside, part)
+        assert after[: len(before)] == before
+    assert len(inside.validation) == len(corpus.validation)
+
+
+def test_the_slot_is_one_that_the_labels_have(corpus):
+    assert slot_for(corpus.train, is_free=False) == SLOT  # the stand-in has it
+    health = load_corpus(DataConfig(corpus="health", size=300)).train
+    assert slot_for(health, is_free=True) == SLOT
+    named = slot_for(health, is_free=False)
+    assert any(f"I-{named}" in utterance.slots for utterance in health)
+
+
+def test_impossible_canaries_are_refused(corpus):
+    for wrong in ({"count": 0}, {"digits": 0}, {"candidates": 5}, {"repeats": (0,)}):
+        with pytest.raises(UserError, match="--canary-count"):
+            CanarySettings(**wrong)
+    with pytest.raises(UserError, match="leaves too few numbers for 60 canaries"):
+        draw_canaries(corpus, CONFIG, CanarySettings(count=20, digits=1, candidates=10))
+
+
+def test_a_vocabulary_without_digits_shows_nothing(corpus):
+    with_digits = with_canaries(corpus, draw_canaries(corpus, CONFIG, CanarySettings(count=2)))
+    check_digits(Vocabulary.build(with_digits.train))
+    bare = [u for u in corpus.train if not any(c.isdigit() for t in u.tokens for c in t)]
+    with pytest.raises(UserError, match="cannot tell all digits apart"):
+        check_digits(Vocabulary.build(bare))
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_CORPUS))
+def test_the_default_shadow_is_the_same_model_on_another_corpus(name):
+    config = ExperimentConfig(data=DataConfig(corpus=name))
+    config = replace(config, training=replace(config.training, epochs=7))
+    shadow = shadow_config(config)
+    assert shadow.data.corpus == OTHER_CORPUS[name] != name
+    assert (shadow.model, shadow.training, shadow.privacy) == (
+        config.model, config.training, config.privacy)  # fmt: skip
+
+
+def test_a_shadow_takes_no_lists_that_were_made_for_the_run():
+    data = DataConfig(
+        corpus="atis",
+        path="somewhere/atis",
+        labels=LabelsConfig("file", "elsewhere/labels.json"),
+        vocabulary=VocabularyConfig("file", "elsewhere/words.txt"),
+        size=100,
+    )
+    shadow = shadow_config(ExperimentConfig(data=data)).data
+    assert (shadow.path, shadow.size, shadow.labels) == (None, None, LabelsConfig())
+    assert shadow.vocabulary == data.vocabulary  # words are of a language, not of a corpus
+    public = VocabularyConfig("sample")
+    standin = DataConfig(corpus="health", vocabulary=public, labels=LabelsConfig("sample"))
+    assert shadow_config(ExperimentConfig(data=standin)).data.vocabulary == public
+    with pytest.raises(UserError, match="there is no shadow corpus for mine"):
+        shadow_config(ExperimentConfig(data=DataConfig(corpus="mine", path="x")))
+
+
+def test_liras_shadows_may_be_smaller_but_of_the_same_utterances():
+    smaller = replace(CONFIG, model=replace(CONFIG.model, hidden_size=8))
+    data = replace(CONFIG.data, embeddings=replace(CONFIG.data.embeddings, dimension=5))
+    assert lira_config(replace(smaller, data=data), CONFIG).model.hidden_size == 8
+    for change in ({"size": 200}, {"split_seed": 1}, {"corpus": "health"}):
+        with pytest.raises(UserError, match="train on the run's own utterances"):
+            lira_config(replace(CONFIG, data=replace(CONFIG.data, **change)), CONFIG)
+
+
+def test_the_words_before_a_number_are_random(corpus):
+    canaries = draw_canaries(corpus, CONFIG, CanarySettings(count=10))
+    prefixes = {canary.utterance.tokens[:3] for canary in canaries}
+    words = {token for utterance in corpus.train for token in utterance.tokens}
+    assert len(prefixes) == 30 and {word for prefix in prefixes for word in prefix} <= words
+    assert len({canary.utterance.intent for canary in canaries}) > 3
+    assert np.all([len(canary.utterance.tokens) == 10 for canary in canaries])
+
+
+def test_a_shadow_on_the_runs_own_split_is_refused(generator, tmp_path):
+    """It would tell the attack who is a member; on a split of its own it knows nothing of it."""
+    for name in ("run", "shadow", "elsewhere"):
+        run = RunDirectory(tmp_path / name)
+        data = DataConfig(corpus="health" if name == "elsewhere" else "communication")
+        run.create(name, dump_config(ExperimentConfig(data=data)))
+        run.write("environment", {"num_workers": 1})
+    run, shadow, elsewhere = (tmp_path / name for name in ("run", "shadow", "elsewhere"))
+    scores = made_scores(generator, 150, gap=1.0, reference=40)
+    same = made_scores(generator, 150, gap=1.0, reference=40, weights="b" * 64)
+    with pytest.raises(UserError, match="own split .300 of 300 utterances are on the same side"):
+        attack_by_shadow(run, scores, shadow_path=shadow, shadow=same)
+    names = np.array(same.ids)
+    swapped = replace(same, ids=(*names[150:300], *names[:150], *names[300:]))
+    with pytest.raises(UserError, match="own split .0 of 300"):
+        attack_by_shadow(run, scores, shadow_path=shadow, shadow=swapped)
+    attack_by_shadow(run, scores, shadow_path=elsewhere, shadow=same)
+    drawn = replace(same, ids=(*generator.permutation(names[:300]), *names[300:]))
+    attack_by_shadow(run, scores, shadow_path=shadow, shadow=drawn)
+    with pytest.raises(UserError, match="has the weights of the attacked run"):
+        attack_by_shadow(run, scores, shadow_path=elsewhere, shadow=scores)

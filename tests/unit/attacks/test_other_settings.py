@@ -1,0 +1,87 @@
+"""What a model of an attack's own has other than the run is listed, key by key."""
+
+from dataclasses import replace
+
+import pytest
+
+from edp_mx.attacks.other_settings import (
+    OTHER,
+    OTHER_MODEL,
+    differences,
+    say_differences,
+    shadow_otherwise,
+    trained_otherwise,
+)
+from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.data.corpus import DataConfig
+from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_text
+
+CONFIG = ExperimentConfig()
+SHORT = replace(CONFIG.training, epochs=3)
+
+
+def run_at(path, config):
+    run = RunDirectory(path)
+    run.create("made", dump_config(config))
+    return run
+
+
+def test_each_key_that_differs_is_listed_at_any_depth():
+    embeddings = replace(CONFIG.data.embeddings, dimension=7)
+    other = replace(
+        CONFIG,
+        name="another",  # no setting
+        data=replace(CONFIG.data, embeddings=embeddings, max_tokens=9),
+        model=replace(CONFIG.model, hidden_size=8),
+        training=SHORT,
+    )
+    found = differences(CONFIG, other)
+    keys = ["data.max_tokens", "data.embeddings.dimension", "model.hidden_size", "training.epochs"]
+    assert list(found) == keys
+    assert found["model.hidden_size"] == {"run": CONFIG.model.hidden_size, "trained": 8}
+    assert differences(CONFIG, CONFIG) == {} and say_differences({}) == "none"
+
+
+def test_they_are_said_as_a_configuration_has_them():
+    found = {
+        "a": {"run": 14, "trained": 3},
+        "b": {"run": None, "trained": True},
+        "c": {"run": "max", "trained": "mean"},
+    }
+    assert say_differences(found) == (
+        "a 3 instead of 14, b true instead of null, c mean instead of max"
+    )
+
+
+def test_a_key_that_only_one_has():
+    found = differences(CONFIG, replace(CONFIG, model=BERTConfig()))
+    assert found["model.num_heads"] == {"run": None, "trained": 12}
+    assert found["model.intent_pooling"] == {"run": "max", "trained": None}
+
+
+def test_what_an_attack_trains_ends_with_the_last_epoch(tmp_path):
+    """A run that took its best epoch is not repeated by its own settings, and that is told."""
+    best = replace(CONFIG.training, checkpoint="best_on_validation", early_stop_patience=2)
+    run, folder = run_at(tmp_path / "run", replace(CONFIG, training=best)), tmp_path / "attack-lira"
+    write_text(folder / "config.yaml", dump_config(replace(CONFIG, training=best)))
+    assert trained_otherwise(run, folder)[OTHER] == {
+        "training.checkpoint": {"run": "best_on_validation", "trained": "last"},
+        "training.early_stop_patience": {"run": 2, "trained": 0},
+    }
+    plain = run_at(tmp_path / "plain", CONFIG)
+    write_text(folder / "config.yaml", dump_config(CONFIG))
+    assert trained_otherwise(plain, folder) == {OTHER: {}}
+
+
+def test_of_a_shadow_run_the_model_is_told(tmp_path):
+    run = run_at(tmp_path / "run", CONFIG)
+    model = replace(CONFIG.model, hidden_size=8)
+    health = replace(CONFIG, data=DataConfig(corpus="health"), model=model, training=SHORT)
+    facts = shadow_otherwise(run, run_at(tmp_path / "shadow", health))
+    hidden = {"run": CONFIG.model.hidden_size, "trained": 8}
+    assert facts == {"shadow family": "clc", OTHER_MODEL: {"model.hidden_size": hidden}}
+    with pytest.raises(UserError, match="is a bert model, and the attacked run a clc model"):
+        shadow_otherwise(run, run_at(tmp_path / "bert", replace(CONFIG, model=BERTConfig())))

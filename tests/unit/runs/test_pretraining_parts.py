@@ -1,0 +1,222 @@
+"""The parts of a pre-training run: settings, state, shares of the text, and scores."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from edp_mx.config import dump_config, load_config
+from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
+from edp_mx.errors import UserError
+from edp_mx.runs.first_worker import on_first_worker
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runs.pretraining.scores import score
+from edp_mx.runs.pretraining.state import PretrainingState
+from edp_mx.runs.pretraining.text import read_text
+from edp_mx.runtime.distributed import Workers
+
+WORDS = [f"word{i}" for i in range(20)]
+WORDPIECE = WordPiece((*SPECIAL_PIECES, *WORDS))
+
+
+class Alone(Workers):
+    """One of several workers that never hears of the others."""
+
+    def gather(self, value):
+        return [value]
+
+
+@pytest.fixture
+def config(tmp_path, generator):
+    lines = [" ".join(generator.choice(WORDS, generator.integers(1, 9))) for _ in range(300)]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    (tmp_path / "pretraining.yaml").write_text(
+        f"text: {{train: [{tmp_path / 'a.txt'}], held_out_fraction: 0.2, buffer_size: 100}}\n"
+        "pretraining: {batch_size: 12, max_pieces: 8, evaluation_batch_size: 7}\n"
+    )
+    return load_config(tmp_path / "pretraining.yaml", kind=PretrainingConfig)
+
+
+def text_for(config, rank=0, size=1):
+    return read_text(config, WORDPIECE, Alone(rank, size, rank, size))
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, name), getattr(other, name))
+               for name in ("pieces", "lengths", "places", "targets", "counts"))  # fmt: skip
+
+
+def original(batch):
+    """The rows before they were masked."""
+    pieces = batch.pieces.copy()
+    pieces[tuple(batch.places)] = batch.targets
+    return sorted(tuple(row[:length]) for row, length in zip(pieces, batch.lengths))
+
+
+def test_the_workers_share_each_global_batch(config):
+    one = list(text_for(config).training(epoch=2))
+    shares = [list(text_for(config, rank, 3).training(epoch=2)) for rank in range(3)]
+    assert {len(share) for share in shares} == {len(one)} == {text_for(config).steps_per_epoch}
+    for whole, *parts in zip(one, *shares):
+        assert {len(part.lengths) for part in parts} == {4}
+        assert sorted(row for part in parts for row in original(part)) == original(whole)
+
+
+def test_an_epoch_that_is_resumed_goes_on_with_the_same_batches(config):
+    text = text_for(config)
+    whole = list(text.training(epoch=1))
+    for first in (0, 3, len(whole)):
+        rest = list(text.training(1, first))
+        assert len(rest) == len(whole) - first
+        assert all(map(same, rest, whole[first:]))
+
+
+def test_masks_are_drawn_anew_each_epoch(config):
+    config = replace(config, text=replace(config.text, buffer_size=1))
+    text = text_for(replace(config, pretraining=replace(config.pretraining, batch_size=1)))
+    rows = [{}, {}]  # the places that were masked in each line
+    for epoch, seen in enumerate(rows):
+        for batch in text.training(epoch):
+            seen.setdefault(original(batch)[0], batch.places[1].tolist())
+    common = [line for line in rows[0] if line in rows[1] and len(line) > 6]
+    assert len(common) > 20
+    assert sum(rows[0][line] != rows[1][line] for line in common) > len(common) / 2
+
+
+def test_the_held_out_masks_are_always_the_same(config):
+    one = text_for(config).held_out()
+    shares = [text_for(config, rank, 2).held_out() for rank in range(2)]
+    assert all(map(same, one[0::2], shares[0])) and all(map(same, one[1::2], shares[1]))
+    assert len(one) == len(shares[0]) + len(shares[1]) > 2
+    assert sum(len(batch.lengths) for batch in one) == len(text_for(config).text.held_out)
+
+
+def test_the_unigram_loss_is_that_of_counted_shares(config):
+    text = text_for(config)
+    counts = dict.fromkeys(WORDS, 1)
+    for line in text.text.lines():
+        for word in line.split()[:6]:
+            counts[word] += 1
+    batches = text.held_out()
+    expected = -sum(math.log(counts[WORDPIECE.pieces[piece]] / sum(counts.values()))
+                    for batch in batches for piece in batch.targets)  # fmt: skip
+    assert text.unigram_loss(batches) == pytest.approx(expected, rel=1e-9)
+
+
+class Guesser:
+    """A model that gives every piece the same share, and is right where that piece is 5."""
+
+    def guess(self, batch):
+        return (len(batch.targets) * math.log(25), (batch.targets == 5).sum(), len(batch.targets))
+
+
+def test_perplexities_are_of_all_places_together(config):
+    text = text_for(config)
+    batches = text.held_out()
+    scores = score(Guesser(), batches, text.unigram_loss(batches), Alone(0, 1, 0, 1))
+    targets = np.concatenate([batch.targets for batch in batches])
+    assert scores.perplexity == pytest.approx(25)
+    assert scores.unigram_perplexity == pytest.approx(
+        math.exp(text.unigram_loss(batches) / len(targets)))  # fmt: skip
+    assert scores.masked_accuracy == pytest.approx(100 * np.mean(targets == 5))
+    with pytest.raises(UserError, match="text.held_out"):
+        score(Guesser(), [], 0.0, Alone(0, 1, 0, 1))
+
+
+def test_a_text_that_is_smaller_than_a_batch_is_refused(config):
+    settings = replace(config.pretraining, batch_size=1000)
+    with pytest.raises(UserError, match=r"pretraining\.batch_size: 1000 is more than the \d+ line"):
+        text_for(replace(config, pretraining=settings))
+    with pytest.raises(UserError, match="not a multiple of the 5 workers"):
+        text_for(config, 0, 5)
+
+
+def state_of(generator):
+    return PretrainingState(
+        step=7, seconds=1.5, fingerprint="ab", num_workers=2,
+        weights={"a_weight": generator.normal(size=(3, 2)).astype(np.float32)},
+        optimizer={"a_weight/0": generator.normal(size=3), "a_weight/n": np.array(7)})  # fmt: skip
+
+
+def test_a_state_is_read_as_it_was_written(tmp_path, generator):
+    state, path = state_of(generator), tmp_path / "checkpoint.npz"
+    state.write(path)
+    again = PretrainingState.read(path)
+    for name in ("step", "seconds", "fingerprint", "num_workers"):
+        assert getattr(again, name) == getattr(state, name)
+        assert type(getattr(again, name)) is type(getattr(state, name))
+    for group in ("weights", "optimizer"):
+        one, other = getattr(state, group), getattr(again, group)
+        assert sorted(one) == sorted(other)
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+            assert one[name].dtype == other[name].dtype
+
+
+def test_one_worker_shares_with_itself(generator):
+    state = state_of(generator)
+    again = PretrainingState.share(state, Alone(0, 1, 0, 1))
+    assert again is not None and again.step == 7 and again.fingerprint == "ab"
+    assert again.optimizer["a_weight/n"].shape == () and again.optimizer["a_weight/n"] == 7
+    np.testing.assert_array_equal(again.weights["a_weight"], state.weights["a_weight"])
+    assert PretrainingState.share(None, Alone(0, 1, 0, 1)) is None
+
+
+def test_a_torn_state_is_said(tmp_path, generator):
+    path = tmp_path / "checkpoint.npz"
+    with pytest.raises(UserError, match="missing"):
+        PretrainingState.read(path)
+    state_of(generator).write(path)
+    whole = path.read_bytes()
+    for content in (whole[:100], whole[: len(whole) // 2], b"", b"PK" + whole[:50]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"checkpoint\.npz is torn"):
+            PretrainingState.read(path)
+    np.savez(path, a=np.array([print], dtype=object))
+    with pytest.raises(UserError, match="torn or no checkpoint"):
+        PretrainingState.read(path)
+
+
+def test_settings_survive_being_written_down(config, tmp_path):
+    (tmp_path / "again.yaml").write_text(dump_config(config))
+    assert load_config(tmp_path / "again.yaml", kind=PretrainingConfig) == config
+
+
+@pytest.mark.parametrize("override, message", [
+    ("pretraining.epochs=0", "pretraining.epochs: must be at least 1"),
+    ("pretraining.learning_rate=0", "pretraining.learning_rate: must be above 0"),
+    ("pretraining.warmup_fraction=1.0", "pretraining.warmup_fraction"),
+    ("pretraining.mask_fraction=0", "pretraining.mask_fraction"),
+    ("pretraining.checkpoint_every=70", "70 is no multiple of log_every"),
+    ("pretraining.max_grad_norm=-1", "pretraining.max_grad_norm: must be above 0"),
+    ("pretraining.max_pieces=600", "pretraining.max_pieces: 600 is more than model.max_positions"),
+    ("vocabulary.size=3", "vocabulary.size: must be at least 10"),
+    ("text.train=a.txt", "text.train"),
+    ("text.trian=[a.txt]", "did you mean train"),
+    ("model.family=clc", "'clc' is not 'bert'"),
+])  # fmt: skip
+def test_unsound_settings_are_refused(config, tmp_path, override, message):
+    with pytest.raises(UserError, match=message.replace("[", r"\[")):
+        load_config(tmp_path / "pretraining.yaml", [override], kind=PretrainingConfig)
+
+
+def test_two_vocabularies_are_one_too_many(config, tmp_path):
+    overrides = ["vocabulary.path=vocab.txt", "model.checkpoint=folder"]
+    with pytest.raises(UserError, match="brings its own word pieces"):
+        load_config(tmp_path / "pretraining.yaml", overrides, kind=PretrainingConfig)
+
+
+def test_no_limit_on_the_gradient_can_be_set(config, tmp_path):
+    path = tmp_path / "pretraining.yaml"
+    settings = load_config(path, ["pretraining.max_grad_norm=null"], kind=PretrainingConfig)
+    assert settings.pretraining.max_grad_norm is None
+
+
+def test_an_error_of_the_first_worker_is_everyone_s():
+    def refuse():
+        raise UserError("no such file")
+
+    assert on_first_worker(Alone(0, 1, 0, 1), lambda: 5) == 5
+    with pytest.raises(UserError, match="no such file"):
+        on_first_worker(Alone(0, 1, 0, 1), refuse)
