@@ -98,7 +98,7 @@ def keep(
     arrange: Arrange,
     *,
     unchanged: Callable[[], bool],
-    alive: Callable[[str], None],
+    heartbeat: Callable[[str], None],
     progress: Progress = plainly,
     total: Optional[int] = None,
 ) -> Optional[Stored]:
@@ -107,7 +107,7 @@ def keep(
     Args:
         utterances, arrange: see `write_store`; not taken where another process was faster.
         unchanged: whether the files are still those of `key`; asked when they have been read.
-        alive: told what goes on.
+        heartbeat: told what goes on.
         progress, total: see `write_store`.
 
     Returns:
@@ -121,7 +121,7 @@ def keep(
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _refuse_foreign(folder)
-        with _lock(folder / f"{key}.lock", alive):
+        with _lock(folder / f"{key}.lock", heartbeat):
             found = open_cached(folder, key)
             if found is not None:
                 return found
@@ -133,7 +133,7 @@ def keep(
             store = partial(
                 write_store, utterances=utterances, arrange=arrange, progress=progress, total=total
             )
-            _build(folder, key, store, unchanged, alive)
+            _build(folder, key, store, unchanged, heartbeat)
             with contextlib.suppress(OSError):  # another process evicts too
                 evict(folder, key)
             return open_store(folder / key)
@@ -147,7 +147,7 @@ def _build(
     key: str,
     store: Callable[..., None],
     unchanged: Callable[[], bool],
-    alive: Callable[[str], None],
+    heartbeat: Callable[[str], None],
 ) -> None:
     """Writes aside, then renames; what a process that was killed left behind is removed."""
     for left in folder.glob(f".{key}.*"):
@@ -156,7 +156,7 @@ def _build(
     try:
         store(
             aside,
-            on_utterances=lambda count: alive(f"reading the corpus, utterance {count:,}"),
+            on_utterances=lambda count: heartbeat(f"reading the corpus, utterance {count:,}"),
         )
         if not unchanged():
             raise UserError("data: the corpus changed while it was read; start again")
@@ -167,7 +167,7 @@ def _build(
 
 
 @contextlib.contextmanager
-def _lock(path: Path, alive: Callable[[str], None]) -> Iterator[None]:
+def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
     """Held by one process at a time; the system takes it from one that is killed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         while True:
@@ -175,7 +175,7 @@ def _lock(path: Path, alive: Callable[[str], None]) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                alive("waiting for the process that reads the corpus")
+                heartbeat("waiting for the process that reads the corpus")
                 time.sleep(_POLL)
         yield
 

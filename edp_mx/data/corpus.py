@@ -80,7 +80,7 @@ class Corpus:
 def load_corpus(
     config: DataConfig,
     *,
-    alive: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
     progress: Progress = plainly,
 ) -> Corpus:
     """Finds, reads (or makes) and splits a corpus.
@@ -89,7 +89,7 @@ def load_corpus(
     without reading any text; its utterances are then made as they are asked for.
 
     Args:
-        alive: told what goes on: the watchdog listens.
+        heartbeat: told what goes on: the watchdog listens.
         progress: put around the utterances where a large corpus is read for the first time.
 
     Returns:
@@ -107,7 +107,7 @@ def load_corpus(
     """
     if config.split == "own" and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
-    stored = _stored(config, alive, progress)
+    stored = _stored(config, heartbeat, progress)
     if stored is None:
         corpus = _held(config)
     else:
@@ -125,7 +125,7 @@ def load_corpus(
 
 
 def _stored(
-    config: DataConfig, alive: Callable[[str], None], progress: Progress
+    config: DataConfig, heartbeat: Callable[[str], None], progress: Progress
 ) -> Optional[Stored]:
     """The corpus as it is kept, or will be kept now; None where it is small or nothing is kept."""
     folder = cache_folder()
@@ -140,7 +140,7 @@ def _stored(
             stream_corpus(config),
             partial(_arrange, config),
             unchanged=lambda: _cache_key(config) == key,
-            alive=alive,
+            heartbeat=heartbeat,
             progress=progress,
             total=config.size if is_made(config) else None,
         )

@@ -51,7 +51,7 @@ def survey(
     max_held_out: int,
     rank: int = 0,
     num_workers: int = 1,
-    alive: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
 ) -> Tuple[Text, Survey]:
     """Counts; every worker reads all lines, and splits its own share of them into pieces.
 
@@ -59,7 +59,7 @@ def survey(
         encode: the piece ids of a line, without [CLS] and [SEP].
         max_pieces: of a line, with [CLS] and [SEP]; what is cut off is not counted.
         max_held_out: how many held-out lines are kept.
-        alive: told now and then how far it is.
+        heartbeat: told now and then how far it is.
 
     Returns:
         The text with its held-out lines, and the counts (of pieces, those of this share).
@@ -89,7 +89,7 @@ def survey(
                     waiting = []
             seen += 1
             if seen % _SIGN_OF_LIFE == 0:
-                alive(f"counting the text, line {seen}")
+                heartbeat(f"counting the text, line {seen}")
         lines.append(seen - before)
     pieces += np.bincount(waiting, minlength=num_pieces) if waiting else 0
     text = text if text.held_out else replace(text, held_out=sample.lines())

@@ -39,7 +39,7 @@ def build_mechanism(
     flat: FlatGradients,
     *,
     spending: Spending,
-    on_pass: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
 ) -> AnyMechanism:
     """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
@@ -47,7 +47,7 @@ def build_mechanism(
 
     Args:
         spending: with the plan; what α costs is in its ledger before it is released.
-        on_pass: told of each backward pass made for α: the watchdog listens.
+        heartbeat: told of each backward pass made for α: the watchdog listens.
 
     Raises:
         UserError: two workers hold the same noise key, the workers' plans differ, there is too
@@ -67,7 +67,7 @@ def build_mechanism(
     scales = spending.known_scales()
     if scales is None:
         scales = layer_scales(
-            config, workers, prepared, sampler, flat, noise=noise, on_pass=on_pass
+            config, workers, prepared, sampler, flat, noise=noise, heartbeat=heartbeat
         )
     plan = spending.complete(scales)
     clipping = clipping_for(privacy, plan=plan, flat=flat, network=prepared.model)
@@ -108,7 +108,7 @@ def layer_scales(
     flat: FlatGradients,
     *,
     noise: NoiseStream,
-    on_pass: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
 ) -> Tuple[float, ...]:
     """α, from the configured source; the same on all workers.
 
@@ -124,7 +124,7 @@ def layer_scales(
         return scales_by_release(
             flat,
             release=config.privacy.scale_release,
-            backward_passes=disjoint_passes(config, workers, prepared, sampler, on_pass),
+            backward_passes=disjoint_passes(config, workers, prepared, sampler, heartbeat),
             noise=noise,
             num_workers=workers.size,
             mean_over_workers=workers.mean,
@@ -146,7 +146,7 @@ def disjoint_passes(
     workers: Workers,
     prepared: Prepared,
     sampler: Sampler,
-    on_pass: Callable[[str], None],
+    heartbeat: Callable[[str], None],
 ) -> Iterator[int]:
     """Backward passes on this worker's share of m micro-batches, no record twice.
 
@@ -170,7 +170,7 @@ def disjoint_passes(
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0xA1FA, workers.rank]))
     records = generator.permutation(sampler.indices)
     for number in range(release.share(workers.rank, num_workers=workers.size)):
-        on_pass(f"layer scales, micro-batch {number}")
+        heartbeat(f"layer scales, micro-batch {number}")
         batch = prepared.train.batch(records[number * size : (number + 1) * size])
         seed_dropout(seed, workers.rank, number)
         with autograd.record():

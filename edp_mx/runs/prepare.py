@@ -53,19 +53,19 @@ def prepare(
     config: ExperimentConfig,
     workers: Workers,
     context: mx.Context,
-    alive: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
     progress: Progress = plainly,
 ) -> Prepared:
     """Loads, splits, encodes and builds; the same on every worker, which is checked.
 
     Args:
-        alive: told what goes on: the watchdog listens.
+        heartbeat: told what goes on: the watchdog listens.
         progress: put around the utterances of a large corpus that is read for the first time.
 
     Raises:
         UserError: bad data, or workers that see different data.
     """
-    corpus = load_corpus(config.data, alive=alive, progress=progress)
+    corpus = load_corpus(config.data, heartbeat=heartbeat, progress=progress)
     workers.agree("the corpus", corpus.fingerprint())
     workers.agree("the split", fingerprint(corpus.train))
     start = start_of(config)

@@ -49,7 +49,7 @@ class SetUp:
         training: TrainingConfig,
         workers: Workers,
         progress: Callable[..., Iterable[Any]],
-        alive: Callable[[str], None],
+        heartbeat: Callable[[str], None],
         *,
         first_epoch: int = 0,
     ) -> Iterator[EpochSummary]:
@@ -57,7 +57,7 @@ class SetUp:
 
         Args:
             progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-            alive: told of each step: the watchdog listens.
+            heartbeat: told of each step: the watchdog listens.
         """
         return epochs(
             self.prepared.model,
@@ -71,7 +71,7 @@ class SetUp:
             seed=training.seed,
             workers=workers,
             permit=self.spending.permit,
-            on_step=alive,
+            heartbeat=heartbeat,
             wrap=lambda batches, epoch, steps: progress(
                 batches, f"epoch {epoch + 1}/{training.epochs}", steps
             ),
@@ -82,22 +82,22 @@ def set_up(
     config: ExperimentConfig,
     workers: Workers,
     run: RunDirectory,
-    alive: Callable[[str], None],
+    heartbeat: Callable[[str], None],
     progress: Progress = plainly,
 ) -> SetUp:
     """Prepares everything; what is impossible or has no accountant is refused here.
 
     Args:
         config, workers, run: as in `train`; a run directory with a checkpoint is resumed.
-        alive: told of progress: the watchdog listens.
+        heartbeat: told of progress: the watchdog listens.
         progress: see `prepare`.
 
     Raises:
         UserError: bad settings or data, workers that disagree, or a budget that is spent.
     """
-    alive("preparing the data")
-    prepared = prepare(config, workers, device(workers), alive, progress)
-    return set_up_on(prepared, config, workers, run, alive)
+    heartbeat("preparing the data")
+    prepared = prepare(config, workers, device(workers), heartbeat, progress)
+    return set_up_on(prepared, config, workers, run, heartbeat)
 
 
 def set_up_on(
@@ -105,13 +105,13 @@ def set_up_on(
     config: ExperimentConfig,
     workers: Workers,
     run: RunDirectory,
-    alive: Callable[[str], None],
+    heartbeat: Callable[[str], None],
 ) -> SetUp:
     """The same on a corpus that is prepared already.
 
     Args:
         prepared: its training part is dealt out, and counted as n, as it is given.
-        config, workers, run, alive: as in `set_up`.
+        config, workers, run, heartbeat: as in `set_up`.
 
     Raises:
         UserError: settings that are impossible or have no accountant, or a budget that is spent.
@@ -122,7 +122,7 @@ def set_up_on(
     plan = plan_for(config, prepared, sampler, workers.size)
     spending = Spending(plan, workers, run)
     mechanism = build_mechanism(
-        config, workers, prepared, sampler, flat, spending=spending, on_pass=alive
+        config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
     training = config.training
     set_learning_rates(prepared.model, training.learning_rate, training.learning_rates)

@@ -73,11 +73,11 @@ class _Training:
         workers: Workers,
         run: RunDirectory,
         progress: Progress,
-        alive: Callable[[str], None],
+        heartbeat: Callable[[str], None],
     ) -> None:
         self.config, self.workers, self.run = config, workers, run
-        self.progress, self.alive = progress, alive
-        self.parts = set_up(config, workers, run, alive, progress)
+        self.progress, self.heartbeat = progress, heartbeat
+        self.parts = set_up(config, workers, run, heartbeat, progress)
         self.model = self.parts.prepared.model
         self.selection = Selection(self.model, config.training)
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
@@ -144,7 +144,7 @@ class _Training:
         if self.workers.is_first:
             log = MetricsLog(self.run.metrics, start=self.first_epoch)
         for epoch in parts.epochs(
-            training, self.workers, self.progress, self.alive, first_epoch=self.first_epoch
+            training, self.workers, self.progress, self.heartbeat, first_epoch=self.first_epoch
         ):
             self.seconds += epoch.seconds
             self._refuse_diverged(epoch.epoch)
@@ -233,7 +233,7 @@ class _Training:
             batch_size=self.config.training.evaluation_batch_size,
             workers=self.workers,
             wrap=lambda batches, total: self.progress(batches, f"scoring {part}", total),
-            on_batch=lambda: self.alive(f"scoring the {part} part"),
+            on_batch=lambda: self.heartbeat(f"scoring the {part} part"),
         )
         mx.nd.waitall()
         return evaluate(utterances, hypotheses)

@@ -51,7 +51,7 @@ def epochs(
     seed: int,
     workers: Workers,
     permit: Callable[[int, int], int] = lambda _, steps: steps,
-    on_step: Callable[[str], None],
+    heartbeat: Callable[[str], None],
     wrap: Wrap,
 ) -> Iterator[EpochSummary]:
     """Trains, and yields after each epoch, when all workers are in step.
@@ -67,7 +67,7 @@ def epochs(
         permit: (epoch, its steps) → how many of them may be taken, the same on all workers. It is
             asked before the first of them, so that they can be written down before they are
             released; training ends with an epoch that may not be taken whole.
-        on_step: told of each step ("epoch 2, step 17"): the watchdog listens.
+        heartbeat: told of each step ("epoch 2, step 17"): the watchdog listens.
         wrap: put around an epoch's steps (with the epoch and the number of steps), e.g. a
             progress bar.
 
@@ -91,7 +91,7 @@ def epochs(
         total = mx.nd.zeros((1,), ctx=trainer.context)
         made = ahead(losses.batches, islice(sampler.draws(epoch), steps))
         for step, batches in enumerate(wrap(made, epoch, steps)):
-            on_step(f"epoch {epoch}, step {step}")
+            heartbeat(f"epoch {epoch}, step {step}")
             factor = schedule.factor(epoch * sampler.steps_per_epoch + step, total_steps)
             trainer.set_learning_rate(learning_rate * factor)
             released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)

@@ -103,7 +103,7 @@ def train_worker(weights, inputs, targets, given, cases):
                 schedule=Schedule(),
                 seed=0,
                 workers=workers,
-                on_step=lambda _: None,
+                heartbeat=lambda _: None,
                 wrap=watch,
             )
         )

@@ -111,7 +111,7 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     summaries = list(
         epochs(
             model, mechanism, trainer, Corpus(), sampler, num_epochs=num_epochs,
-            schedule=Schedule(), seed=0, workers=workers, on_step=lambda _: None, wrap=watch,
+            schedule=Schedule(), seed=0, workers=workers, heartbeat=lambda _: None, wrap=watch,
         )
     )  # fmt: skip
     segments = [(part.start, part.stop) for part in flat.segments]

@@ -110,18 +110,18 @@ class _OneRun:
         run: RunDirectory,
         settings: OneRunSettings,
         progress: Callable[..., Iterable[Any]],
-        alive: Callable[[str], None],
+        heartbeat: Callable[[str], None],
     ) -> None:
         last = replace(config.training, checkpoint="last", early_stop_patience=0)
         self.config = replace(config, training=last)
         self.workers, self.run, self.settings = workers, run, settings
-        self.progress, self.alive = progress, alive
+        self.progress, self.heartbeat = progress, heartbeat
 
     def audit(self) -> OneRunAudit:
         """See the function of that name."""
-        self.alive("preparing the data")
+        self.heartbeat("preparing the data")
         prepared = prepare(
-            self.config, self.workers, device(self.workers), self.alive, self.progress
+            self.config, self.workers, device(self.workers), self.heartbeat, self.progress
         )
         canaries, encoded = self._canaries(prepared)
         training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
@@ -132,7 +132,7 @@ class _OneRun:
             self.config,
             self.workers,
             self.run,
-            self.alive,
+            self.heartbeat,
         )
         before = self._losses(prepared, encoded)
         self._train(parts, canaries)
@@ -181,14 +181,14 @@ class _OneRun:
         first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
         sampler = canaries.place(parts.sampler, first=first, adjacency=self._adjacency)
         trained = replace(parts, sampler=sampler).epochs(
-            training, self.workers, self.progress, self.alive
+            training, self.workers, self.progress, self.heartbeat
         )
         for epoch in trained:
             logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
 
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
         """The loss of each canary, (m,): summed over its utterances."""
-        self.alive("scoring the canaries")
+        self.heartbeat("scoring the canaries")
         size = self.config.training.evaluation_batch_size
         losses = canary_losses(prepared.model, encoded, workers=self.workers, batch_size=size)
         return losses.reshape(self.settings.canaries, -1).sum(axis=1)

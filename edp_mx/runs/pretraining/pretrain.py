@@ -86,18 +86,18 @@ class _Pretraining:
         workers: Workers,
         directory: RunDirectory,
         progress: Progress,
-        alive: Callable[[str], None],
+        heartbeat: Callable[[str], None],
         wordpiece: WordPiece,
     ) -> None:
         self.config, self.settings = config, config.pretraining
         self.workers, self.directory = workers, directory
-        self.progress, self.alive, self.wordpiece = progress, alive, wordpiece
+        self.progress, self.heartbeat, self.wordpiece = progress, heartbeat, wordpiece
         self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
         self.scores: Optional[MaskedScores] = None
 
     def run(self) -> Dict[str, Any]:
         """See `pretrain`."""
-        self.text = read_text(self.config, self.wordpiece, self.workers, self.alive)
+        self.text = read_text(self.config, self.wordpiece, self.workers, self.heartbeat)
         self.held_out = self.text.held_out()
         self.unigram_loss = self.text.unigram_loss(self.held_out)
         self.total_steps = self.settings.epochs * self.text.steps_per_epoch
@@ -180,7 +180,7 @@ class _Pretraining:
         self.workers.agree(f"the steps of epoch {epoch}", (first, per_epoch))
         bar = f"epoch {epoch + 1}/{self.settings.epochs}"
         for batch in self.progress(self.text.training(epoch, first), bar, per_epoch - first):
-            self.alive(f"epoch {epoch}, step {self.step}")
+            self.heartbeat(f"epoch {epoch}, step {self.step}")
             window.add(self._train_step(epoch, batch), int(batch.lengths.sum()))
             self.step += 1
             is_last = self.step == (epoch + 1) * per_epoch
@@ -241,7 +241,7 @@ class _Pretraining:
             self.held_out,
             self.unigram_loss,
             self.workers,
-            lambda: self.alive(f"scoring the held-out text at step {self.step}"),
+            lambda: self.heartbeat(f"scoring the held-out text at step {self.step}"),
         )
         logger.info("step %d/%d: %s", self.step, self.total_steps, self.scores.describe())
         return self.scores

@@ -44,21 +44,21 @@ def score(
     batches: Sequence[MaskedBatch],
     unigram_loss: float,
     workers: Workers,
-    alive: Callable[[], None] = lambda: None,
+    heartbeat: Callable[[], None] = lambda: None,
 ) -> MaskedScores:
     """Scores the held-out text, with all workers at it.
 
     Args:
         batches: this worker's share.
         unigram_loss: the sum over the places of this share.
-        alive: told before each batch.
+        heartbeat: told before each batch.
 
     Raises:
         UserError: nothing is masked in any share.
     """
     sums = np.array([0.0, 0.0, 0.0, unigram_loss])  # loss, right guesses, places, unigram loss
     for batch in batches:
-        alive()
+        heartbeat()
         sums[:3] += model.guess(batch)
     loss, right, places, unigram = np.sum(workers.gather(sums), axis=0)
     if not places:

@@ -115,7 +115,7 @@ def read_text(
     config: PretrainingConfig,
     wordpiece: WordPiece,
     workers: Workers,
-    alive: Callable[[str], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
 ) -> PretrainingText:
     """The first pass over the text, with all workers at it.
 
@@ -125,7 +125,7 @@ def read_text(
     """
     batch_size = config.pretraining.batch_size
     micro_batch_size(batch_size, workers.size)
-    alive("reading the text")
+    heartbeat("reading the text")
     text, counts = survey(
         Text.open(config.text),
         wordpiece.text_ids,
@@ -134,7 +134,7 @@ def read_text(
         max_held_out=config.text.max_held_out,
         rank=workers.rank,
         num_workers=workers.size,
-        alive=alive,
+        heartbeat=heartbeat,
     )
     workers.agree("the text", (counts.fingerprint, short_hash(text.held_out)))
     counts = counts.merge(workers.gather((counts.pieces, counts.cut)))

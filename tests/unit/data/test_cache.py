@@ -193,7 +193,7 @@ def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, cap
 def test_progress_is_told(cache, mine, monkeypatch):
     monkeypatch.setattr("edp_mx.data.store._FLUSH", 100)
     said = []
-    load_corpus(mine, alive=said.append)
+    load_corpus(mine, heartbeat=said.append)
     assert said[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
 
 

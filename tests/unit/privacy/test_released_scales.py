@@ -298,7 +298,7 @@ def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, gene
         return made.plan.release
 
     passes_told = []
-    released = build(6, on_pass=passes_told.append)
+    released = build(6, heartbeat=passes_told.append)
     assert released.sampler == shard.sampler and len(passes_told) == 6
     records = [record for indices in corpus.asked for record in indices]
     assert len(records) == len(set(records)) == 18 and [len(i) for i in corpus.asked] == [3] * 6

@@ -64,7 +64,7 @@ def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT, size
         model, WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer,
         encode(utterances, vocabulary), GivenDraws(*([batch] for batch in batches), size=size),
         num_epochs=num_epochs, schedule=schedule, seed=seed, workers=workers,
-        on_step=lambda _: None, wrap=lambda batches, *_: batches,
+        heartbeat=lambda _: None, wrap=lambda batches, *_: batches,
     ))  # fmt: skip
     return trainer
 
