@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from edp_mx.config import load_config
-from edp_mx.reports.summary import say_epsilon
+from edp_mx.reports.summary import format_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json
@@ -146,8 +146,8 @@ def _auc_table(rows: List[Dict[str, Any]]) -> str:
                 f"{100 * row['ser']:.2f}",
                 f"{row['paper']:.1f}",
                 *(_estimate(row, name, "auc") for name in ATTACKS),
-                say_epsilon(row["as_published"]),
-                say_epsilon(row["holds_if"]),
+                format_epsilon(row["as_published"]),
+                format_epsilon(row["holds_if"]),
             ]
             for row in rows
         ],

@@ -51,19 +51,19 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Guessed:
+class SavedGuesses:
     """`guesses.csv`, read back. Shapes: is_member (U,) · each of `scores` (U,)."""
 
     is_member: np.ndarray
     scores: Dict[str, np.ndarray]
 
 
-def folder_of(run: RunDirectory, attack: str) -> Path:
+def attack_folder(run: RunDirectory, attack: str) -> Path:
     """Where an attack's files are."""
     return run.path / f"attack-{attack}"
 
 
-def conclude(
+def write_outcome(
     run: RunDirectory,
     attack: str,
     guesses: Sequence[Guesses],
@@ -91,7 +91,7 @@ def conclude(
         ),
         facts,
     )
-    folder = folder_of(run, attack)
+    folder = attack_folder(run, attack)
     ids = [scores.ids[i] for i in np.flatnonzero(scores.is_judged)]
     table = _as_csv(guesses, labels, ids)
     write_json(folder / "attack.json", outcome.to_dict())  # first: what is no JSON is refused here
@@ -99,7 +99,7 @@ def conclude(
     return outcome
 
 
-def read_guesses(folder: Path) -> Guessed:
+def read_guesses(folder: Path) -> SavedGuesses:
     """The scores that an attack gave.
 
     Raises:
@@ -113,7 +113,7 @@ def read_guesses(folder: Path) -> Guessed:
             raise ValueError("the columns are not ours")
     except (OSError, ValueError, IndexError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    return Guessed(table[:, 0] == 1, dict(zip(header[2:], table[:, 1:].T)))
+    return SavedGuesses(table[:, 0] == 1, dict(zip(header[2:], table[:, 1:].T)))
 
 
 def read_attack(folder: Path) -> Dict[str, Any]:

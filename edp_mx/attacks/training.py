@@ -53,7 +53,7 @@ def prepare_on(
     )
 
 
-def as_trained(config: ExperimentConfig) -> ExperimentConfig:
+def without_model_selection(config: ExperimentConfig) -> ExperimentConfig:
     """The settings that `train_prepared` goes by: nothing is validated, the last epoch counts."""
     training = replace(config.training, checkpoint="last", early_stop_patience=0)
     return replace(config, training=training)
@@ -76,7 +76,7 @@ def train_prepared(
     Raises:
         UserError: settings that are impossible.
     """
-    config = as_trained(config)
+    config = without_model_selection(config)
     parts = set_up_on(prepared, config, workers, run, lambda _: None)
     for _ in parts.epochs(config.training, workers, progress, lambda _: None):
         pass

@@ -158,11 +158,11 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
 
 def _report(directory: RunDirectory, outcome: Outcome) -> Said:
     """Writes the page; as JSON, and as a table with where to read on."""
-    from edp_mx.attacks.directory import folder_of
+    from edp_mx.attacks.directory import attack_folder
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table
 
-    page = write_report(folder_of(directory, outcome.attack))
+    page = write_report(attack_folder(directory, outcome.attack))
     value = outcome.to_dict()
     said = [render_table(HEADER, attack_rows(value)), *warnings_of(outcome.facts), f"{page}\n"]
     return value, "\n".join(said)

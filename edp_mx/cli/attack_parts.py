@@ -20,9 +20,9 @@ Said = Tuple[Dict[str, Any], str]  # an attack's outcome as JSON, and in words
 
 def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable[[], Said]:
     """What trains with canaries and measures them."""
-    from edp_mx.attacks.canaries.attack import attack_by_canaries, conclude_canaries
+    from edp_mx.attacks.canaries.attack import attack_by_canaries, write_exposures
     from edp_mx.attacks.canaries.numbers import CanarySettings
-    from edp_mx.attacks.directory import folder_of
+    from edp_mx.attacks.directory import attack_folder
     from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
     from edp_mx.reports.exposure_page import say_exposure, write_exposure_report
@@ -36,11 +36,11 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
     }
     settings = CanarySettings(**{key: value for key, value in given.items() if value is not None})
     config = load_config(directory.config, arguments.overrides)
-    folder = folder_of(directory, "canaries")
+    folder = attack_folder(directory, "canaries")
 
     def attack() -> Said:
         if arguments.from_scores:
-            found = conclude_canaries(directory)
+            found = write_exposures(directory)
         else:
             progress = progress_bar(is_first=True)
             found = attack_by_canaries(directory.path, config, settings, start(), progress)
@@ -54,20 +54,20 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
 
 def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScores], Outcome]:
     """What trains the shadows that are missing, or takes another run's, and compares."""
-    from edp_mx.attacks.membership.lira import check_number
-    from edp_mx.attacks.membership.lira_attack import (
+    from edp_mx.attacks.membership.lira.attack import (
         attack_by_lira,
         attack_by_shadows_of,
         borrowed_plan,
         check_kept,
         lira_config,
     )
+    from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
     from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
 
     lender, shadows = arguments.shadows_of, arguments.lira
     if lender is None:
-        check_number(shadows)
+        check_shadow_count(shadows)
         if arguments.from_scores:
             check_kept(path, shadows)
             lender = path
@@ -106,7 +106,7 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
             is another kind of model.
     """
     from edp_mx.attacks.membership.shadow_attack import shadow_config
-    from edp_mx.attacks.other_settings import check_family
+    from edp_mx.attacks.settings_differences import check_family
     from edp_mx.config import load_config
     from edp_mx.runs.run_directory import RunDirectory
 

@@ -189,7 +189,7 @@ def run_step(arguments: argparse.Namespace) -> int:
 
 def run_one_run(arguments: argparse.Namespace) -> int:
     """A2; rank 0 fills the run directory and prints the verdict."""
-    from edp_mx.attacks.audit.one_run_audit import OneRunSettings, audit_one_run, create
+    from edp_mx.attacks.audit.one_run import OneRunSettings, audit_one_run, create
     from edp_mx.config import ExperimentConfig, dump_config, load_config
     from edp_mx.data.sampling import micro_batch_size
 

@@ -14,7 +14,7 @@ from edp_mx.attacks.membership.roc import FPRS
 from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_pictures import COLOURS, save, write_csv
-from edp_mx.reports.summary import footnotes, say_epsilon, say_what_holds
+from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -89,8 +89,8 @@ def compare_attacks(points: Sequence[Point]) -> str:
             point.attack + marks[point.judges] * is_mixed,
             _say(point.auc),
             _say(point.tpr),
-            say_epsilon(point.privacy["as_published"]),
-            say_what_holds(point.privacy, notes),
+            format_epsilon(point.privacy["as_published"]),
+            format_holding_epsilon(point.privacy, notes),
         ]
         for point in points
     ]

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 from jinja2 import Environment, StrictUndefined
 
 from edp_mx.attacks.directory import read_attack, read_guesses
-from edp_mx.attacks.other_settings import say_differences
+from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.runtime.files import write_text
 
@@ -127,7 +127,7 @@ def write_page(
             for name, caption in pictures.items()
         ],
         facts=[
-            (key, say_differences(value) if isinstance(value, dict) else value)
+            (key, describe_differences(value) if isinstance(value, dict) else value)
             for key, value in facts.items()
         ],
     )
@@ -155,7 +155,7 @@ def warnings_of(facts: Dict[str, Any], about: str = SHADOWS) -> List[str]:
         about: what to say of it, with room for the settings.
     """
     unlike = {key: value for key, value in facts.items() if isinstance(value, dict) and value}
-    return [about.format(f"{key}: {say_differences(value)}") for key, value in unlike.items()]
+    return [about.format(f"{key}: {describe_differences(value)}") for key, value in unlike.items()]
 
 
 def _estimate(estimate: Dict[str, float]) -> str:

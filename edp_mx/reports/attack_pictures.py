@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from edp_mx.attacks.directory import Guessed
+from edp_mx.attacks.directory import SavedGuesses
 from edp_mx.attacks.membership.roc import Curve, area, roc_curve
 from edp_mx.reports.curves import BLUE, GREEN, VERMILION
 from edp_mx.runtime.files import whole_file, write_text
@@ -24,7 +24,7 @@ MOST_POINTS = 2000  # of a curve in the CSV and the picture
 BINS = 40
 
 
-def plot_roc(guessed: Guessed, folder: Path) -> None:
+def plot_roc(guessed: SavedGuesses, folder: Path) -> None:
     """Writes `roc.png`, log-log with the chance line, and `roc.csv`."""
     curves = {
         name: _thinned(roc_curve(scores, guessed.is_member))
@@ -61,7 +61,7 @@ def plot_roc(guessed: Guessed, folder: Path) -> None:
     save(figure, folder / "roc.png")
 
 
-def plot_histograms(guessed: Guessed, folder: Path) -> None:
+def plot_histograms(guessed: SavedGuesses, folder: Path) -> None:
     """Writes `scores.png` and `scores.csv`: how the scores of both sides are spread.
 
     Edge cases: the bins are spread over the middle 99 % of the scores; what lies beyond (infinite

@@ -28,8 +28,8 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 "" if run is runs[0] else f"{change:+.1f}",
                 f"{100 * scores['intent_accuracy']:.2f}",
                 f"{100 * scores['slot_f1']:.2f}",
-                say_epsilon(privacy["as_published"]),
-                say_what_holds(privacy, notes),
+                format_epsilon(privacy["as_published"]),
+                format_holding_epsilon(privacy, notes),
                 f"{privacy['delta']:.2g}",
             ]
         )
@@ -49,7 +49,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     return "\n".join([table, *footnotes(notes)])
 
 
-def say_what_holds(privacy: Dict[str, Any], notes: List[str]) -> str:
+def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:
     """The ε of `privacy.json` that holds; where that is ∞, in brackets what a condition would give.
 
     Args:
@@ -59,10 +59,10 @@ def say_what_holds(privacy: Dict[str, Any], notes: List[str]) -> str:
         >>> less = {"epsilon": 8.0, "log10_epsilon": 0.9, "conditions": ["the words are public"]}
         >>> none = {"epsilon": None, "log10_epsilon": None}
         >>> notes: List[str] = []
-        >>> say_what_holds({"holds": none, "holds_if": less}, notes), footnotes(notes)
+        >>> format_holding_epsilon({"holds": none, "holds_if": less}, notes), footnotes(notes)
         ('∞ (8*)', ['* would hold if the words are public'])
     """
-    holds, if_granted = (say_epsilon(privacy[key]) for key in ("holds", "holds_if"))
+    holds, if_granted = (format_epsilon(privacy[key]) for key in ("holds", "holds_if"))
     if holds != "∞" or if_granted == "∞":
         return holds
     note = "; ".join(privacy["holds_if"]["conditions"])
@@ -71,11 +71,11 @@ def say_what_holds(privacy: Dict[str, Any], notes: List[str]) -> str:
 
 
 def footnotes(notes: Sequence[str]) -> List[str]:
-    """What the stars of `say_what_holds` stand for, a line each."""
+    """What the stars of `format_holding_epsilon` stand for, a line each."""
     return [f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes)]
 
 
-def say_epsilon(bound: Dict[str, Any]) -> str:
+def format_epsilon(bound: Dict[str, Any]) -> str:
     """An ε of `privacy.json` for people: a number, a power of ten, or ∞."""
     if bound["epsilon"] is not None and bound["epsilon"] < 1e4:
         return f"{bound['epsilon']:.3g}"

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from edp_mx.attacks.membership.run_scores import compute_signals
 from edp_mx.attacks.membership.scores import MembershipScores, hash_of
-from edp_mx.attacks.other_settings import OTHER, OTHER_MODEL
+from edp_mx.attacks.settings_differences import OTHER_MODEL_SETTINGS, OTHER_SETTINGS
 from edp_mx.cli import main
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained import load_run
@@ -124,7 +124,7 @@ def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys
     threshold, paper = json.loads(capsys.readouterr().out)
     assert paper["facts"]["shadow corpus"] == "video"
     assert paper["facts"]["shadow"] == shadow.name
-    assert paper["facts"]["shadow family"] == "clc" and paper["facts"][OTHER_MODEL] == {}
+    assert paper["facts"]["shadow family"] == "clc" and paper["facts"][OTHER_MODEL_SETTINGS] == {}
     assert threshold["origin"]["is_balanced"] and threshold["results"][0]["members"] <= 40
 
 
@@ -158,7 +158,7 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     assert results(twin, "lira") == again
     facts = json.loads((twin / "attack-lira" / "attack.json").read_text())["facts"]
     assert facts["shadows were trained for"] == target.name
-    assert facts[OTHER]["training.epochs"] == {"run": 20, "trained": 6}
+    assert facts[OTHER_SETTINGS]["training.epochs"] == {"run": 20, "trained": 6}
     stranger = copy_of(runs[1], tmp_path)
     for wrong in ((twin, "--shadows-of", target, "--lira", 4), (stranger, "--shadows-of", target),
                   (target, "--shadows-of", twin)):  # fmt: skip

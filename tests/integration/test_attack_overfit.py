@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from edp_mx.attacks.membership.classifiers import learn_classifier
-from edp_mx.attacks.membership.lira import lira_attacks
-from edp_mx.attacks.membership.lira_plan import Plan
-from edp_mx.attacks.membership.lira_shadows import read_shadow
+from edp_mx.attacks.membership.lira.likelihood import lira_attacks
+from edp_mx.attacks.membership.lira.plan import ShadowPlan
+from edp_mx.attacks.membership.lira.processes import read_shadow
 from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.run_scores import compute_signals, saved_scores
@@ -75,7 +75,7 @@ def fresh(runs):
 def shadows(runs):
     """The plan, and each shadow's outputs for those who are judged."""
     folder = runs[0] / "attack-lira"
-    plan = Plan.read(folder)
+    plan = ShadowPlan.read(folder)
     return plan, [read_shadow(folder, k, plan) for k in range(SHADOWS)]
 
 

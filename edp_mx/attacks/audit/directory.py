@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.audit.canaries import Canaries
-from edp_mx.attacks.audit.one_run import OneRunAudit
+from edp_mx.attacks.audit.guessing import OneRunAudit
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.files import write_text
 

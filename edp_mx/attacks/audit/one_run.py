@@ -1,175 +1,220 @@
-"""What the guesses about the canaries of ONE training run prove about its ε."""
+"""A2: one training run with canaries in it, and what guessing them back proves about its ε."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any, Dict, Sequence, Union
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Iterable, Tuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom
 
+from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.attacks.audit.canaries import Canaries, canary_losses
+from edp_mx.attacks.audit.directory import create as create
+from edp_mx.attacks.audit.directory import write_audit
+from edp_mx.attacks.audit.guessing import OneRunAudit, guess_coins
 from edp_mx.attacks.audit.verdict import Verdict
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.errors import UserError
+from edp_mx.runs.build import encode_part
+from edp_mx.runs.first_worker import on_first_worker
+from edp_mx.runs.prepare import Prepared, prepare, short_hash
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.set_up import SetUp, set_up_on
+from edp_mx.runtime.distributed import Workers, device
+from edp_mx.runtime.watchdog import Peer, Watchdog
 
-LARGEST_EPSILON = 700.0  # e^ε is still a double
-FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed before the run
+logger = logging.getLogger(__name__)
+LEAST_CANARIES = 10
 
 
-def one_run_p_value(
-    *, canaries: int, guesses: int, correct: int, epsilon: float, delta: float
-) -> float:
-    """How likely an (ε, δ) private training run lets so many guesses be right, at most.
+@dataclass(frozen=True)
+class OneRunSettings:
+    """How a run is audited.
+
+    Attributes:
+        canaries: m; the more, the larger an ε can be shown.
+        tokens: of each canary.
+        confidence: of the bound.
+        claim: which accounting is audited, published or holds.
+    """
+
+    canaries: int = 1000
+    tokens: int = 6
+    confidence: float = 0.95
+    claim: str = "holds"
+
+    def __post_init__(self) -> None:
+        if self.canaries < LEAST_CANARIES:
+            raise UserError(
+                f"--canaries is {self.canaries}; fewer than {LEAST_CANARIES} show nothing, and "
+                "1000 are usual"
+            )
+        if self.tokens < 1:
+            raise UserError(f"--tokens is {self.tokens}; a canary has at least one")
+
+
+def audit_one_run(
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    settings: OneRunSettings,
+    progress: Callable[..., Iterable[Any]],
+) -> OneRunAudit:
+    """Trains once with canaries and guesses them back.
+
+    The run is built, accounted and stopped as `edp-mx train` does it: any sampler, any source of
+    α, a target and a budget. The theory allows them all, since it asks only that the whole run be
+    private for the turn of one coin (`one_run_p_value`): Poisson sampling, whose draws the guesser
+    does not see; α released with noise, which the ledger counts; z₀ from `target_epsilon` and an
+    end by `max_epsilon`, which come from public numbers. The weights of the last epoch are
+    attacked; `training.checkpoint` and early stopping have no say. A canary's score is how much
+    its loss has fallen since before the training.
 
     Args:
-        canaries: m, each included by a fair coin of its own.
-        guesses: r ≤ m, the coins that were guessed; the others were abstained from.
-        correct: v ≤ r, of them right.
-        epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
-
-    Guarantee:
-        Needs two things of the run and no more: the coins are fair and independent, and training,
-        as a map from all coins to what the guesser sees, is (ε, δ) private for the turn of any one
-        of them. How it is private does not enter: whatever the sampler, whatever is released
-        beside the steps (α), whatever z₀ or a planned end was calculated from without the data.
-        The guesser may know anything but the coins and what the claim takes as secret, such as the
-        draws of Poisson sampling.
-
-    Source: Steinke, Nasr and Jagielski (2023), "Privacy Auditing with One (1) Training Run",
-    Theorem 5.2 and appendix D: P[W ≥ v] + 2 m δ max_i P[v − i ≤ W < v] / i,
-    W ~ Binomial(r, 1 / (1 + e^−ε)).
-
-    Example:
-        >>> one_run_p_value(canaries=2, guesses=2, correct=2, epsilon=0.0, delta=0.0)
-        0.25
-    """
-    if not 0 <= correct <= guesses <= canaries:
-        raise ValueError(f"{correct} right of {guesses} guesses about {canaries} canaries")
-    probability = 1 / (1 + math.exp(-epsilon))
-    p_value = float(binom.sf(correct - 1, guesses, probability))
-    if delta > 0 and correct > 0:
-        below = np.arange(1, correct + 1)  # i
-        sums = np.cumsum(binom.pmf(correct - below, guesses, probability))  # P[v − i ≤ W < v]
-        p_value += 2 * canaries * delta * float((sums / below).max())
-    return min(p_value, 1.0)
-
-
-def one_run_epsilon(
-    *, canaries: int, guesses: int, correct: int, delta: float, significance: float
-) -> float:
-    """ε that the run has at least: the smallest whose p-value reaches the significance.
+        config: of the run, with its mechanism.
+        workers: this worker among all; each calls this with the same arguments.
+        run: a folder that exists; only rank 0 writes to it.
+        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
-        The bound, which holds with probability 1 − significance; 0 where nothing is shown.
+        The same on every worker.
 
-    Edge cases: at most about ln(guesses), and less with a δ that is large beside 1 / canaries.
+    Raises:
+        UserError: bad settings or data, or workers that disagree.
+
+    Edge cases: with `layer_scales: first_batch` nothing is claimed to hold, so that only the
+    published claim can be refuted. Under zero_out α is taken with all canaries in their places,
+    so that it tells nothing of the coins: its share of the claim is not attacked.
     """
+    workers.agree("the configuration", short_hash((config, settings)))
+    peers = workers.gather(Peer.myself(workers.rank))
+    with Watchdog(
+        peers=peers,
+        rank=workers.rank,
+        folder=run.path / ".workers",
+        seconds=config.training.watchdog_seconds,
+    ) as watchdog:
+        return _OneRun(config, workers, run, settings, progress, watchdog.progress).audit()
 
-    def excess(epsilon: float) -> float:
-        return (
-            one_run_p_value(
-                canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
+
+class _OneRun:
+    """The steps of `audit_one_run`, in the order in which they are called."""
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        workers: Workers,
+        run: RunDirectory,
+        settings: OneRunSettings,
+        progress: Callable[..., Iterable[Any]],
+        heartbeat: Callable[[str], None],
+    ) -> None:
+        last = replace(config.training, checkpoint="last", early_stop_patience=0)
+        self.config = replace(config, training=last)
+        self.workers, self.run, self.settings = workers, run, settings
+        self.progress, self.heartbeat = progress, heartbeat
+
+    def audit(self) -> OneRunAudit:
+        """See the function of that name."""
+        self.heartbeat("preparing the data")
+        prepared = prepare(
+            self.config, self.workers, device(self.workers), self.heartbeat, self.progress
+        )
+        canaries, encoded = self._canaries(prepared)
+        training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
+        encoded_part = encode_part(self.config, training_part, prepared.vocabulary, "training")
+        users = None if prepared.users is None else canaries.users(prepared.users)
+        parts = set_up_on(
+            replace(prepared, train=encoded_part, users=users),
+            self.config,
+            self.workers,
+            self.run,
+            self.heartbeat,
+        )
+        before = self._losses(prepared, encoded)
+        self._train(parts, canaries)
+        scores = before - self._losses(prepared, encoded)
+        claimed = on_first_worker(self.workers, parts.spending.spent)
+        audit = self._judge(scores, canaries, claimed)
+        if self.workers.is_first:
+            write_audit(
+                self.run,
+                audit,
+                scores=scores,
+                canaries=canaries,
+                claimed=claimed,
+                settings=self.settings,
+                num_workers=self.workers.size,
             )
-            - significance
-        )
-
-    if excess(0.0) >= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) < 0:
-        high *= 2
-        if high > LARGEST_EPSILON:
-            return LARGEST_EPSILON
-    return float(brentq(excess, 0.0, high, xtol=1e-12))
-
-
-@dataclass(frozen=True)
-class Guesses:
-    """The best of several numbers of guesses, each paid for.
-
-    Attributes:
-        guesses: r, half of them "in" and half "out".
-        correct: of them right.
-        epsilon: the bound at the stated significance.
-    """
-
-    guesses: int
-    correct: int
-    epsilon: float
-
-
-def guess(
-    scores: Union[Sequence[float], np.ndarray],
-    is_member: Sequence[bool],
-    *,
-    delta: float,
-    significance: float,
-    fractions: Sequence[float] = FRACTIONS,
-) -> Guesses:
-    """Guesses the highest scores in and the lowest out, and bounds ε by how many are right.
-
-    Args:
-        scores: one a canary; high means "was trained on".
-        is_member: the coins.
-        fractions: of the canaries that are guessed; the significance is shared among them, so that
-            the best may be taken.
-
-    Edge cases: a score that is not finite counts as 0; equal scores are guessed in the order
-    given, which has nothing to do with the coins.
-    """
-    values = np.nan_to_num(np.asarray(scores, np.float64), nan=0.0, posinf=0.0, neginf=0.0)  # (m,)
-    members = np.asarray(is_member, bool)  # (m,)
-    order = np.argsort(values, kind="stable")  # lowest first
-    found = []
-    for fraction in fractions:
-        half = max(1, int(fraction * len(values) / 2))
-        correct = int((~members[order[:half]]).sum() + members[order[-half:]].sum())
-        bound = one_run_epsilon(
-            canaries=len(values),
-            guesses=2 * half,
-            correct=correct,
-            delta=delta,
-            significance=significance / len(fractions),
-        )
-        found.append(Guesses(2 * half, correct, bound))
-    return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
-
-
-@dataclass(frozen=True)
-class OneRunAudit:
-    """The outcome of A2.
-
-    Attributes:
-        verdict: the bound beside the claims.
-        guesses: what it rests on.
-        canaries: m.
-        members: of them trained on.
-    """
-
-    verdict: Verdict
-    guesses: Guesses
-    canaries: int
-    members: int
+        return audit
 
     @property
-    def is_refuted(self) -> bool:
-        """Whether the audited claim is false."""
-        return self.verdict.is_refuted
+    def _adjacency(self) -> str:
+        return self.config.privacy.adjacency
 
-    def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON, for `audit.json`."""
-        return {
-            "audit": "one-run",
-            **self.verdict.to_dict(),
-            "canaries": self.canaries,
-            "members": self.members,
-            "guesses": self.guesses.guesses,
-            "correct": self.guesses.correct,
-        }
+    @property
+    def _most_utterances(self) -> int:
+        """What one user may say in a step: more of them would not move it further."""
+        return self.config.privacy.max_utterances_per_user
 
-    def describe(self) -> str:
-        """The verdict and what it rests on."""
-        return (
-            f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
-            f"guesses were right; {self.members} of {self.canaries} canaries were trained on"
+    def _canaries(self, prepared: Prepared) -> Tuple[Canaries, EncodedCorpus]:
+        """The same on every worker, as text and encoded."""
+        canaries = self.workers.broadcast(
+            Canaries.draw(
+                prepared.vocabulary,
+                count=self.settings.canaries,
+                tokens=self.settings.tokens,
+                utterances_per_canary=1 if prepared.users is None else self._most_utterances,
+            )
         )
+        return canaries, encode_part(
+            self.config, canaries.utterances, prepared.vocabulary, "canary"
+        )
+
+    def _train(self, parts: SetUp, canaries: Canaries) -> None:
+        """Trains as `edp-mx train` does, with empty places where the coins say so."""
+        training = self.config.training
+        logger.info("%s", parts.spending.planned().describe())
+        first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
+        sampler = canaries.place(parts.sampler, first=first, adjacency=self._adjacency)
+        trained = replace(parts, sampler=sampler).epochs(
+            training, self.workers, self.progress, self.heartbeat
+        )
+        for epoch in trained:
+            logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
+
+    def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
+        """The loss of each canary, (m,): summed over its utterances."""
+        self.heartbeat("scoring the canaries")
+        size = self.config.training.evaluation_batch_size
+        losses = canary_losses(prepared.model, encoded, workers=self.workers, batch_size=size)
+        return losses.reshape(self.settings.canaries, -1).sum(axis=1)
+
+    def _judge(self, scores: np.ndarray, canaries: Canaries, claimed: Guarantee) -> OneRunAudit:
+        guesses = guess_coins(
+            scores,
+            canaries.is_member,
+            delta=claimed.plan.delta,
+            significance=1 - self.settings.confidence,
+        )
+        verdict = Verdict(
+            subject="the run",
+            bound=guesses.epsilon,
+            confidence=self.settings.confidence,
+            delta=claimed.plan.delta,
+            claim=self.settings.claim,
+            claims={"published": claimed.as_published, "holds": claim_that_holds(claimed)},
+        )
+        return OneRunAudit(verdict, guesses, len(scores), sum(canaries.is_member))
+
+
+def claim_that_holds(claimed: Guarantee) -> Bound:
+    """The ε that is held against the audit: under the conditions that its canaries grant.
+
+    Those are that vocabulary and lengths are public: neither depends on a coin. α from the first
+    batch does depend on them, and no ε is claimed for it.
+    """
+    return claimed.holds if claimed.plan.scales_source == "first_batch" else claimed.holds_if

@@ -22,9 +22,9 @@ from edp_mx.attacks.canaries.numbers import (
     draw_canaries,
     with_canaries,
 )
-from edp_mx.attacks.directory import folder_of
+from edp_mx.attacks.directory import attack_folder
 from edp_mx.attacks.membership.scores import read_arrays, write_arrays
-from edp_mx.attacks.other_settings import trained_otherwise
+from edp_mx.attacks.settings_differences import trained_model_facts
 from edp_mx.attacks.training import prepare_on, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
@@ -49,13 +49,13 @@ def attack_by_canaries(
         config: the run's.
 
     Returns:
-        As `conclude_canaries`.
+        As `write_exposures`.
 
     Raises:
         UserError: the corpus is gone, or the vocabulary cannot tell digits apart.
     """
     run = RunDirectory.existing(path)
-    folder = folder_of(run, "canaries")
+    folder = attack_folder(run, "canaries")
     corpus = load_corpus(config.data)
     canaries = draw_canaries(corpus, config, settings)
     prepared = prepare_on(with_canaries(corpus, canaries), config, workers)
@@ -74,10 +74,10 @@ def attack_by_canaries(
     write_text(folder / "config.yaml", dump_config(config))
     write_arrays(folder / "losses.npz", {f"canary_{i:03d}": one for i, one in enumerate(losses)})
     write_json(folder / "canaries.json", _as_json(settings, canaries))
-    return conclude_canaries(run)
+    return write_exposures(run)
 
 
-def conclude_canaries(run: RunDirectory) -> Dict[str, Any]:
+def write_exposures(run: RunDirectory) -> Dict[str, Any]:
     """The exposures, from the losses that were saved; written to `exposure.json`.
 
     Returns:
@@ -87,7 +87,7 @@ def conclude_canaries(run: RunDirectory) -> Dict[str, Any]:
     Raises:
         UserError: there are none, or they are torn.
     """
-    folder = folder_of(run, "canaries")
+    folder = attack_folder(run, "canaries")
     about = read_json(folder / "canaries.json")
     arrays = read_arrays(folder / "losses.npz", "run `edp-mx attack RUN --canaries`")
     try:
@@ -102,7 +102,7 @@ def conclude_canaries(run: RunDirectory) -> Dict[str, Any]:
     value = {
         "run": run.path.resolve().name,
         "settings": settings,
-        "facts": trained_otherwise(run, folder),
+        "facts": trained_model_facts(run, folder),
         "canaries": rows,
     }
     write_json(folder / "exposure.json", value)

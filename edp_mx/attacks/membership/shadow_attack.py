@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from edp_mx.attacks.directory import Outcome, conclude
+from edp_mx.attacks.directory import Outcome, write_outcome
 from edp_mx.attacks.membership.classifiers import learn_classifier
 from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.signals import Signals
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
-from edp_mx.attacks.other_settings import shadow_otherwise
+from edp_mx.attacks.settings_differences import shadow_run_facts
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import STANDINS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
@@ -34,7 +34,7 @@ MOST_DEVIATIONS = 8.0  # between two splits that know nothing of each other
 def attack_by_threshold(path: Path, scores: MembershipScores) -> Outcome:
     """All attacks that need nothing but the run."""
     run, seed = RunDirectory.existing(path), scores.origin.seed
-    return conclude(run, "threshold", threshold_attacks(scores), scores, seed=seed, facts={})
+    return write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=seed, facts={})
 
 
 def attack_by_shadow(
@@ -73,12 +73,12 @@ def attack_by_shadow(
         "workers of the run": RunDirectory(path).read("environment")["num_workers"],
         "workers of the shadow": RunDirectory(shadow_path).read("environment")["num_workers"],
         "shadow members": int(shadow.labels.sum()),
-        **shadow_otherwise(RunDirectory(path), RunDirectory(shadow_path)),
+        **shadow_run_facts(RunDirectory(path), RunDirectory(shadow_path)),
         "classifier": classifier.name,
         **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
     }
     run = RunDirectory.existing(path)
-    return conclude(run, "shadow", [guesses], scores, seed=seed, facts=facts)
+    return write_outcome(run, "shadow", [guesses], scores, seed=seed, facts=facts)
 
 
 def _source_of(path: Path) -> Tuple[Any, ...]:

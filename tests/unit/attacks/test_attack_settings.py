@@ -18,7 +18,7 @@ from edp_mx.attacks.canaries.numbers import (
     slot_for,
     with_canaries,
 )
-from edp_mx.attacks.membership.lira_attack import lira_config
+from edp_mx.attacks.membership.lira.attack import lira_config
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shadow, shadow_config
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import DataConfig, load_corpus

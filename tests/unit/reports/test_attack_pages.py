@@ -10,10 +10,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
 
-from edp_mx.attacks.directory import conclude, read_attack, read_guesses
+from edp_mx.attacks.directory import read_attack, read_guesses, write_outcome
 from edp_mx.attacks.membership.roc import roc_curve, tpr_within
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
-from edp_mx.attacks.other_settings import OTHER
+from edp_mx.attacks.settings_differences import OTHER_SETTINGS
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
@@ -33,7 +33,9 @@ def attacked(tmp_path_factory):
     generator, tmp_path = np.random.default_rng(8), tmp_path_factory.mktemp("attacked")
     scores = made_scores(generator, 60, gap=1.5, reference=10)
     run = RunDirectory(tmp_path / "run")
-    outcome = conclude(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={"x": 1})
+    outcome = write_outcome(
+        run, "threshold", threshold_attacks(scores), scores, seed=0, facts={"x": 1}
+    )
     folder = run.path / "attack-threshold"
     write_report(folder)
     return run, folder, outcome, scores
@@ -81,7 +83,7 @@ def test_names_are_escaped(generator, tmp_path):
     scores = made_scores(generator, 10, gap=0.5)
     run = RunDirectory(tmp_path / "<b>&run")
     guesses = [Guesses("<script>", "says", scores.signals.loss)]
-    conclude(run, "threshold", guesses, scores, seed=0, facts={"<i>": "&"})
+    write_outcome(run, "threshold", guesses, scores, seed=0, facts={"<i>": "&"})
     html = write_report(run.path / "attack-threshold").read_text()
     assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
 
@@ -94,7 +96,7 @@ def test_the_page_says_what_the_shadows_have_other_than_the_run(generator, tmp_p
         ({"training.epochs": {"run": 14, "trained": 3}}, "training.epochs 3 instead of 14", True),
         ({}, "none", False),
     ):
-        conclude(run, "lira", guesses, scores, seed=0, facts={OTHER: unlike})
+        write_outcome(run, "lira", guesses, scores, seed=0, facts={OTHER_SETTINGS: unlike})
         html = write_report(run.path / "attack-lira").read_text()
         assert f'<td class="says">{fact}</td>' in html
         assert (f"Shadow models have settings other than the run&#39;s: {fact}." in html) == (
@@ -106,7 +108,7 @@ def test_long_curves_keep_their_shape(generator, tmp_path):
     scores = made_scores(generator, 4000, gap=0.5)
     run = RunDirectory(tmp_path / "run")
     guesses = [Guesses("loss", "says", -scores.signals.loss)]
-    conclude(run, "threshold", guesses, scores, seed=0, facts={})
+    write_outcome(run, "threshold", guesses, scores, seed=0, facts={})
     guessed = read_guesses(run.path / "attack-threshold")
     plot_roc(guessed, tmp_path)
     points = table(tmp_path / "roc.csv")
@@ -124,7 +126,7 @@ def test_scores_that_are_infinite_or_all_equal_are_drawn(generator, tmp_path):
     run = RunDirectory(tmp_path / "run")
     infinite = np.where(np.arange(40) < 5, np.inf, scores.signals.loss)
     guesses = [Guesses("equal", "says", np.zeros(40)), Guesses("infinite", "says", infinite)]
-    conclude(run, "threshold", guesses, scores, seed=0, facts={})
+    write_outcome(run, "threshold", guesses, scores, seed=0, facts={})
     write_report(run.path / "attack-threshold")
     bins = table(run.path / "attack-threshold" / "scores.csv")
     assert sum(int(row["members"]) for row in bins) == 40
@@ -155,10 +157,10 @@ def test_exposure_by_repeats(tmp_path):
     assert [float(row["by_rank"]) for row in table(tmp_path / "exposure.csv")] == [1.0, 3.0, 6.0]
     html = (tmp_path / "report.html").read_text()
     assert "canaries in mine" in html and "settings other than" not in html
-    short = {OTHER: {"training.epochs": {"run": 14, "trained": 1}}}
+    short = {OTHER_SETTINGS: {"training.epochs": {"run": 14, "trained": 1}}}
     write_json(tmp_path / "exposure.json", {**value, "facts": short})
     write_exposure_report(tmp_path)
     warning = "The model with canaries has settings other than the run's: training.epochs 1 instead"
     assert warning.replace("'", "&#39;") in (tmp_path / "report.html").read_text()
     assert warning in say_exposure(canaries, short)
-    assert "instead" not in say_exposure(canaries, {OTHER: {}})
+    assert "instead" not in say_exposure(canaries, {OTHER_SETTINGS: {}})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.membership import made_scores
 
-from edp_mx.attacks.directory import conclude
+from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.config import dump_config, load_config
 from edp_mx.runs.run_directory import RunDirectory
@@ -41,10 +41,10 @@ def made_run(folder, name, *settings):
 def attacked(run, generator):
     """The same, attacked in all ways; what was measured of the losses."""
     scores = replace(made_scores(generator, 60, gap=1.0), unknown_words=np.arange(120) % 2)
-    found = conclude(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
+    found = write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
     guesses = [Guesses("LiRA online", "says", generator.normal(size=120))]
     facts = {"shadows": 16, "shadows' epochs": 20}
-    conclude(run, "lira", guesses, scores, seed=0, facts=facts)
+    write_outcome(run, "lira", guesses, scores, seed=0, facts=facts)
     canaries = [
         {"repeats": r, "by_fit": 2.0 * r, "by_rank": 1.0} for r in (1, 10, 100) for _ in "ab"
     ]

@@ -8,7 +8,7 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.attacks.audit.one_run_audit import claim_that_holds
+from edp_mx.attacks.audit.one_run import claim_that_holds
 
 
 def claimed(**changes):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 from support.membership import made_scores
 
-from edp_mx.attacks.membership.lira import (
+from edp_mx.attacks.membership.lira.likelihood import (
     Worlds,
     draw_halves,
     draw_others,

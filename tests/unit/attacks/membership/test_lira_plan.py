@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edp_mx.attacks.membership import lira_shadow
-from edp_mx.attacks.membership.lira_attack import attack_by_shadows_of, borrowed_plan, check_kept
-from edp_mx.attacks.membership.lira_plan import Plan, is_known, settle_plan
-from edp_mx.attacks.membership.lira_shadow import shadow_vocabulary
-from edp_mx.attacks.membership.lira_shadows import read_shadow
+from edp_mx.attacks.membership.lira import shadow as lira_shadow
+from edp_mx.attacks.membership.lira.attack import attack_by_shadows_of, borrowed_plan, check_kept
+from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan, is_known
+from edp_mx.attacks.membership.lira.processes import read_shadow
+from edp_mx.attacks.membership.lira.shadow import shadow_vocabulary
 from edp_mx.attacks.membership.members import choose, text_of
 from edp_mx.attacks.membership.scores import MembershipScores, Origin
 from edp_mx.config import ExperimentConfig, dump_config, load_config
@@ -58,7 +58,7 @@ def plan_in(folder, corpus, vocabulary, size=0, config=CONFIG):
     run.write("split", corpus.split.to_json(corpus.utterances))
     (run.path / "config.yaml").write_text(dump_config(config))
     scores = scores_for(corpus, vocabulary, size)
-    return settle_plan(run.path / "attack-lira", scores, config, SHADOWS), scores
+    return ensure_plan(run.path / "attack-lira", scores, config, SHADOWS), scores
 
 
 @pytest.mark.parametrize("size", [0, 100])
@@ -93,16 +93,16 @@ def test_a_plan_is_kept_and_another_is_refused(corpus, vocabulary, tmp_path):
     plan, scores = plan_in(tmp_path, corpus, vocabulary)
     folder = tmp_path / "run" / "attack-lira"
     (folder / "shadow-003.npz").touch()
-    again = settle_plan(folder, scores, CONFIG, SHADOWS)
+    again = ensure_plan(folder, scores, CONFIG, SHADOWS)
     for name in ("ids", "other_ids", "about"):
         assert getattr(again, name) == getattr(plan, name)
     np.testing.assert_array_equal(again.is_in, plan.is_in)
     np.testing.assert_array_equal(again.others_in, plan.others_in)
     with pytest.raises(UserError, match="holds shadows of other settings"):
-        settle_plan(folder, scores, CONFIG, SHADOWS + 1)
+        ensure_plan(folder, scores, CONFIG, SHADOWS + 1)
     np.savez(folder / "plan.npz", ids=np.array(["a"]))
     with pytest.raises(UserError, match="no plan of this version"):
-        Plan.read(folder)
+        ShadowPlan.read(folder)
 
 
 def test_a_plan_without_shadows_makes_way(corpus, vocabulary, tmp_path):
@@ -111,11 +111,11 @@ def test_a_plan_without_shadows_makes_way(corpus, vocabulary, tmp_path):
     folder = tmp_path / "run" / "attack-lira"
     (folder / "shadow-000.log").touch()  # of one that failed
     other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
-    plan = settle_plan(folder, scores, other, SHADOWS + 2)
-    assert plan.shadows == Plan.read(folder).shadows == SHADOWS + 2
+    plan = ensure_plan(folder, scores, other, SHADOWS + 2)
+    assert plan.shadows == ShadowPlan.read(folder).shadows == SHADOWS + 2
     assert load_config(folder / "config.yaml") == other
     np.savez(folder / "plan.npz", ids=np.array(["a"]))
-    assert settle_plan(folder, scores, CONFIG, SHADOWS).shadows == SHADOWS
+    assert ensure_plan(folder, scores, CONFIG, SHADOWS).shadows == SHADOWS
 
 
 def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
@@ -126,7 +126,7 @@ def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
 
     def trained(*_):
         other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
-        settle_plan(folder, scores, other, SHADOWS)  # another attack begins meanwhile
+        ensure_plan(folder, scores, other, SHADOWS)  # another attack begins meanwhile
         return SimpleNamespace(model=None, vocabulary=vocabulary)
 
     nothing = np.zeros(len(plan.ids))
@@ -135,7 +135,7 @@ def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
     monkeypatch.setattr(lira_shadow, "compute_signals", lambda *_, **__: signals)
     lira_shadow.train_shadow(folder, 0)
     with pytest.raises(UserError, match="of another plan"):
-        read_shadow(folder, 0, Plan.read(folder))
+        read_shadow(folder, 0, ShadowPlan.read(folder))
 
 
 def test_another_corpus_is_noticed(corpus, vocabulary, tmp_path):

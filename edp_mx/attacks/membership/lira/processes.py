@@ -11,11 +11,11 @@ from typing import Any, Dict, Iterator, Sequence
 
 import numpy as np
 
-from edp_mx.attacks.membership.lira_plan import Plan
+from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.scores import hash_of, read_arrays
 from edp_mx.errors import UserError
 
-SHADOW = "edp_mx.attacks.membership.lira_shadow"  # the process of one shadow
+SHADOW = "edp_mx.attacks.membership.lira.shadow"  # the process of one shadow
 PAUSE = 0.2  # seconds between two looks at the shadows that train
 
 
@@ -24,7 +24,7 @@ def shadow_file(folder: Path, number: int) -> Path:
     return folder / f"shadow-{number:03d}.npz"
 
 
-def read_shadow(folder: Path, number: int, plan: Plan) -> Any:
+def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
     """Loss and log-odds of a finished shadow; None where there is none.
 
     Raises:

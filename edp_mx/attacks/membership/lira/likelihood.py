@@ -27,7 +27,7 @@ class Worlds(NamedTuple):
     stddev_out: np.ndarray
 
 
-def check_number(shadows: int) -> None:
+def check_shadow_count(shadows: int) -> None:
     """Refuses too few shadows.
 
     Raises:
@@ -45,7 +45,7 @@ def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
     Raises:
         UserError: fewer than 4 shadows.
     """
-    check_number(shadows)
+    check_shadow_count(shadows)
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x114A]))
     ranks = generator.random((size, shadows)).argsort(axis=1).argsort(axis=1)
     return ranks < shadows // 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from unit.accounting.golden_vectors import cases
 
-from edp_mx.attacks.audit.one_run import guess, one_run_epsilon, one_run_p_value
+from edp_mx.attacks.audit.guessing import guess_coins, one_run_epsilon, one_run_p_value
 
 
 @pytest.mark.parametrize("case", cases("one_run_p_value"), ids=lambda case: case["id"])
@@ -82,7 +82,7 @@ def test_a_mechanism_of_known_epsilon_is_seldom_overstated(epsilon, generator):
         is_member = generator.random(300) < 0.5
         is_true = generator.random(300) < right
         scores = np.where(is_member == is_true, 1.0, -1.0) + 1e-3 * generator.random(300)
-        bounds.append(guess(scores, is_member, delta=0.0, significance=0.05).epsilon)
+        bounds.append(guess_coins(scores, is_member, delta=0.0, significance=0.05).epsilon)
     assert np.mean(np.array(bounds) > epsilon) <= 0.09  # 0.05 and 2.6 standard errors
     assert np.median(bounds) > 0.6 * epsilon - 0.01
 
@@ -90,13 +90,13 @@ def test_a_mechanism_of_known_epsilon_is_seldom_overstated(epsilon, generator):
 def test_the_best_guesses_count_and_bad_numbers_say_nothing():
     is_member = np.arange(400) % 2 == 0
     clear = np.where(is_member, 1.0, -1.0)
-    found = guess(clear, is_member, delta=0.0, significance=0.05)
+    found = guess_coins(clear, is_member, delta=0.0, significance=0.05)
     assert (found.guesses, found.correct) == (400, 400) and found.epsilon > 4
     # only the 20 highest and lowest say something: the small numbers of guesses find it
     faint = np.where(np.isin(np.arange(400), np.arange(20)), 100 * clear, 0.0)
-    found = guess(faint, is_member, delta=0.0, significance=0.05)
+    found = guess_coins(faint, is_member, delta=0.0, significance=0.05)
     assert (found.guesses, found.correct) == (20, 20) and found.epsilon > 1
-    nothing = guess(np.full(400, np.nan), is_member, delta=0.0, significance=0.05)
+    nothing = guess_coins(np.full(400, np.nan), is_member, delta=0.0, significance=0.05)
     assert nothing.epsilon == 0
 
 

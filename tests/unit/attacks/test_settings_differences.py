@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from edp_mx.attacks.other_settings import (
-    OTHER,
-    OTHER_MODEL,
-    differences,
-    say_differences,
-    shadow_otherwise,
-    trained_otherwise,
+from edp_mx.attacks.settings_differences import (
+    OTHER_MODEL_SETTINGS,
+    OTHER_SETTINGS,
+    describe_differences,
+    settings_differences,
+    shadow_run_facts,
+    trained_model_facts,
 )
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import DataConfig
@@ -38,11 +38,11 @@ def test_each_key_that_differs_is_listed_at_any_depth():
         model=replace(CONFIG.model, hidden_size=8),
         training=SHORT,
     )
-    found = differences(CONFIG, other)
+    found = settings_differences(CONFIG, other)
     keys = ["data.max_tokens", "data.embeddings.dimension", "model.hidden_size", "training.epochs"]
     assert list(found) == keys
     assert found["model.hidden_size"] == {"run": CONFIG.model.hidden_size, "trained": 8}
-    assert differences(CONFIG, CONFIG) == {} and say_differences({}) == "none"
+    assert settings_differences(CONFIG, CONFIG) == {} and describe_differences({}) == "none"
 
 
 def test_they_are_said_as_a_configuration_has_them():
@@ -51,13 +51,13 @@ def test_they_are_said_as_a_configuration_has_them():
         "b": {"run": None, "trained": True},
         "c": {"run": "max", "trained": "mean"},
     }
-    assert say_differences(found) == (
+    assert describe_differences(found) == (
         "a 3 instead of 14, b true instead of null, c mean instead of max"
     )
 
 
 def test_a_key_that_only_one_has():
-    found = differences(CONFIG, replace(CONFIG, model=BERTConfig()))
+    found = settings_differences(CONFIG, replace(CONFIG, model=BERTConfig()))
     assert found["model.num_heads"] == {"run": None, "trained": 12}
     assert found["model.intent_pooling"] == {"run": "max", "trained": None}
 
@@ -67,21 +67,21 @@ def test_what_an_attack_trains_ends_with_the_last_epoch(tmp_path):
     best = replace(CONFIG.training, checkpoint="best_on_validation", early_stop_patience=2)
     run, folder = run_at(tmp_path / "run", replace(CONFIG, training=best)), tmp_path / "attack-lira"
     write_text(folder / "config.yaml", dump_config(replace(CONFIG, training=best)))
-    assert trained_otherwise(run, folder)[OTHER] == {
+    assert trained_model_facts(run, folder)[OTHER_SETTINGS] == {
         "training.checkpoint": {"run": "best_on_validation", "trained": "last"},
         "training.early_stop_patience": {"run": 2, "trained": 0},
     }
     plain = run_at(tmp_path / "plain", CONFIG)
     write_text(folder / "config.yaml", dump_config(CONFIG))
-    assert trained_otherwise(plain, folder) == {OTHER: {}}
+    assert trained_model_facts(plain, folder) == {OTHER_SETTINGS: {}}
 
 
 def test_of_a_shadow_run_the_model_is_told(tmp_path):
     run = run_at(tmp_path / "run", CONFIG)
     model = replace(CONFIG.model, hidden_size=8)
     health = replace(CONFIG, data=DataConfig(corpus="health"), model=model, training=SHORT)
-    facts = shadow_otherwise(run, run_at(tmp_path / "shadow", health))
+    facts = shadow_run_facts(run, run_at(tmp_path / "shadow", health))
     hidden = {"run": CONFIG.model.hidden_size, "trained": 8}
-    assert facts == {"shadow family": "clc", OTHER_MODEL: {"model.hidden_size": hidden}}
+    assert facts == {"shadow family": "clc", OTHER_MODEL_SETTINGS: {"model.hidden_size": hidden}}
     with pytest.raises(UserError, match="is a bert model, and the attacked run a clc model"):
-        shadow_otherwise(run, run_at(tmp_path / "bert", replace(CONFIG, model=BERTConfig())))
+        shadow_run_facts(run, run_at(tmp_path / "bert", replace(CONFIG, model=BERTConfig())))

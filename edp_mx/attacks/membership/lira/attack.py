@@ -8,13 +8,13 @@ from typing import Any, Callable, Iterable
 
 import numpy as np
 
-from edp_mx.attacks.directory import Outcome, conclude, folder_of
-from edp_mx.attacks.membership.lira import FEW_SHADOWS, lira_attacks
-from edp_mx.attacks.membership.lira_plan import Plan, settle_plan
-from edp_mx.attacks.membership.lira_shadows import read_shadow, train_shadows
+from edp_mx.attacks.directory import Outcome, attack_folder, write_outcome
+from edp_mx.attacks.membership.lira.likelihood import FEW_SHADOWS, lira_attacks
+from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan
+from edp_mx.attacks.membership.lira.processes import read_shadow, train_shadows
 from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.attacks.other_settings import check_family, trained_otherwise
+from edp_mx.attacks.settings_differences import check_family, trained_model_facts
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import DataConfig
 from edp_mx.errors import UserError
@@ -45,8 +45,8 @@ def attack_by_lira(
         UserError: a shadow cannot be trained, or the folder holds those of other settings.
     """
     run = RunDirectory.existing(path)
-    folder = folder_of(run, "lira")
-    plan = settle_plan(folder, scores, config, shadows)
+    folder = attack_folder(run, "lira")
+    plan = ensure_plan(folder, scores, config, shadows)
     missing = [k for k in range(shadows) if read_shadow(folder, k, plan) is None]
     for _ in progress(train_shadows(folder, missing, jobs), "shadow models", len(missing)):
         pass
@@ -75,15 +75,18 @@ def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) 
     return _compare(RunDirectory(path), RunDirectory(lender), scores, plan)
 
 
-def borrowed_plan(path: Path, lender: Path) -> Plan:
+def borrowed_plan(path: Path, lender: Path) -> ShadowPlan:
     """The plan of the lender's shadows, if they serve the run at `path` too.
 
     Raises:
         UserError: there are none, or they are another kind of model, or on other utterances.
     """
     run, other = RunDirectory.existing(path), RunDirectory.existing(lender)
-    plan = Plan.read(folder_of(other, "lira"))
-    own, shadows = load_config(run.config), load_config(folder_of(other, "lira") / "config.yaml")
+    plan = ShadowPlan.read(attack_folder(other, "lira"))
+    own, shadows = (
+        load_config(run.config),
+        load_config(attack_folder(other, "lira") / "config.yaml"),
+    )
     check_family(own, shadows, f"--shadows-of {lender}: each")
     if not _is_same_split(own.data, load_config(other.config).data):
         raise UserError(
@@ -99,16 +102,16 @@ def check_kept(path: Path, shadows: int) -> None:
     Raises:
         UserError: it has none, or others.
     """
-    plan = Plan.read(folder_of(RunDirectory.existing(path), "lira"))
+    plan = ShadowPlan.read(attack_folder(RunDirectory.existing(path), "lira"))
     if plan.shadows != shadows:
         raise UserError(f"{path} has {plan.shadows} shadows: give --lira {plan.shadows}")
 
 
 def _compare(
-    run: RunDirectory, lender: RunDirectory, scores: MembershipScores, plan: Plan
+    run: RunDirectory, lender: RunDirectory, scores: MembershipScores, plan: ShadowPlan
 ) -> Outcome:
     """The run's outputs against those of the shadows that lie at the lender's."""
-    folder = folder_of(lender, "lira")
+    folder = attack_folder(lender, "lira")
     found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]
     if any(one is None for one in found):
         raise UserError(
@@ -133,9 +136,9 @@ def _compare(
         "workers of each shadow": 1,
         "shadow AUC, mean": _mean_auc(losses, is_in),
         "spread": "of all utterances together" if plan.shadows < FEW_SHADOWS else "of each one",
-        **trained_otherwise(run, folder),
+        **trained_model_facts(run, folder),
     }
-    return conclude(run, "lira", guesses, scores, seed=scores.origin.seed, facts=facts)
+    return write_outcome(run, "lira", guesses, scores, seed=scores.origin.seed, facts=facts)
 
 
 def _is_same_split(one: DataConfig, other: DataConfig) -> bool:

@@ -8,17 +8,17 @@ from typing import Any, Dict, Iterator, Tuple
 
 import yaml
 
-from edp_mx.attacks.training import as_trained
+from edp_mx.attacks.training import without_model_selection
 from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
 Differences = Dict[str, Dict[str, Any]]  # a key -> its value in "run" and in "trained"
-OTHER = "settings other than the run's"
-OTHER_MODEL = "settings of the model other than the run's"
+OTHER_SETTINGS = "settings other than the run's"
+OTHER_MODEL_SETTINGS = "settings of the model other than the run's"
 
 
-def differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences:
+def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences:
     """Each key that two configurations have different values for, in their order.
 
     Args:
@@ -31,7 +31,7 @@ def differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences
         >>> from dataclasses import replace
         >>> from edp_mx.training.config import TrainingConfig
         >>> config = ExperimentConfig(training=TrainingConfig(epochs=14))
-        >>> differences(config, replace(config, training=TrainingConfig(epochs=3)))
+        >>> settings_differences(config, replace(config, training=TrainingConfig(epochs=3)))
         {'training.epochs': {'run': 14, 'trained': 3}}
     """
     one, other = (dict(_leaves(yaml.safe_load(dump_config(each)))) for each in (run, trained))
@@ -42,14 +42,14 @@ def differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences
     }
 
 
-def say_differences(found: Differences) -> str:
+def describe_differences(found: Differences) -> str:
     """The same in words, e.g. "training.epochs 3 instead of 14"."""
     said = [f"{key} {_say(each['trained'])} instead of {_say(each['run'])}"
             for key, each in found.items()]  # fmt: skip
     return ", ".join(said) or "none"
 
 
-def trained_otherwise(run: RunDirectory, folder: Path) -> Dict[str, Differences]:
+def trained_model_facts(run: RunDirectory, folder: Path) -> Dict[str, Differences]:
     """For an attack's facts: how the models that it trained for itself differ from the run.
 
     Args:
@@ -58,11 +58,11 @@ def trained_otherwise(run: RunDirectory, folder: Path) -> Dict[str, Differences]
     Raises:
         UserError: a configuration is missing or broken.
     """
-    trained = as_trained(load_config(folder / "config.yaml"))
-    return {OTHER: differences(load_config(run.config), trained)}
+    trained = without_model_selection(load_config(folder / "config.yaml"))
+    return {OTHER_SETTINGS: settings_differences(load_config(run.config), trained)}
 
 
-def shadow_otherwise(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
+def shadow_run_facts(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
     """For the facts of an attack by a shadow run: its family, and how its model differs.
 
     Raises:
@@ -70,10 +70,12 @@ def shadow_otherwise(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
     """
     one, other = load_config(run.config), load_config(shadow.config)
     check_family(one, other, f"--shadow {shadow.path}")
-    found = differences(one, other)
+    found = settings_differences(one, other)
     return {
         "shadow family": other.model.family,
-        OTHER_MODEL: {key: each for key, each in found.items() if key.startswith("model.")},
+        OTHER_MODEL_SETTINGS: {
+            key: each for key, each in found.items() if key.startswith("model.")
+        },
     }
 
 

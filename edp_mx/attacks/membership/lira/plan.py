@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from edp_mx.attacks.membership.lira import draw_halves, draw_others
+from edp_mx.attacks.membership.lira.likelihood import draw_halves, draw_others
 from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.scores import MembershipScores, read_arrays, write_arrays
 from edp_mx.config import ExperimentConfig, dump_config
@@ -22,7 +22,7 @@ from edp_mx.runtime.files import write_text
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ShadowPlan:
     """Each shadow's training part, of about as many utterances as the run's.
 
     Attributes:
@@ -75,7 +75,7 @@ class Plan:
         write_arrays(folder / "plan.npz", arrays)
 
     @classmethod
-    def read(cls, folder: Path) -> Plan:
+    def read(cls, folder: Path) -> ShadowPlan:
         """What `write` wrote.
 
         Raises:
@@ -95,9 +95,9 @@ class Plan:
             raise UserError(f"{path} is no plan of this version: remove {folder}") from error
 
 
-def settle_plan(
+def ensure_plan(
     folder: Path, scores: MembershipScores, config: ExperimentConfig, shadows: int
-) -> Plan:
+) -> ShadowPlan:
     """Writes the plan for the run that `folder` lies in, or finds that it is the same as before.
 
     A plan by which no shadow was trained yet binds nobody: it makes way.
@@ -112,7 +112,7 @@ def settle_plan(
     }
     ids = tuple(scores.ids[i] for i in np.flatnonzero(scores.is_judged))
     if (folder / "plan.npz").exists() and any(folder.glob("shadow-*.npz")):
-        old = Plan.read(folder)
+        old = ShadowPlan.read(folder)
         if (old.ids, old.about) != (ids, about):
             raise UserError(
                 f"{folder} holds shadows of other settings (or of another number of them): repeat "
@@ -128,7 +128,7 @@ def settle_plan(
 
 def _make_plan(
     run: RunDirectory, ids: Tuple[str, ...], corpus: Corpus, about: Dict[str, Any], *, seed: int
-) -> Plan:
+) -> ShadowPlan:
     """Half of those who are judged, and of all others as many as make up the run's number.
 
     Nobody's membership has a say: an attacker knows of the run how large its training part is.
@@ -143,7 +143,7 @@ def _make_plan(
     others = [group for group in by_text.values() if not any(u.id in wanted for u in group)]
     missing = len(run.read("split")["train"]) - sum(map(len, judged)) / 2
     share = min(1.0, max(0.0, missing / max(1, sum(map(len, others)))))
-    return Plan(
+    return ShadowPlan(
         ids,
         draw_halves(len(ids), about["shadows"], seed=seed),
         tuple(group[0].id for group in others),

@@ -10,8 +10,8 @@ from typing import List
 
 import numpy as np
 
-from edp_mx.attacks.membership.lira_plan import Plan
-from edp_mx.attacks.membership.lira_shadows import shadow_file
+from edp_mx.attacks.membership.lira.plan import ShadowPlan
+from edp_mx.attacks.membership.lira.processes import shadow_file
 from edp_mx.attacks.membership.run_scores import compute_signals
 from edp_mx.attacks.membership.scores import hash_of, write_arrays
 from edp_mx.attacks.training import prepare_on, train_prepared
@@ -41,7 +41,7 @@ def train_shadow(folder: Path, number: int) -> None:
     config = replace(config, training=replace(config.training, seed=seed))
     labels = Vocabulary.from_json(run.read("vocabulary"))
     own = hash_of(folder / "plan.npz")  # now: another attack may write a plan of its own
-    plan, corpus = Plan.read(folder), load_corpus(config.data)
+    plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
     inside = _only(plan.part(corpus, labels, number), corpus)
     prepared = _trained(inside, config, shadow_vocabulary(config, inside, labels), folder, number)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}

@@ -1,0 +1,175 @@
+"""What the guesses about the canaries of ONE training run prove about its ε."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, Sequence, Union
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from edp_mx.attacks.audit.verdict import Verdict
+
+LARGEST_EPSILON = 700.0  # e^ε is still a double
+FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed before the run
+
+
+def one_run_p_value(
+    *, canaries: int, guesses: int, correct: int, epsilon: float, delta: float
+) -> float:
+    """How likely an (ε, δ) private training run lets so many guesses be right, at most.
+
+    Args:
+        canaries: m, each included by a fair coin of its own.
+        guesses: r ≤ m, the coins that were guessed; the others were abstained from.
+        correct: v ≤ r, of them right.
+        epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
+
+    Guarantee:
+        Needs two things of the run and no more: the coins are fair and independent, and training,
+        as a map from all coins to what the guesser sees, is (ε, δ) private for the turn of any one
+        of them. How it is private does not enter: whatever the sampler, whatever is released
+        beside the steps (α), whatever z₀ or a planned end was calculated from without the data.
+        The guesser may know anything but the coins and what the claim takes as secret, such as the
+        draws of Poisson sampling.
+
+    Source: Steinke, Nasr and Jagielski (2023), "Privacy Auditing with One (1) Training Run",
+    Theorem 5.2 and appendix D: P[W ≥ v] + 2 m δ max_i P[v − i ≤ W < v] / i,
+    W ~ Binomial(r, 1 / (1 + e^−ε)).
+
+    Example:
+        >>> one_run_p_value(canaries=2, guesses=2, correct=2, epsilon=0.0, delta=0.0)
+        0.25
+    """
+    if not 0 <= correct <= guesses <= canaries:
+        raise ValueError(f"{correct} right of {guesses} guesses about {canaries} canaries")
+    probability = 1 / (1 + math.exp(-epsilon))
+    p_value = float(binom.sf(correct - 1, guesses, probability))
+    if delta > 0 and correct > 0:
+        below = np.arange(1, correct + 1)  # i
+        sums = np.cumsum(binom.pmf(correct - below, guesses, probability))  # P[v − i ≤ W < v]
+        p_value += 2 * canaries * delta * float((sums / below).max())
+    return min(p_value, 1.0)
+
+
+def one_run_epsilon(
+    *, canaries: int, guesses: int, correct: int, delta: float, significance: float
+) -> float:
+    """ε that the run has at least: the smallest whose p-value reaches the significance.
+
+    Returns:
+        The bound, which holds with probability 1 − significance; 0 where nothing is shown.
+
+    Edge cases: at most about ln(guesses), and less with a δ that is large beside 1 / canaries.
+    """
+
+    def excess(epsilon: float) -> float:
+        return (
+            one_run_p_value(
+                canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
+            )
+            - significance
+        )
+
+    if excess(0.0) >= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) < 0:
+        high *= 2
+        if high > LARGEST_EPSILON:
+            return LARGEST_EPSILON
+    return float(brentq(excess, 0.0, high, xtol=1e-12))
+
+
+@dataclass(frozen=True)
+class CoinGuesses:
+    """The best of several numbers of guesses, each paid for.
+
+    Attributes:
+        guesses: r, half of them "in" and half "out".
+        correct: of them right.
+        epsilon: the bound at the stated significance.
+    """
+
+    guesses: int
+    correct: int
+    epsilon: float
+
+
+def guess_coins(
+    scores: Union[Sequence[float], np.ndarray],
+    is_member: Sequence[bool],
+    *,
+    delta: float,
+    significance: float,
+    fractions: Sequence[float] = FRACTIONS,
+) -> CoinGuesses:
+    """CoinGuesses the highest scores in and the lowest out, and bounds ε by how many are right.
+
+    Args:
+        scores: one a canary; high means "was trained on".
+        is_member: the coins.
+        fractions: of the canaries that are guessed; the significance is shared among them, so that
+            the best may be taken.
+
+    Edge cases: a score that is not finite counts as 0; equal scores are guessed in the order
+    given, which has nothing to do with the coins.
+    """
+    values = np.nan_to_num(np.asarray(scores, np.float64), nan=0.0, posinf=0.0, neginf=0.0)  # (m,)
+    members = np.asarray(is_member, bool)  # (m,)
+    order = np.argsort(values, kind="stable")  # lowest first
+    found = []
+    for fraction in fractions:
+        half = max(1, int(fraction * len(values) / 2))
+        correct = int((~members[order[:half]]).sum() + members[order[-half:]].sum())
+        bound = one_run_epsilon(
+            canaries=len(values),
+            guesses=2 * half,
+            correct=correct,
+            delta=delta,
+            significance=significance / len(fractions),
+        )
+        found.append(CoinGuesses(2 * half, correct, bound))
+    return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
+
+
+@dataclass(frozen=True)
+class OneRunAudit:
+    """The outcome of A2.
+
+    Attributes:
+        verdict: the bound beside the claims.
+        guesses: what it rests on.
+        canaries: m.
+        members: of them trained on.
+    """
+
+    verdict: Verdict
+    guesses: CoinGuesses
+    canaries: int
+    members: int
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the audited claim is false."""
+        return self.verdict.is_refuted
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Strict JSON, for `audit.json`."""
+        return {
+            "audit": "one-run",
+            **self.verdict.to_dict(),
+            "canaries": self.canaries,
+            "members": self.members,
+            "guesses": self.guesses.guesses,
+            "correct": self.guesses.correct,
+        }
+
+    def describe(self) -> str:
+        """The verdict and what it rests on."""
+        return (
+            f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
+            f"guesses were right; {self.members} of {self.canaries} canaries were trained on"
+        )

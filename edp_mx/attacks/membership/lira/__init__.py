@@ -1,0 +1,1 @@
+"""LiRA: shadow models with and without each utterance, and how likely they make its loss."""
