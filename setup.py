@@ -83,7 +83,14 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=["edp_mx", "edp_mx.*"]),
     package_data={
-        "edp_mx": ["py.typed", "runtime/kernels.c", "runtime/numbers.h", "models/quick/native/*"]
+        "edp_mx": [
+            "py.typed",
+            "data/synthetic/*.yaml",
+            "data/synthetic/grammars/*.yaml",
+            "models/quick/native/*",
+            "runtime/kernels.c",
+            "runtime/numbers.h",
+        ]
     },
     ext_modules=[KERNELS, *operators()],
     python_requires=">=3.8,<3.12",

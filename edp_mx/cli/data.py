@@ -207,11 +207,11 @@ def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
 def _utterances(name: str) -> Iterable[Any]:
     """Those of a path, or a sample of a synthetic corpus."""
     from edp_mx.data.readers import read_utterances
-    from edp_mx.data.synthetic import CORPORA, make_utterances
+    from edp_mx.data.synthetic import STANDINS, make_utterances
 
-    if Path(name).exists() or name not in CORPORA:
+    if Path(name).exists() or name not in STANDINS:
         if not Path(name).exists():
-            raise UserError(f"{name} is neither a path nor one of {', '.join(CORPORA)}")
+            raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
         return read_utterances(name)
     return make_utterances(name, size=SAMPLE, seed=1)
 

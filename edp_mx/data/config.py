@@ -14,7 +14,6 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
 
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
-STANDINS = ("communication", "health", "video")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
-from edp_mx.data.config import PUBLIC_CORPORA, STANDINS, DataConfig
+from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
@@ -19,6 +19,7 @@ from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.store import Progress, Stored, plainly
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
+from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -150,7 +151,9 @@ def _stored(
 def _cache_key(config: DataConfig) -> str:
     """What the utterances and the split are made of."""
     data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
-    files = [] if is_made(config) else files_of(find_corpus(config), config.layout)
+    if is_made(config):
+        return cache_key(data, grammar_files(config.corpus))
+    files = files_of(find_corpus(config), config.layout)
     return cache_key(data, files)
 
 

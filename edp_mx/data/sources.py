@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Iterator, List, Optional, Tuple
 
-from edp_mx.data.config import PUBLIC_CORPORA, STANDINS, DataConfig
+from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.readers import read_utterances, stream_utterances
+from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -24,8 +25,6 @@ def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
     """The whole corpus, made or read, each utterance with the part that it was published in."""
     if not is_made(config):
         return stream_utterances(find_corpus(config), config.layout)
-    from edp_mx.data.synthetic import make_utterances
-
     size = config.size or _STANDIN_SIZE
     made = make_utterances(config.corpus, size=size, seed=config.split_seed)
     return (("", utterance) for utterance in made)
@@ -48,8 +47,6 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
             f"data: source sample needs the path of public utterances; {config.corpus} has none of "
             "its own (only the stand-ins do)"
         )
-    from edp_mx.data.synthetic import make_utterances
-
     seed = _SAMPLE_SEED + config.split_seed
     return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
 

@@ -1,9 +1,10 @@
-"""Stand-ins for the paper's internal corpora, from seeded grammars: communication, health, video.
+"""Stand-ins for the paper's internal corpora, drawn from seeded grammars.
 
-Read in this order: a corpus (`communication`: what people say), `catalogues` (the values that fill
-its slots), `grammar` (carriers and their weights), `noise` (what goes wrong), `generator`.
+Each is one file in `grammars`. Read in this order: such a file, `english.yaml` (the values that
+fill slots), `grammar` (carriers and their weights), `noise` (what goes wrong), `generator`.
 """
 
-from edp_mx.data.synthetic.generator import CORPORA, make_utterances, write_corpus
+from edp_mx.data.synthetic.generator import make_utterances, write_corpus
+from edp_mx.data.synthetic.grammar import STANDINS, grammar_files
 
-__all__ = ["CORPORA", "make_utterances", "write_corpus"]
+__all__ = ["STANDINS", "grammar_files", "make_utterances", "write_corpus"]

@@ -1,22 +1,48 @@
-"""A corpus' grammar: intents, each with carriers such as "(call|ring) {contact_name}"."""
+"""The grammar of a stand-in: its intents, each with carriers like "(call|ring) {contact_name}".
+
+A stand-in is one file `grammars/<name>.yaml` with the keys
+
+- `intents`: by intent its carriers, one per line. Intents and carriers are ordered from the
+  commonest to the rarest, and so are the choices "(a|b|)" within a carrier; the k-th (from 1) has a
+  weight of (k + 2)^−exponent.
+- `slots`: the values of each slot type, in the notation of `values.read_recipes`; they refer to
+  each other's patterns and to `english.yaml`. "date.past" is the slot type "date" with values of
+  its own, for carriers that need them.
+- `siblings`: pairs of slot types that annotators mix up.
+- `asides`: clauses that say nothing about the task, and whose names and dates are no slots.
+- `rates`, optional: see `NoiseRates`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.values import Recipe, cumulative, zipf_cdf
+from edp_mx.data.synthetic.english import ENGLISH, read_yaml
+from edp_mx.data.synthetic.values import (
+    Recipe,
+    cumulative,
+    pairs,
+    patterns,
+    read_recipes,
+    zipf_cdf,
+)
 
+FOLDER = Path(__file__).with_name("grammars")
+STANDINS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 SLOT = re.compile(r"\{([\w.]+)\}")
 CHOICE = re.compile(r"\(([^()]*)\)")
+_INTENT_EXPONENT, _CARRIER_EXPONENT, _CHOICE_EXPONENT = 1.1, 0.5, 1.0
 
 
 @dataclass(frozen=True)
 class NoiseRates:
-    """How often each kind of noise strikes an utterance; see `edp_mx.data.synthetic.noise`."""
+    """The probability of each kind of noise in an utterance; see `edp_mx.data.synthetic.noise`."""
 
     mislabelled: float = 0.08
     dropped_word: float = 0.08
@@ -29,16 +55,8 @@ class NoiseRates:
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """One corpus as data.
-
-    `intents`: carriers by intent, one a line; intents and carriers stand from the commonest to
-    the rarest, and so do the choices "(a|b|)" within a carrier; the k-th has a weight of
-    (k + 2)^−exponent.
-    `slots`: patterns of values by slot type; "date.past" is the slot type "date" with values of
-    its own, for carriers that need them. `siblings`: slot types that annotators mix up.
-    `asides`: clauses that say nothing to the task, and whose names and dates are no slots.
-    """
+class Grammar:
+    """A stand-in's grammar, as its file has it; `intents` holds the carriers of each intent."""
 
     name: str
     intents: Mapping[str, str]
@@ -46,8 +64,25 @@ class Corpus:
     siblings: Tuple[Tuple[str, str], ...]
     asides: Mapping[str, float]
     rates: NoiseRates = NoiseRates()
-    intent_exponent: float = 1.1
-    carrier_exponent: float = 0.5
+
+
+def grammar_files(name: str) -> List[Tuple[str, Path]]:
+    """Return the data files that decide what a stand-in says, each with a short name."""
+    return [(path.name, path) for path in (FOLDER / f"{name}.yaml", ENGLISH)]
+
+
+@lru_cache(maxsize=None)
+def load_grammar(name: str) -> Grammar:
+    """Return the grammar of a stand-in, by its name in `STANDINS`."""
+    tree = read_yaml(FOLDER / f"{name}.yaml")
+    return Grammar(
+        name=name,
+        intents=tree["intents"],
+        slots=read_recipes(tree["slots"]),
+        siblings=pairs(tree["siblings"]),
+        asides=patterns(tree["asides"]),
+        rates=NoiseRates(**tree.get("rates", {})),
+    )
 
 
 @dataclass(frozen=True)
@@ -59,15 +94,15 @@ class Carrier:
     slots: Tuple[str, ...]
     intent: str
 
-
-def pairs(text: str) -> Tuple[Tuple[str, str], ...]:
-    """Pairs of words between commas."""
-    split = [part.split() for part in text.split(",")]
-    return tuple((first, second) for first, second in split)
+    @classmethod
+    def of(cls, reading: str, intent: str) -> Carrier:
+        """Split one reading of a line into its text and its tags."""
+        tags = ["%s" if SLOT.search(token) else "O" for token in reading.split()]
+        return cls(SLOT.sub("%s", reading), " ".join(tags), tuple(SLOT.findall(reading)), intent)
 
 
 def expand(line: str) -> Dict[str, float]:
-    """All readings of a carrier's choices with their probabilities.
+    """Return all readings of a carrier's choices with their probabilities.
 
     Example:
         >>> list(expand("(call|ring) {contact_name}"))
@@ -78,31 +113,27 @@ def expand(line: str) -> Dict[str, float]:
         return {" ".join(line.split()): 1.0}
     options = choice.group(1).split("|")
     readings: Dict[str, float] = {}
-    for option, share in zip(options, np.diff(zipf_cdf(len(options), 1.0), prepend=0.0)):
+    for option, share in zip(options, _shares(len(options), _CHOICE_EXPONENT)):
         rest = expand(line[: choice.start()] + option + line[choice.end() :])
         for reading, probability in rest.items():
             readings[reading] = readings.get(reading, 0.0) + probability * float(share)
     return readings
 
 
-def carrier(reading: str, intent: str) -> Carrier:
-    """Splits one reading into its text and its tags."""
-    tokens = reading.split()
-    tags = ["%s" if SLOT.search(token) else "O" for token in tokens]
-    slots = tuple(SLOT.findall(reading))
-    return Carrier(SLOT.sub("%s", reading), " ".join(tags), slots, intent)
-
-
-def carriers(corpus: Corpus) -> Tuple[List[Carrier], np.ndarray]:
-    """All carriers of a corpus without choices, with their cumulative probabilities."""
+def carriers(grammar: Grammar) -> Tuple[List[Carrier], np.ndarray]:
+    """Return all carriers without choices, with their cumulative probabilities."""
     found: List[Carrier] = []
     weights: List[float] = []
-    intent_shares = np.diff(zipf_cdf(len(corpus.intents), corpus.intent_exponent), prepend=0.0)
-    for (intent, block), intent_share in zip(corpus.intents.items(), intent_shares):
+    intent_shares = _shares(len(grammar.intents), _INTENT_EXPONENT)
+    for (intent, block), intent_share in zip(grammar.intents.items(), intent_shares):
         lines = [line for line in block.splitlines() if line.strip()]
-        shares = np.diff(zipf_cdf(len(lines), corpus.carrier_exponent), prepend=0.0)
-        for line, share in zip(lines, shares):
+        for line, share in zip(lines, _shares(len(lines), _CARRIER_EXPONENT)):
             for reading, probability in expand(line).items():
-                found.append(carrier(reading, intent))
+                found.append(Carrier.of(reading, intent))
                 weights.append(float(intent_share * share) * probability)
     return found, cumulative(weights)
+
+
+def _shares(count: int, exponent: float) -> np.ndarray:
+    """The probabilities of `count` values, commonest first."""
+    return np.diff(zipf_cdf(count, exponent), prepend=0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Sequence, Union
+from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Pool:
-    """A fixed list of about `size` different values of a pattern: what people have saved or own."""
+    """A fixed list of up to `size` distinct values of a pattern: what people save or own."""
 
     pattern: str
     size: int
@@ -33,8 +33,14 @@ class Pool:
 Recipe = Union[Words, Pool, Mapping[str, float]]  # the last: patterns with their weights
 
 
+def pairs(text: str) -> Tuple[Tuple[str, str], ...]:
+    """Return pairs of words, which commas separate."""
+    split = [part.split() for part in text.split(",")]
+    return tuple((first, second) for first, second in split)
+
+
 def patterns(text: str) -> Dict[str, float]:
-    """Patterns between bars, with their weights after a star (1 where there is none).
+    """Return the patterns between bars, with their weights after a star (1 where there is none).
 
     Example:
         >>> patterns("the {noun} *4 | {noun} of {place}")
@@ -45,18 +51,19 @@ def patterns(text: str) -> Dict[str, float]:
 
 
 def read_recipes(text: str) -> Dict[str, Recipe]:
-    """Recipes by name, in a notation of three kinds of entry.
+    """Return recipes by name, from a notation with three kinds of entry.
 
     `name: pattern *weight | pattern` composes; `name = a, b, c` lists values, commonest first;
-    `name ~ a, b, c` lists values that are equally common. Lines that begin no entry continue one.
+    `name ~ a, b, c` lists values that are equally common. A line that begins no entry
+    continues the one before.
 
     Example:
         >>> read_recipes("day ~ monday, friday")["day"]
         Words(words=('monday', 'friday'), exponent=0.0)
     """
-    pieces = ENTRY.split(text)
+    _, *entries = ENTRY.split(text)
     recipes: Dict[str, Recipe] = {}
-    for name, kind, body in zip(pieces[1::3], pieces[2::3], pieces[3::3]):
+    for name, kind, body in zip(entries[::3], entries[1::3], entries[2::3]):
         if kind == ":":
             recipes[name] = patterns(body)
         else:
@@ -66,13 +73,13 @@ def read_recipes(text: str) -> Dict[str, Recipe]:
 
 
 def zipf_cdf(count: int, exponent: float) -> np.ndarray:
-    """Cumulative probabilities of `count` values, commonest first."""
+    """Return the cumulative probabilities of `count` values, commonest first."""
     weights = (np.arange(count) + 3.0) ** -exponent
     return cumulative(weights)
 
 
 def cumulative(weights: Union[Sequence[float], np.ndarray]) -> np.ndarray:
-    """Cumulative probabilities; the last is exactly 1, so that every draw below 1 finds a place."""
+    """Return cumulative probabilities; the last is exactly 1, above every draw."""
     sums = np.cumsum(weights)
     return sums / sums[-1]
 
@@ -85,7 +92,7 @@ class Listed:
         self._cdf = cdf
 
     def draw(self, rng: np.random.Generator, count: int) -> List[str]:
-        """`count` independent values."""
+        """Draw `count` independent values."""
         at = np.searchsorted(self._cdf, rng.random(count), side="right")
         return self._words[at].tolist()
 
@@ -99,7 +106,7 @@ class Composed:
         self._parts = [[sources[part] for part in REFERENCE.findall(form)] for form in patterns]
 
     def draw(self, rng: np.random.Generator, count: int) -> List[str]:
-        """`count` independent values."""
+        """Draw `count` independent values."""
         which = np.searchsorted(self._cdf, rng.random(count), side="right")
         values = np.empty(count, dtype=object)
         for index, (form, parts) in enumerate(zip(self._forms, self._parts)):
@@ -125,7 +132,7 @@ class Sources:
         return self._built[name]
 
     def build(self, recipe: Recipe) -> Union[Listed, Composed]:
-        """A source that is not named; recursion ends at lists, as patterns refer by name."""
+        """Build the source of a recipe that has no name."""
         if isinstance(recipe, Words):
             return Listed(recipe.words, zipf_cdf(len(recipe.words), recipe.exponent))
         if isinstance(recipe, Pool):
