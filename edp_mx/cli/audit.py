@@ -189,8 +189,8 @@ def run_step(arguments: argparse.Namespace) -> int:
 
 def run_one_run(arguments: argparse.Namespace) -> int:
     """A2; rank 0 fills the run directory and prints the verdict."""
-    from edp_mx.attacks.audit.one_run import OneRunSettings, audit_one_run, create
-    from edp_mx.config import ExperimentConfig, dump_config, load_config
+    from edp_mx.attacks.audit.one_run import OneRunSettings, audit_one_run
+    from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.data.sampling import micro_batch_size
 
     config: ExperimentConfig = load_config(arguments.config, arguments.overrides)
@@ -204,26 +204,17 @@ def run_one_run(arguments: argparse.Namespace) -> int:
         micro_batch_size(config.training.batch_size, arguments.workers)
         return _say_sound()
 
-    from edp_mx.cli.console import progress_bar, start_logging
+    from edp_mx.attacks.audit.directory import README
+    from edp_mx.cli.start import create_run, enter_run
     from edp_mx.reports.audit_scores import plot_scores
-    from edp_mx.runs.first_worker import on_first_worker
-    from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runtime.distributed import start
 
     workers = start()
-
-    def settle() -> RunDirectory:
-        directory = RunDirectory(
-            arguments.run_directory
-            or RunDirectory.choose(f"{config.name}-audit", arguments.runs).path
-        )
-        create(directory, config.name, dump_config(config))
-        return directory
-
-    directory = on_first_worker(workers, settle)  # nobody writes before it is there
-    directory.path.mkdir(parents=True, exist_ok=True)
-    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
-    progress = progress_bar(is_first=workers.is_first)
+    # Rank 0 prepares the directory; no worker writes before it exists.
+    directory = workers.on_first(
+        lambda: create_run(arguments, config, readme=README, suffix="-audit")
+    )
+    progress = enter_run(directory, workers)
     audit = audit_one_run(config, workers, directory, settings, progress)
     if workers.is_first:
         plot_scores(directory)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List
 
-from edp_mx.cli.console import add_action
+from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,17 +52,17 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    read = add_action(
+    read = add_command(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
     )
     read.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
     read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    write = add_action(
+    write = add_command(
         actions, "export", run_export, "write a trained BERT for transformers", EXPORT_EXAMPLES
     )
     write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     write.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
-    told = add_action(
+    told = add_command(
         actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
     )
     told.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")

@@ -1,4 +1,4 @@
-"""What the subcommands share: how a run begins, logging and progress bars."""
+"""What the subcommands share: parsers, logging, progress bars."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import argparse
 import logging
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
-from edp_mx.errors import UserError
 from edp_mx.runtime.files import keep_private
 
 
@@ -81,54 +80,24 @@ class _Lines:
         sys.stderr.flush()
 
 
-def add_action(actions: Any, name: str, run: Callable, summary: str, examples: str) -> Any:
-    """The parser of one action of a command, e.g. `edp-mx data make`."""
-    parser = actions.add_parser(
+def add_command(
+    subparsers: Any,
+    name: str,
+    run: Callable,
+    summary: str,
+    examples: str,
+    description: Optional[str] = None,
+) -> Any:
+    """Add a subcommand, or an action of one (`edp-mx data make`), and return its parser."""
+    parser = subparsers.add_parser(
         name,
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
+        description=description or f"{summary[0].upper()}{summary[1:]}.",
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
     return parser
-
-
-def add_start_options(parser: argparse.ArgumentParser) -> None:
-    """What begins a run, or goes on with one: `train` and `pretrain` share it."""
-    parser.add_argument("config", nargs="?", type=Path, help="a YAML file, see the examples")
-    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with an interrupted run")
-    add_overrides(parser)
-    parser.add_argument(
-        "--run",
-        dest="run_directory",
-        type=Path,
-        help="the run directory (default: new)",
-    )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where run directories go")
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="read the configuration, say whether it is sound, train nothing",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        help="with --check: the number of workers that the settings must fit",
-    )
-
-
-def refuse_mixed_start(arguments: argparse.Namespace) -> None:
-    """A run begins from a configuration or goes on with --resume: one of the two.
-
-    Raises:
-        UserError: neither or both, or settings for a run that has its own.
-    """
-    if (arguments.config is None) == (arguments.resume is None):
-        raise UserError("name either a configuration or, with --resume, a run to go on with")
-    if arguments.resume and (arguments.overrides or arguments.run_directory):
-        raise UserError("--resume goes on with the run's own settings: leave out --set and --run")
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -142,37 +111,3 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
     )
-
-
-def settle(
-    arguments: argparse.Namespace,
-    workers: Any,
-    read: Callable[[], Any],
-    create: Callable[[Any, Any], None],
-) -> Tuple[Any, Any]:
-    """The configuration and run directory of a command that starts or resumes a run.
-
-    Rank 0 settles both; no worker writes before the directory is there.
-
-    Args:
-        read: the configuration.
-        create: (directory, configuration) → makes a new run directory.
-
-    Raises:
-        UserError: on every worker, what struck rank 0.
-    """
-    from edp_mx.runs.first_worker import on_first_worker
-    from edp_mx.runs.run_directory import RunDirectory
-
-    def settled() -> Tuple[Any, Any]:
-        config = read()
-        if arguments.resume:
-            return config, RunDirectory(arguments.resume)
-        path = arguments.run_directory or RunDirectory.choose(config.name, arguments.runs).path
-        directory = RunDirectory(path)
-        create(directory, config)
-        return config, directory
-
-    config, directory = on_first_worker(workers, settled)
-    directory.path.mkdir(parents=True, exist_ok=True)
-    return config, directory

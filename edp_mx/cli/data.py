@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Iterable, List
 
-from edp_mx.cli.console import add_action
+from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -86,24 +86,24 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    make = add_action(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
+    make = add_command(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
     make.add_argument("corpus", metavar="communication|health|video")
     make.add_argument("--size", type=int, required=True, metavar="N", help="utterances")
     make.add_argument("--out", type=Path, required=True, metavar="DIR")
     make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
-    fetch = add_action(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
+    fetch = add_command(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
     fetch.add_argument("corpus", metavar="atis|snips|nlu_eval")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
-    told = add_action(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
+    told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
-    text = add_action(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
+    text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
     text.add_argument("--size", type=int, default=20_000, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
-    train = add_action(
+    train = add_command(
         actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
     )
     train.add_argument("text", type=Path, metavar="TEXT", help="one utterance a line")

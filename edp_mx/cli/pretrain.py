@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-EXAMPLES = """examples:
+from edp_mx.cli.console import add_command
+from edp_mx.cli.start import add_start_options, start_run
+
+EXAMPLES = """\
+examples:
   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
   edp-mx pretrain configs/pretrain/for_atis.yaml
   NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml --set pretraining.epochs=5
@@ -16,80 +20,44 @@ BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the subcommand."""
-    parser = subparsers.add_parser(
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "pretrain",
-        help="pre-train a BERT on public text",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Pre-trains a BERT as a masked language model. The text must be public: there "
-        "is no privacy here.",
+        run,
+        "pre-train a BERT on public text",
+        EXAMPLES,
+        description="Pre-trains a BERT as a masked language model. The text must be public: "
+        "pre-training gives it no privacy.",
     )
-    from edp_mx.cli.console import add_start_options
-
     add_start_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Pre-trains; rank 0 prints the perplexity."""
-    from edp_mx.cli.console import progress_bar, refuse_mixed_start, settle, start_logging
+    """Pre-train; rank 0 prints the perplexity."""
+    from edp_mx.runs.pretraining.config import PretrainingConfig
+    from edp_mx.runs.pretraining.directory import README
 
-    refuse_mixed_start(arguments)
-    if arguments.check:
-        return _check(arguments)
+    return start_run(arguments, kind=PretrainingConfig, readme=README, check=_check, run=_pretrain)
 
-    from edp_mx.config import dump_config
+
+def _pretrain(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     from edp_mx.reports.pretraining_curves import plot_pretraining
-    from edp_mx.runs.pretraining import directory as pretraining_directory
     from edp_mx.runs.pretraining.pretrain import pretrain
-    from edp_mx.runtime.distributed import start
 
-    workers = start()
-
-    config, directory = settle(
-        arguments,
-        workers,
-        lambda: _config(arguments),
-        lambda directory, config: pretraining_directory.create(
-            directory, config.name, dump_config(config)
-        ),
-    )
-    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
-    results = pretrain(config, workers, directory, progress_bar(is_first=workers.is_first))
+    results = pretrain(config, workers, directory, progress)
     if workers.is_first:
         plot_pretraining(directory)
-        print(
-            f"held-out perplexity {results['perplexity']:.2f} (unigram "
-            f"{results['unigram_perplexity']:.1f}); the model is {directory.path / 'model'}"
-        )
-    return 0
+    return (
+        f"held-out perplexity {results['perplexity']:.2f} (unigram "
+        f"{results['unigram_perplexity']:.1f}); the model is {directory.path / 'model'}"
+    )
 
 
-def _config(arguments: argparse.Namespace) -> Any:
-    """The configuration, or that of the run to go on with.
-
-    Raises:
-        UserError: it is unsound, there is no such run, or it has ended.
-    """
-    from edp_mx.config import load_config
-    from edp_mx.runs.pretraining.config import PretrainingConfig
-    from edp_mx.runs.run_directory import RunDirectory
-
-    if arguments.resume is None:
-        return load_config(arguments.config, arguments.overrides, kind=PretrainingConfig)
-    run = RunDirectory.unfinished(arguments.resume)
-    return load_config(run.config, kind=PretrainingConfig)
-
-
-def _check(arguments: argparse.Namespace) -> int:
-    """Says whether the settings are sound; trains nothing."""
+def _check(config: Any, num_workers: int) -> None:
     from edp_mx.data.sampling import micro_batch_size
     from edp_mx.data.text import Text
 
-    config = _config(arguments)
-    micro_batch_size(config.pretraining.batch_size, arguments.workers)
+    micro_batch_size(config.pretraining.batch_size, num_workers)
     Text.open(config.text)
-    print(f"{arguments.config or arguments.resume} is sound; nothing was trained")
-    return 0

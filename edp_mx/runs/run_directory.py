@@ -89,8 +89,13 @@ class RunDirectory:
             raise UserError(f"{path} has ended already; train anew from its config.yaml")
         return run
 
-    def create(self, name: str, config: str) -> None:
-        """Makes the folder with its README and its configuration.
+    def create(self, name: str, config: str, *, readme: str = README) -> None:
+        """Create the folder with its README and its configuration.
+
+        Args:
+            name: name of the run.
+            config: settings as YAML.
+            readme: template of the README, with {name} and {path}.
 
         Raises:
             UserError: the folder holds something already.
@@ -101,7 +106,7 @@ class RunDirectory:
             raise UserError(f"{self.path} is not empty; choose another --run, nothing was changed")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
-        write_text(self.path / "README.md", README.format(name=name, path=self.path))
+        write_text(self.path / "README.md", readme.format(name=name, path=self.path))
         write_text(self.config, config)
 
     @property

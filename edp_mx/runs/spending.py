@@ -14,7 +14,6 @@ from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import LedgerFile, LedgerMark
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
-from edp_mx.runs.first_worker import on_first_worker
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import read_ledger_mark
@@ -45,7 +44,7 @@ class Spending:
         self._workers, self._run = workers, run
         self._ledger: Optional[LedgerFile] = None
         if plan.release is not None:
-            on_first_worker(workers, self._open)
+            workers.on_first(self._open)
 
     def known_scales(self) -> Optional[Tuple[float, ...]]:
         """α of the run that is resumed; None where it is to be made now.
@@ -56,7 +55,7 @@ class Spending:
         Raises:
             UserError: it costs more than the budget; nothing was released.
         """
-        return on_first_worker(self._workers, self._known_scales)
+        return self._workers.on_first(self._known_scales)
 
     def complete(self, scales: Sequence[float]) -> Plan:
         """Complete the plan by α, the same on all workers, and write it down.
@@ -66,7 +65,7 @@ class Spending:
         """
         self.plan = self.plan.with_layer_scales(scales)
         self._workers.agree("the privacy plan", self.plan)
-        on_first_worker(self._workers, lambda: self._file.complete(scales))
+        self._workers.on_first(lambda: self._file.complete(scales))
         return self.plan
 
     def permit(self, epoch: int, steps: int) -> int:
@@ -77,7 +76,7 @@ class Spending:
         """
         if self.plan.release is None:
             return steps
-        return on_first_worker(self._workers, lambda: self._permit(epoch))
+        return self._workers.on_first(lambda: self._permit(epoch))
 
     def planned(self) -> Guarantee:
         """The guarantee of the whole run as it is planned, as far as its budget lets it go."""

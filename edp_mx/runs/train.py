@@ -14,7 +14,6 @@ from edp_mx.data.splits import PARTS
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
-from edp_mx.runs.first_worker import on_first_worker
 from edp_mx.runs.prepare import layers_report, short_hash
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runs.set_up import set_up
@@ -101,8 +100,8 @@ class _Training:
     def _go_on(self) -> None:
         """Takes up where an interrupted run stood, if there is such a one."""
         path = self.run.checkpoint
-        state: Optional[TrainingState] = on_first_worker(
-            self.workers, lambda: TrainingState.read(path) if path.exists() else None
+        state: Optional[TrainingState] = self.workers.on_first(
+            lambda: TrainingState.read(path) if path.exists() else None
         )
         if state:
             set_weights(self.model, state.weights, str(path))

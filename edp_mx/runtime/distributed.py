@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, List
+from typing import Any, Callable, List, TypeVar
 
 import horovod.mxnet as hvd
 import mxnet as mx
@@ -14,6 +14,8 @@ from horovod.mxnet import DistributedTrainer, allreduce_
 from edp_mx.errors import UserError
 
 __all__ = ["DistributedTrainer", "Workers", "allreduce_", "device", "start"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,24 @@ class Workers:
         sender at once, and if that then ends, the others never get the value.
         """
         return self.gather(value)[0]
+
+    def on_first(self, compute: Callable[[], T]) -> T:
+        """Compute a value on rank 0 and return it on every worker.
+
+        Raises:
+            UserError: rank 0's own, raised on every worker: one that failed alone would leave the
+                others waiting.
+        """
+        value, refusal = None, None
+        if self.is_first:
+            try:
+                value = compute()
+            except UserError as error:
+                refusal = str(error)
+        value, refusal = self.broadcast((value, refusal))
+        if refusal is not None:
+            raise UserError(refusal, is_shared=True)
+        return value  # type: ignore[return-value]
 
     def broadcast_array(self, array: mx.nd.NDArray, name: str) -> None:
         """Overwrites an array with rank 0's, in place."""

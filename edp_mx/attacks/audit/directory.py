@@ -34,16 +34,6 @@ model was thrown away.
 """
 
 
-def create(run: RunDirectory, name: str, config: str) -> None:
-    """Makes the folder with its README and its configuration.
-
-    Raises:
-        UserError: the folder holds something already.
-    """
-    run.create(name, config)
-    write_text(run.path / "README.md", README.format(name=name))
-
-
 def write_audit(
     run: RunDirectory,
     audit: OneRunAudit,

@@ -11,7 +11,6 @@ import numpy as np
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.audit.canaries import Canaries, canary_losses
-from edp_mx.attacks.audit.directory import create as create
 from edp_mx.attacks.audit.directory import write_audit
 from edp_mx.attacks.audit.guessing import OneRunAudit, guess_coins
 from edp_mx.attacks.audit.verdict import Verdict
@@ -19,7 +18,6 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
-from edp_mx.runs.first_worker import on_first_worker
 from edp_mx.runs.prepare import Prepared, prepare, short_hash
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.set_up import SetUp, set_up_on
@@ -137,7 +135,7 @@ class _OneRun:
         before = self._losses(prepared, encoded)
         self._train(parts, canaries)
         scores = before - self._losses(prepared, encoded)
-        claimed = on_first_worker(self.workers, parts.spending.spent)
+        claimed = self.workers.on_first(parts.spending.spent)
         audit = self._judge(scores, canaries, claimed)
         if self.workers.is_first:
             write_audit(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import write_text
-
 MODEL = "model"
 README = """# {name}
 
@@ -27,13 +24,3 @@ One pre-training run of edp_mx: a BERT that learned to guess masked pieces of pu
 `unigram_perplexity` is that of the same masked pieces for somebody who knows only how often each
 piece occurs in the text.
 """
-
-
-def create(run: RunDirectory, name: str, config: str) -> None:
-    """Makes the folder with its README and its configuration.
-
-    Raises:
-        UserError: the folder holds something already.
-    """
-    run.create(name, config)
-    write_text(run.path / "README.md", README.format(name=name, path=run.path))

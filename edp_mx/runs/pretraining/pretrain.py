@@ -17,7 +17,6 @@ from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
-from edp_mx.runs.first_worker import on_first_worker
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.directory import MODEL
@@ -67,7 +66,7 @@ def pretrain(
     """
     workers.agree("the configuration", short_hash(config))
     # Learning a vocabulary may take one worker longer than the watchdog waits.
-    wordpiece = on_first_worker(workers, lambda: settle_vocabulary(config, run.path))
+    wordpiece = workers.on_first(lambda: settle_vocabulary(config, run.path))
     with Watchdog(
         peers=workers.gather(Peer.myself(workers.rank)),
         rank=workers.rank,
@@ -118,7 +117,7 @@ class _Pretraining:
         context = device(self.workers)
         self.model = build_model(self.config, num_pieces=len(self.wordpiece), context=context)
         if self.config.model.checkpoint is not None and not state:
-            on_first_worker(self.workers, lambda: load_checkpoint(self.model, self.config.model))
+            self.workers.on_first(lambda: load_checkpoint(self.model, self.config.model))
         broadcast_weights(self.model, self.workers)
         for name, parameter in self.model.collect_params().items():
             if name.endswith(("bias", "beta", "gamma")):
@@ -140,7 +139,7 @@ class _Pretraining:
         def read() -> None:
             found.extend([PretrainingState.read(path)] if path.exists() else [])
 
-        on_first_worker(self.workers, read)
+        self.workers.on_first(read)
         return PretrainingState.share(found[0] if found else None, self.workers)
 
     def _go_on(self, state: PretrainingState, source: str) -> None:

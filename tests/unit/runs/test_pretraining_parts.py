@@ -9,7 +9,6 @@ import pytest
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
-from edp_mx.runs.first_worker import on_first_worker
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.scores import score
 from edp_mx.runs.pretraining.state import PretrainingState
@@ -217,6 +216,6 @@ def test_an_error_of_the_first_worker_is_everyone_s():
     def refuse():
         raise UserError("no such file")
 
-    assert on_first_worker(Alone(0, 1, 0, 1), lambda: 5) == 5
+    assert Alone(0, 1, 0, 1).on_first(lambda: 5) == 5
     with pytest.raises(UserError, match="no such file"):
-        on_first_worker(Alone(0, 1, 0, 1), refuse)
+        Alone(0, 1, 0, 1).on_first(refuse)
