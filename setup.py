@@ -45,35 +45,31 @@ NATIVE = "edp_mx/models/quick/native"
 ON_LINUX = sys.platform.startswith("linux")
 FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 
-# Plain C behind ctypes, no Python extension; without a compiler all goes on in NumPy, slower.
+# Plain C behind ctypes, no Python extension.
 KERNELS = Extension(
     "edp_mx.runtime._kernels",
     ["edp_mx/runtime/kernels.c"],
     depends=[NUMBERS],
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
-    optional=True,
 )
 
 
 def operators():
-    """MXNet's operators in C++, where MXNet is installed already: its package has the headers."""
+    """Return our operators for MXNet, in C++, which need the headers in MXNet's package."""
     mxnet = find_spec("mxnet")
     if mxnet is None:
-        return []
+        sys.exit("edp_mx compiles operators for MXNet, which is missing: run launch/setup.sh")
     folder = Path(mxnet.origin).parent
-    return [
-        Extension(
-            "edp_mx.models.quick._operators",
-            [f"{NATIVE}/operators.cc"],
-            depends=[NUMBERS, *sorted(str(path) for path in Path(NATIVE).glob("*.h"))],
-            include_dirs=[str(folder / name) for name in ("include", "src")],
-            extra_compile_args=["-std=c++14", *FAST, "-fopenmp", *(["-fno-gnu-unique"] * ON_LINUX)],
-            # other libraries in the process have standard C++ of other versions under these names
-            extra_link_args=["-fopenmp", *(["-Wl,-Bsymbolic"] * ON_LINUX)],
-            optional=True,
-        )
-    ]
+    return Extension(
+        "edp_mx.models.quick._operators",
+        [f"{NATIVE}/operators.cc"],
+        depends=[NUMBERS, *sorted(str(path) for path in Path(NATIVE).glob("*.h"))],
+        include_dirs=[str(folder / name) for name in ("include", "src")],
+        extra_compile_args=["-std=c++14", *FAST, "-fopenmp", *(["-fno-gnu-unique"] * ON_LINUX)],
+        # other libraries in the process have standard C++ of other versions under these names
+        extra_link_args=["-fopenmp", *(["-Wl,-Bsymbolic"] * ON_LINUX)],
+    )
 
 
 setup(
@@ -92,7 +88,7 @@ setup(
             "runtime/numbers.h",
         ]
     },
-    ext_modules=[KERNELS, *operators()],
+    ext_modules=[KERNELS, operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,
     extras_require=EXTRAS,

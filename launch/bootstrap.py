@@ -48,8 +48,10 @@ CUDA_LIBRARIES = [
 CHECK = """
 import gluonnlp, mxnet
 import horovod.mxnet as hvd
-import edp_mx
+from edp_mx.models.quick.library import load_operators
+from edp_mx.runtime.kernels import kernels
 assert hvd.gloo_built(), "Horovod was built without Gloo"
+kernels(), load_operators()
 print("mxnet", mxnet.__version__, "· gluonnlp", gluonnlp.__version__, "· horovod with Gloo")
 """
 
@@ -86,7 +88,7 @@ def check_system(gpu: bool) -> None:
     """Refuses, before anything is written, a machine on which the build would fail later."""
     if shutil.which("g++") is None:
         raise SetupError(
-            "Horovod is compiled here and needs g++, which is missing: install it, "
+            "Horovod and the loops of edp_mx are compiled here, which needs g++: install it, "
             "e.g. 'apt-get install g++'."
         )
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models.first_max import FirstMax
+from edp_mx.models.pooling import FirstMax
 
 
 class CharCNN(gluon.HybridBlock):
-    """One feature vector a token, from its characters alone.
+    """One feature vector per token, from its characters alone.
 
     Args:
         num_characters: size of the character set, with 0 = padding and 1 = unknown.
@@ -56,5 +56,5 @@ class CharCNN(gluon.HybridBlock):
 
 
 def _masked(F, values, mask):
-    """Zero where `mask` is; not broadcast_mul, whose backward costs a third of this block."""
+    """Set padding to zero; the backward pass of broadcast_mul would cost a third of this block."""
     return F.elemwise_mul(values, F.stop_gradient(F.broadcast_like(mask, values)))

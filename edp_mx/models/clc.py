@@ -13,9 +13,9 @@ from mxnet.gluon import nn
 from edp_mx.errors import UserError
 from edp_mx.models.bilstm import BiLSTM
 from edp_mx.models.char_cnn import CharCNN
-from edp_mx.models.heads import POOLINGS, Pooling
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.initialization import initial_values
+from edp_mx.models.pooling import POOLINGS, Pooling
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from edp_mx.models.forward_backward import token_mask
 from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.initialization import initialize
-from edp_mx.models.losses import intent_slot_loss
 from edp_mx.models.quick import quicken
 
 
@@ -68,7 +67,7 @@ class IntentSlotModel(gluon.Block):
         return self.slot(states), self.intent(pooled)
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
-        """CRF negative log-likelihood plus cross entropy, one value an example.
+        """Return the slots' negative log-likelihood plus the intent's cross entropy, per example.
 
         Call it under `autograd.record()` to differentiate it.
 
@@ -76,19 +75,15 @@ class IntentSlotModel(gluon.Block):
             UserError: an id of the batch does not fit the model.
 
         Shapes: → (N,).
+        Source: paper, "sum of the CRF loss (NER) and the cross entropy loss (IC)".
         """
         mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
         check_ids("slots", batch.slots[mask], self._num_slots)
         check_ids("intents", batch.intents, self._num_intents)
         emissions, intent_scores = self(batch)
-        return intent_slot_loss(
-            self.slot.crf,
-            emissions=emissions,
-            slots=batch.slots,
-            lengths=batch.lengths,
-            intent_scores=intent_scores,
-            intents=batch.intents,
-        )
+        labels = mx.nd.array(batch.intents, ctx=intent_scores.context, dtype="int32")  # (N,)
+        cross_entropy = -mx.nd.pick(mx.nd.log_softmax(intent_scores, axis=1), labels, axis=1)
+        return self.slot.crf(emissions, batch.slots, batch.lengths) + cross_entropy  # (N,)
 
     def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
         """The network's outputs for each batch; no dropout, and nothing is recorded.

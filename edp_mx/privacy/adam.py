@@ -21,7 +21,7 @@ PIECE = 1 << 19  # floats that a thread updates at once
 class Adam(mx.optimizer.Adam):
     """MXNet's Adam to the last bit but a few: the same settings, state and formula.
 
-    Where there is no compiled loop, on a GPU and for anything but float32 it is MXNet's own.
+    On a GPU, for anything but float32 and with `clip_gradient` it is MXNet's own.
 
     Edge cases: it waits for all of MXNet's pending work, since it writes past the engine.
     Source: Kingma and Ba 2015, algorithm 1, with the step size of its section 2, end.
@@ -36,8 +36,7 @@ class Adam(mx.optimizer.Adam):
         if not isinstance(index, (list, tuple)):
             index, weight, grad, state = [index], [weight], [grad], [state]
         arrays = [(w, g, *s) for w, g, s in zip(weight, grad, state)]
-        compiled = kernels()
-        if compiled is None or self.clip_gradient or not all(map(_is_plain, chain(*arrays))):
+        if self.clip_gradient or not all(map(_is_plain, chain(*arrays))):
             for one in zip(index, weight, grad, state):
                 super().update(*one)
             return
@@ -48,7 +47,7 @@ class Adam(mx.optimizer.Adam):
             settings = self._settings_of(i)
             for start in range(0, views[0].size, PIECE):
                 pieces = (view[start : start + PIECE] for view in views)
-                work.append(partial(compiled.adam, *pieces, **settings))
+                work.append(partial(kernels().adam, *pieces, **settings))
         in_threads(lambda update: update(), work, threads=allowed_threads())
 
     def _settings_of(self, index: int) -> Dict[str, Any]:

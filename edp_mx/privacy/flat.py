@@ -15,7 +15,6 @@ from edp_mx.runtime.kernels import kernels
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
-SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
 PIECE = 1 << 18  # floats whose squares a thread sums at once
 
 
@@ -169,7 +168,7 @@ class FlatGradients:
 
 
 def sum_of_squares(values: np.ndarray) -> float:
-    """Sum of the squares of a float32 array, in blocks, the blocks' sums in float64.
+    """Sum the squares of a float32 array in blocks, and the blocks' sums in float64.
 
     MXNet's own norms add up in float32 and come out low for large arrays, which would let more
     than C through the clipping.
@@ -178,12 +177,4 @@ def sum_of_squares(values: np.ndarray) -> float:
         >>> sum_of_squares(np.full(10_000, 2, np.float32))
         40000.0
     """
-    values, compiled = values.ravel(), kernels()  # (n,)
-    if compiled is not None and values.dtype == np.float32:
-        return compiled.sum_of_squares(values)
-    whole = values.size - values.size % SUM_BLOCK
-    blocks = values[:whole].reshape(-1, SUM_BLOCK)  # (n, SUM_BLOCK)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.einsum("ij,ij->i", blocks, blocks)  # (n,)
-        rest = np.square(values[whole:], dtype=np.float64)  # (< SUM_BLOCK,)
-    return float(sums.sum(dtype=np.float64) + rest.sum())
+    return kernels().sum_of_squares(np.ascontiguousarray(values, np.float32))

@@ -84,8 +84,5 @@ def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
 
 def _add_piece(total: np.ndarray, values: np.ndarray, factor: float, start: int) -> None:
     """`add_scaled` from a start on."""
-    compiled, piece = kernels(), slice(start, start + PIECE)
-    if compiled is not None:
-        compiled.add_to_doubles(total[piece], values[piece], factor=factor)
-    else:
-        total[piece] += np.multiply(values[piece], factor, dtype=np.float64)
+    piece = slice(start, start + PIECE)
+    kernels().add_to_doubles(total[piece], values[piece], factor=factor)

@@ -1,23 +1,16 @@
-"""Compiled loops (`kernels.c`), where NumPy would pass over memory many times.
-
-They are built with the package where there is a C compiler. Without one NumPy makes the noise,
-the norms and an LSTM's cell, and MXNet takes Adam's step, slower; the tests hold one against the
-other.
-"""
+"""Compiled loops (`kernels.c`), where NumPy would pass over memory many times."""
 
 from __future__ import annotations
 
 import ctypes
-import logging
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Optional
 
 import numpy as np
 
-logger = logging.getLogger(__name__)
+from edp_mx.runtime.compiled import open_library
 
-VERSION = 6  # of the functions' arguments; `kernels.c` has it too
+VERSION = 6  # of the functions' arguments; `kernels.c` has the same number
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_int64
 _FLOAT, _DOUBLE = ctypes.c_float, ctypes.c_double
 _SIGNATURES = {
@@ -40,27 +33,25 @@ _SIGNATURES = {
 
 
 class Kernels:
-    """The functions of the compiled library. All arrays are float32 where nothing else is said,
-    contiguous, and their sizes are believed: what calls this has checked them.
+    """The functions of the compiled library.
 
-    Args:
-        path: of the library.
+    All arrays are contiguous, and float32 unless said otherwise. The library believes their sizes:
+    callers check them.
 
     Raises:
-        OSError: it is not for this machine.
-        AttributeError: it was built from an older source.
+        UserError: the library cannot be used; see `open_library`.
     """
 
-    def __init__(self, path: str) -> None:
-        self._library = ctypes.CDLL(path)  # lets other threads run while it works
+    def __init__(self) -> None:
+        self._library, _ = open_library(
+            "edp_mx.runtime._kernels", version=VERSION, function="version"
+        )
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
-        if self._library.version() != VERSION:
-            raise AttributeError(f"version {self._library.version()}, not {VERSION}")
 
     def count_small(self, words: np.ndarray) -> int:
-        """How many of these 32 bits make a number below `box_muller.SMALL`. Shapes: int32 (n,)."""
+        """Count the 32-bit words whose uniform number is below 2⁻¹⁰. Shapes: int32 (n,)."""
         return self._library.count_small(words.ctypes.data, words.size)
 
     def scale_and_add_pairs(
@@ -74,14 +65,14 @@ class Kernels:
         turns: np.ndarray,
         more: np.ndarray,
     ) -> None:
-        """target ← factor · source + stddev · y; y is what `box_muller.BoxMuller` says.
+        """Set target ← factor · source + stddev · y, with y as `box_muller.BoxMuller` defines it.
 
         Args:
             target: its first half gets the first numbers of the pairs, the rest the second ones;
                 of an odd size the last place gets the first number of the last pair.
-            source: as large; may be the target itself. Of a float64 one the sum is made in float64
-                and rounded once.
-            words, turns: 32 bits for u and for θ.
+            source: may be the target itself. With a float64 source the sum is made in float64 and
+                rounded once.
+            words, turns: 32 random bits for u and for θ.
             more: 64 more bits for each u that `count_small` counts, in their order.
 
         Shapes: target (n,); source (n,), float32 or float64; words, turns int32 (⌈n/2⌉,); more
@@ -100,12 +91,12 @@ class Kernels:
         )
 
     def add_to_doubles(self, total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
-        """total ← total + factor · values. Shapes: total float64 (n,), values (n,)."""
+        """Set total ← total + factor · values. Shapes: total float64 (n,), values (n,)."""
         pointers = (array.ctypes.data for array in (total, values))
         self._library.add_to_doubles(*pointers, values.size, factor)
 
     def sum_of_squares(self, values: np.ndarray) -> float:
-        """Of an array, in blocks, the blocks' sums in float64. Shapes: any."""
+        """Sum the squares in float32 blocks of 128, and the blocks in float64. Shapes: any."""
         return self._library.sum_of_squares(values.ctypes.data, values.size)
 
     def lstm_cell(
@@ -119,7 +110,22 @@ class Kernels:
         squashed: np.ndarray,
         states: np.ndarray,
     ) -> None:
-        """`lstm_cell.Cell.forward`. Shapes: see there; rows of `states` may lie apart."""
+        """Take one step of an LSTM without its matrix products.
+
+        A row of gates holds the input, forget, cell and output gate one after the other.
+
+        Args:
+            gates: the inputs' contribution; overwritten with the gates after their activations.
+            recurrent: the contribution of the states before; None in the first step.
+            before: the cells before; None in the first step.
+            cells, squashed, states: filled with the cells, their tanh, and the states.
+
+        Shapes: gates, recurrent (n, 4H) · bias (4H,) · before, cells, squashed, states (n, H); the
+        rows of states may lie apart.
+        Edge cases: saturated gates are exact to 1e-7 and raise no warning; a value that is not
+        finite stays in its own example.
+        Source: Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000.
+        """
         self._library.lstm_cell(
             gates.ctypes.data, _address(recurrent), bias.ctypes.data, _address(before),
             len(gates), gates.shape[1] // 4, cells.ctypes.data, squashed.ctypes.data,
@@ -137,7 +143,19 @@ class Kernels:
         cells: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """`lstm_cell.Cell.backward`. Shapes: see there; rows of `heads` may lie apart."""
+        """Take one step of an LSTM backwards, without its matrix products.
+
+        Args:
+            gates, before, squashed: as `lstm_cell` left them.
+            heads: the gradients of the states.
+            later: what the following step adds to those of the first m examples, which are the
+                only ones that have it; None in the last step.
+            cells: the gradients of the cells; overwritten with those of the cells before.
+            out: filled with the gradients of the gates before their activations.
+
+        Shapes: gates, out (n, 4H) · before, squashed, heads, cells (n, H) · later (m, H), m ≤ n;
+        the rows of heads may lie apart.
+        """
         self._library.lstm_cell_backward(
             gates.ctypes.data, _address(before), squashed.ctypes.data, heads.ctypes.data,
             heads.strides[0] // 4, _address(later), 0 if later is None else len(later),
@@ -158,22 +176,21 @@ class Kernels:
         rescale: float,
         decay: float,
     ) -> None:
-        """One step of Adam as MXNet's `adam_update` takes it, in place. Shapes: (n,) each."""
+        """Take one step of Adam in place, as MXNet's `adam_update` does. Shapes: (n,) each."""
         pointers = (array.ctypes.data for array in (weight, gradient, mean, variance))
         self._library.adam(*pointers, weight.size, rate, beta1, beta2, eps, rescale, decay)
 
 
 def _address(array: Optional[np.ndarray]) -> Optional[int]:
-    """Nothing stays nothing: a null pointer."""
+    """Return the address of an array, and a null pointer for None."""
     return None if array is None else array.ctypes.data
 
 
 @lru_cache(maxsize=None)
-def kernels() -> Optional[Kernels]:
-    """The compiled library; None where it was not built."""
-    spec = find_spec("edp_mx.runtime._kernels")
-    try:
-        return Kernels(spec.origin) if spec is not None and spec.origin else None
-    except (OSError, AttributeError) as error:
-        logger.warning("the compiled loops cannot be used (%s): run launch/setup.sh", error)
-        return None
+def kernels() -> Kernels:
+    """Return the compiled loops.
+
+    Raises:
+        UserError: the library cannot be used; see `open_library`.
+    """
+    return Kernels()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edp_mx.runtime.lstm_cell import Cell
+from edp_mx.runtime.kernels import kernels
 from edp_mx.runtime.packing import Packing
 
 
@@ -88,7 +88,7 @@ def forward(
 def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LSTMMemory) -> None:
     """Step after step; the gates are what the inputs alone make of them. Shapes: states (P, H)."""
     size, most = weights.h2h.shape[1], _most(packing)
-    cell = Cell(size=size, most=most, bias=weights.i2h_bias + weights.h2h_bias)
+    bias = weights.i2h_bias + weights.h2h_bias  # (4H,)
     room = np.empty((most, 4 * size), np.float32)
     recurrent, cells, before = None, None, None  # of the step before
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -97,9 +97,10 @@ def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LS
             if before is not None:
                 recurrent = np.matmul(states[before][:count], weights.h2h.T, out=room[:count])
                 cells = memory.cells[before][:count]  # (n, H)
-            cell.forward(
+            kernels().lstm_cell(
                 memory.gates[step],
                 recurrent,
+                bias,
                 cells,
                 cells=memory.cells[step],
                 squashed=memory.squashed[step],
@@ -128,14 +129,14 @@ def backward(
     size, most = h2h.shape[1], _most(packing)
     gate_gradients = np.empty_like(memory.gates)  # (P, 4H)
     turned = np.ascontiguousarray(h2h.T).T  # (4H, H): so its products are a fifth faster
-    cell, room = Cell(size=size, most=most), np.empty((most, size), np.float32)
+    room = np.empty((most, size), np.float32)
     cells = np.zeros((most, size), np.float32)  # gradients of the cells
     later = None
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for index in range(len(packing.steps) - 1, -1, -1):
             step = packing.steps[index]
             count = step.stop - step.start
-            cell.backward(
+            kernels().lstm_cell_backward(
                 memory.gates[step],
                 memory.cells[packing.steps[index - 1]][:count] if index else None,
                 memory.squashed[step],

@@ -1,9 +1,8 @@
-"""Operators of our own in the place of MXNet's slowest ones, on a CPU: same values, faster steps.
+"""Faster operators in place of MXNet's slowest ones on a CPU, with the same values.
 
-They are a library that MXNet loads (`native`). Operators in Python took longer to be called
-than to work: MXNet hands each to another thread, while its own spin. Where the package was built
-without the library, and on a GPU, MXNet's operators stay. Dropout's masks are then other ones: they
-come from the same seeds by another way.
+They are a library that MXNet loads (`native`): operators in Python take longer to be called than
+to work, since MXNet hands each one to another thread. Dropout draws its masks from the same seeds
+in another way. On a GPU MXNet's own operators stay.
 """
 
 from __future__ import annotations
@@ -13,37 +12,43 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import bilstm
-from edp_mx.models.first_max import FirstMax as PlainFirstMax
-from edp_mx.models.quick.attention import SelfAttention
-from edp_mx.models.quick.dropout import Dropout
-from edp_mx.models.quick.first_max import FirstMax
-from edp_mx.models.quick.layer_norm import LayerNorm
-from edp_mx.models.quick.library import are_loaded
+from edp_mx.models import bilstm, pooling
+from edp_mx.models.quick.layers import Dropout, FirstMax, LayerNorm, SelfAttention
+from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
 
-_COMPILED = {
+_FASTER = {
     nn.LayerNorm: LayerNorm,
     nn.Dropout: Dropout,
-    PlainFirstMax: FirstMax,
+    pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
+    bilstm.BiLSTM: BiLSTM,
 }
 
 
 def quicken(block: gluon.Block, context: mx.Context) -> None:
-    """Makes the layers below a block ours, where we have a faster one; call it before hybridizing.
+    """Replace the layers below a block by our faster ones; call it before hybridizing.
 
     A layer keeps its name and its parameters: only its class, and so its forward pass, changes.
 
     Raises:
+        UserError: the compiled operators cannot be used.
         ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
     """
     if context.device_type != "cpu":
         return
-    table = {bilstm.BiLSTM: BiLSTM, **(_COMPILED if are_loaded() else {})}
+    load_operators()
     for child in block._children.values():
-        ours = table.get(type(child))
-        if ours is not None:
-            child.__class__ = ours
-            child.check()
+        faster = _FASTER.get(type(child))
+        if faster is not None:
+            _check(child)
+            child.__class__ = faster
         quicken(child, context)
+
+
+def _check(layer: gluon.Block) -> None:
+    """Refuse a layer whose settings our operators do not support."""
+    if isinstance(layer, nn.LayerNorm) and layer._axis != -1:
+        raise ValueError(f"{layer.name} normalises over axis {layer._axis}, not the last axis")
+    if isinstance(layer, nn.Dropout) and layer._axes:
+        raise ValueError(f"{layer.name} shares its mask along {layer._axes}")

@@ -1,32 +1,29 @@
-"""The bi-LSTM without its padding: NumPy's LSTM, which is faster than MXNet's fused one."""
+"""The bi-LSTM without its padding, as an operator in Python around `runtime.lstm_pass`."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.models import bilstm
-from edp_mx.models.quick.operators import Properties, fill, memory
 from edp_mx.runtime import lstm_pass
+from edp_mx.runtime.arrays import host_view
 from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.runtime.packing import Packing
 
-OPERATOR = "BiLSTM"  # its name among operators in Python; ghost clipping knows it by it
+OPERATOR = "BiLSTM"  # its name among MXNet's operators; ghost clipping recognises it by this
 DIRECTIONS = ("forward", "backward")
 PARAMETERS = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")  # of one direction
 
 
 class BiLSTM(bilstm.BiLSTM):
-    """The bi-LSTM with the same parameters and values; its padding costs nothing.
+    """`bilstm.BiLSTM` with the same parameters and values; padding costs no time.
 
     Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
     """
-
-    def check(self) -> None:
-        """Nothing that it cannot do."""
 
     def hybrid_forward(self, F, inputs, lengths):
         """See the class."""
@@ -36,7 +33,7 @@ class BiLSTM(bilstm.BiLSTM):
                 states = self.dropout(states)
             lstms = [getattr(self, f"{direction}{layer}") for direction in DIRECTIONS]
             parameters = [getattr(lstm, f"l0_{name}") for lstm in lstms for name in PARAMETERS]
-            # What a child block would be handed for them: its own blocks run no more.
+            # The children's forward passes are not run, so their parameters are read here.
             values = [p.var() if F is mx.sym else p.data(inputs.context) for p in parameters]
             size = lstms[0]._hidden_size
             states = F.Custom(states, lengths, *values, op_type=OPERATOR, state_size=size)[0]
@@ -44,7 +41,7 @@ class BiLSTM(bilstm.BiLSTM):
 
 
 class _Direction(NamedTuple):
-    """One direction's share of an operator's arrays, without a copy.
+    """One direction's part of an operator's arrays, without a copy.
 
     Shapes: states, or their gradients (T, N, H).
     """
@@ -55,7 +52,7 @@ class _Direction(NamedTuple):
 
 
 def _directions(lengths: np.ndarray, states: np.ndarray, room: np.ndarray) -> List[_Direction]:
-    """Both. Shapes: lengths (N,), states (T, N, 2H), room (2, 6·T·N·H)."""
+    """Return both directions. Shapes: lengths (N,), states (T, N, 2H), room (2, 6·T·N·H)."""
     size = states.shape[-1] // 2
     both = []
     for place, part in enumerate((states[..., :size], states[..., size:])):  # (T, N, H)
@@ -66,31 +63,33 @@ def _directions(lengths: np.ndarray, states: np.ndarray, room: np.ndarray) -> Li
 
 
 class _Operator(mx.operator.CustomOp):
-    """See `lstm_pass`; what its backward pass needs is an output."""
+    """See `lstm_pass`; what the backward pass needs is the second output."""
 
     def forward(self, is_train, req, in_data, out_data, aux) -> None:  # noqa: ARG002
-        inputs, lengths, *values = (memory(array) for array in in_data)
+        inputs, lengths, *values = map(_memory, in_data)
         weights = LSTMWeights(*values[:4]), LSTMWeights(*values[4:])
 
         def make(states: np.ndarray) -> None:
-            for own, each in zip(weights, _directions(lengths, states, memory(out_data[1]))):
+            for own, each in zip(weights, _directions(lengths, states, _memory(out_data[1]))):
                 packing, part, kept = each
                 lstm_pass.forward(inputs, own, packing, states=part, memory=kept)
 
-        fill(out_data[0], req[0], make)
+        _fill(out_data[0], req[0], make)
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:  # noqa: ARG002
-        heads, inputs, lengths, states, room = map(memory, (*out_grad[:1], *in_data[:2], *out_data))
-        i2h, h2h = (tuple(map(memory, in_data[i::4])) for i in (2, 3))  # of both directions
+        heads, inputs, lengths, states, room = map(
+            _memory, (*out_grad[:1], *in_data[:2], *out_data)
+        )
+        i2h, h2h = (tuple(map(_memory, in_data[i::4])) for i in (2, 3))  # of both directions
         forwards = _directions(lengths, states, room)
         packings = [each.packing for each in forwards]
         gates = [
             lstm_pass.backward(each.states, own, each.packing, each.memory)
             for own, each in zip(h2h, _directions(lengths, heads, room))
         ]  # (P, 4H) each
-        fill(in_grad[0], req[0], partial(_input_gradients, packings, gates, i2h))
-        fill(in_grad[1], req[1], lambda out: out.fill(0))
+        _fill(in_grad[0], req[0], partial(_input_gradients, packings, gates, i2h))
+        _fill(in_grad[1], req[1], lambda out: out.fill(0))
         for start, own, each in zip((2, 6), gates, forwards):
             own_targets = in_grad[start : start + 4], req[start : start + 4]
             _parameter_gradients(own, each, inputs, *own_targets)
@@ -102,7 +101,7 @@ def _input_gradients(
     weights: Sequence[np.ndarray],
     out: np.ndarray,
 ) -> None:
-    """Of both directions. Shapes: gates (P, 4H), weights (4H, I), out (T, N, I)."""
+    """Add up both directions' gradients. Shapes: gates (P, 4H), weights (4H, I), out (T, N, I)."""
     packings[0].fill(out, lambda rows: np.matmul(gates[0], weights[0], out=rows))
     packings[1].add(out, gates[1] @ weights[1])
 
@@ -110,25 +109,54 @@ def _input_gradients(
 def _parameter_gradients(
     gates: np.ndarray, each: _Direction, inputs: np.ndarray, targets: list, requests: list
 ) -> None:
-    """Of one direction's `PARAMETERS`. Shapes: gates (P, 4H), inputs (T, N, I)."""
+    """Fill one direction's parameter gradients. Shapes: gates (P, 4H), inputs (T, N, I)."""
     packing = each.packing
     later, earlier = packing.pairs(gates, packing.pack(each.states))  # (Q, 4H), (Q, H)
     products = ((gates, packing.pack(inputs)), (later, earlier))
     for target, request, (left, right) in zip(targets, requests, products):
-        fill(target, request, partial(np.matmul, left.T, right))
-    bias = gates.sum(axis=0)  # (4H,), of either
+        _fill(target, request, partial(np.matmul, left.T, right))
+    bias = gates.sum(axis=0)  # (4H,), of each of the two biases
     for target, request in zip(targets[2:], requests[2:]):
-        fill(target, request, partial(np.copyto, src=bias))
+        _fill(target, request, partial(np.copyto, src=bias))
+
+
+def _memory(array: mx.nd.NDArray) -> np.ndarray:
+    """Return a NumPy view of an operator's argument, ready to read."""
+    array.wait_to_read()
+    return host_view(array)
+
+
+def _fill(target: mx.nd.NDArray, request: str, make: Callable[[np.ndarray], None]) -> None:
+    """Write or add a result as MXNet requests; `make` fills an array of the target's shape."""
+    if request == "null":
+        return
+    place = host_view(target)
+    if request == "add":
+        result = np.empty_like(place)
+        make(result)
+        place += result
+    else:
+        make(place)
 
 
 @mx.operator.register(OPERATOR)
-class _Properties(Properties):
-    arguments = ("data", "lengths", *(f"{d}_{name}" for d in DIRECTIONS for name in PARAMETERS))
-    outputs = ("output", "memory")
+class _Properties(mx.operator.CustomOpProp):
+    """What MXNet asks about the operator.
+
+    Only one operator in Python may declare what its backward pass reads: MXNet keeps a single such
+    list for all of them, and another operator's backward pass fails on entries that it does not
+    declare.
+    """
 
     def __init__(self, state_size: str) -> None:
-        super().__init__()
+        super().__init__(need_top_grad=True)
         self._size = int(state_size)
+
+    def list_arguments(self) -> List[str]:
+        return ["data", "lengths", *(f"{d}_{name}" for d in DIRECTIONS for name in PARAMETERS)]
+
+    def list_outputs(self) -> List[str]:
+        return ["output", "memory"]
 
     def infer_shape(self, in_shape: List[list]) -> Tuple[List[list], List[list], List[list]]:
         steps, examples, inputs = data = in_shape[0]
@@ -138,7 +166,7 @@ class _Properties(Properties):
         return [data, [examples], *weights, *weights], outputs, []
 
     def declare_backward_dependency(self, out_grad, in_data, out_data) -> List[int]:
-        """All but the biases and the gradient of the memory, which would be made for nothing."""
+        """Everything but the biases and the memory's gradient, which would be made for nothing."""
         return [out_grad[0], *in_data[:4], *in_data[6:8], *out_data]
 
     def create_operator(self, ctx, shapes, dtypes) -> _Operator:  # noqa: ARG002

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mxnet as mx
 import numpy as np
 import pytest
-from crf_oracle import enumerate_paths
+from crf_oracle import enumerate_paths, enumerated_loss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd, gluon
@@ -43,6 +43,21 @@ def test_examples_do_not_touch_each_other(lengths, seed, family):
     for name in total:
         room = 1e-5 + 2e-6 * np.abs(total[name]).max()  # float32, where large terms cancel
         np.testing.assert_allclose(gradients[name], total[name], 1e-5, room, err_msg=name)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_loss_by_enumeration(family, generator):
+    batch, model = random_batch(generator, [3, 1, 2], family), tiny(family)
+    for parameter in model.slot.collect_params().values():
+        parameter.set_data(mx.nd.array(generator.normal(size=parameter.shape)))
+    emissions, scores = (out.asnumpy().astype(np.float64) for out in model(batch))
+    for row, loss in enumerate(model.loss(batch).asnumpy()):
+        tags = slice(0, batch.lengths[row])
+        slots = enumerated_loss(
+            emissions[row, tags], batch.slots[row, tags], model.slot.crf.chain()
+        )
+        intent = np.log(np.exp(scores[row]).sum()) - scores[row, batch.intents[row]]
+        assert loss == pytest.approx(slots[0] + intent, rel=1e-5)
 
 
 @pytest.mark.parametrize(

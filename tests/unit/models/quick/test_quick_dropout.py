@@ -8,7 +8,7 @@ from mxnet.gluon import nn
 from scipy import stats
 
 from edp_mx.models.quick import quicken
-from edp_mx.models.quick.dropout import Dropout
+from edp_mx.models.quick.layers import Dropout
 
 
 def net_of(rate, *, hybrid=True, copies=1):

@@ -1,0 +1,90 @@
+"""Gluon's layers as single operators of our own, with the same parameters, for a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gluonnlp.model.bert import DotProductSelfAttentionCell
+from mxnet.gluon import nn
+
+from edp_mx.models import pooling
+
+DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
+
+
+def draws_of(F: Any) -> Any:
+    """Return what a dropout mask is made of, (DRAWS,): 0 or 2 at random, all 1 outside training.
+
+    This is MXNet's own dropout of ones: it follows the seed of all of MXNet's dropout, and it knows
+    whether the network is training, which MXNet does not tell a library's operators.
+    """
+    return F.stop_gradient(F.Dropout(F.ones((DRAWS,)), p=0.5))
+
+
+class Dropout(nn.Dropout):
+    """Gluon's Dropout with the same rate and scale, and other masks for the same seed.
+
+    A mask is a hash of the place: it is made again in the backward pass rather than stored.
+
+    Shapes: any → the same.
+    """
+
+    def hybrid_forward(self, F, x):
+        """See the class."""
+        if self._rate == 0:
+            return F.identity(x)
+        return F.edp_dropout(x, draws_of(F), rate=repr(self._rate))
+
+
+class LayerNorm(nn.LayerNorm):
+    """Gluon's LayerNorm over the last axis, whose backward pass is the slowest part of a BERT.
+
+    Shapes: (…, d) → (…, d).
+    Source: Ba et al. 2016, equation 3.
+    """
+
+    def hybrid_forward(self, F, data, gamma, beta):
+        """See the class."""
+        return F.edp_layer_norm(data, gamma, beta, eps=repr(self._epsilon))
+
+
+class FirstMax(pooling.FirstMax):
+    """`pooling.FirstMax` in one pass.
+
+    Shapes: any → the same without the axis.
+    Edge cases: NaN counts as larger than every number.
+    """
+
+    def hybrid_forward(self, F, values):
+        """See the class."""
+        return F.edp_first_max(values, axis=str(self._axis))[0]
+
+
+class SelfAttention(DotProductSelfAttentionCell):
+    """GluonNLP's self-attention as one matrix product and one operator over its result.
+
+    Shapes: qkv (T, N, C), valid lengths (N, T) → (T, N, C), (N·heads, T, ≥ T).
+    Source: Vaswani et al. 2017, equation 1.
+    Departs: the second output holds the attention weights before dropout, with a minus sign where
+    dropout removed them and zeros beyond column T. Nothing reads it.
+    """
+
+    def hybrid_forward(
+        self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
+        value_weight,
+    ):  # fmt: skip
+        """See the class."""
+        projected = F.FullyConnected(
+            qkv,
+            F.concat(query_weight, key_weight, value_weight, dim=0),
+            F.concat(query_bias, key_bias, value_bias, dim=0),
+            num_hidden=3 * self.units,
+            flatten=False,
+        )  # (T, N, 3C)
+        return F.edp_attention(
+            projected,
+            F.cast(valid_len, "float32"),
+            draws_of(F),
+            heads=str(self._num_heads),
+            rate=repr(self.dropout_layer._rate),
+        )
