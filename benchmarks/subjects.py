@@ -11,8 +11,7 @@ import numpy as np
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.models.bert import BERTConfig, BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
-from edp_mx.models.intent_slot import IntentSlotModel, build_model
-from edp_mx.models.losses import cross_entropy
+from edp_mx.models.intent_slot import IntentSlotModel, build_model, cross_entropy
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of

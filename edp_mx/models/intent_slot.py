@@ -81,9 +81,8 @@ class IntentSlotModel(gluon.Block):
         check_ids("slots", batch.slots[mask], self._num_slots)
         check_ids("intents", batch.intents, self._num_intents)
         emissions, intent_scores = self(batch)
-        labels = mx.nd.array(batch.intents, ctx=intent_scores.context, dtype="int32")  # (N,)
-        cross_entropy = -mx.nd.pick(mx.nd.log_softmax(intent_scores, axis=1), labels, axis=1)
-        return self.slot.crf(emissions, batch.slots, batch.lengths) + cross_entropy  # (N,)
+        slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
+        return slot_losses + cross_entropy(intent_scores, batch.intents)
 
     def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
         """The network's outputs for each batch; no dropout, and nothing is recorded.
@@ -122,6 +121,12 @@ class IntentSlotModel(gluon.Block):
             probabilities /= probabilities.sum(axis=1, keepdims=True)
             intents = scores.argmax(axis=1)  # (N,)
             yield batch, Predictions(slots, slot_confidences, intents, probabilities)
+
+
+def cross_entropy(scores: mx.nd.NDArray, labels: np.ndarray) -> mx.nd.NDArray:
+    """Return −log of the true label's probability. Shapes: scores (N, I) · labels (N,) → (N,)."""
+    labels = mx.nd.array(labels, ctx=scores.context, dtype="int32")
+    return -mx.nd.pick(mx.nd.log_softmax(scores, axis=1), labels, axis=1)
 
 
 def _fetch(batch: Batch, emissions: mx.nd.NDArray, intent_scores: mx.nd.NDArray) -> Outputs:
