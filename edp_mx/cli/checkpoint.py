@@ -79,7 +79,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     write_checkpoint(
         arguments.out,
         config=checkpoint.config,
-        wordpiece=checkpoint.wordpiece,
+        tokenizer=checkpoint.tokenizer,
         tensors=checkpoint.tensors,
     )
     print("\n".join(_lines(str(arguments.out), checkpoint)))
@@ -104,12 +104,12 @@ def run_export(arguments: argparse.Namespace) -> int:
         )
     model, vocabulary = trained.model, trained.vocabulary
     checkpoint = Checkpoint(
-        trained.config.model, vocabulary.wordpiece, bert_tensors(model.encoder.bert)
+        trained.config.model, vocabulary.tokenizer, bert_tensors(model.encoder.bert)
     )
     write_checkpoint(
         arguments.out,
         config=checkpoint.config,
-        wordpiece=checkpoint.wordpiece,
+        tokenizer=checkpoint.tokenizer,
         tensors=checkpoint.tensors,
         more_tensors={**weights_of(model.intent), **weights_of(model.slot)},
         more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
@@ -141,7 +141,7 @@ def _refuse_foreign(folder: Path) -> None:
 def _lines(name: str, checkpoint: Checkpoint) -> List[str]:
     """The sizes as text."""
     config = checkpoint.config
-    case = "in lower case" if checkpoint.wordpiece.lowercase else "in their own case"
+    case = "in lower case" if checkpoint.tokenizer.lowercase else "in their own case"
     return [
         name,
         f"layers             {config.num_layers:>12,}",
@@ -149,7 +149,7 @@ def _lines(name: str, checkpoint: Checkpoint) -> List[str]:
         f"hidden size        {config.hidden_size:>12,}",
         f"intermediate size  {config.intermediate_size:>12,}",
         f"positions          {config.max_positions:>12,}",
-        f"pieces             {len(checkpoint.wordpiece):>12,}  {case}",
+        f"pieces             {len(checkpoint.tokenizer):>12,}  {case}",
         f"parameters         {checkpoint.num_parameters:>12,}",
         f"activation         {config.activation:>12}",
         f"layer norm epsilon {config.layer_norm_epsilon:>12g}",

@@ -145,10 +145,10 @@ def encode(
     table: Table
     if like is not None and like.columns is columns:
         table = like.table
-    elif vocabulary.wordpiece is None:
+    elif vocabulary.tokenizer is None:
         table = WordTable.of(columns.token_names, vocabulary, max_characters)
     else:
-        table = PieceTable.of(columns.token_names, vocabulary.wordpiece, max_pieces - 2)
+        table = PieceTable.of(columns.token_names, vocabulary.tokenizer, max_pieces - 2)
     lengths, num_cut = _lengths(columns, rows, table, max_tokens, max_pieces - 2)
     intent_ids = [vocabulary.intent_id(intent) for intent in columns.intent_names]
     return EncodedCorpus(

@@ -10,8 +10,8 @@ from typing import Iterable, List, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.batching import PieceInputs, WordInputs
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.data.wordpiece import WordPiece
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ class PieceTable:
     pad_id: int
 
     @classmethod
-    def of(cls, tokens: Sequence[str], wordpiece: WordPiece, room: int) -> PieceTable:
+    def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
         """Splits each token; its pieces beyond `room` are cut off."""
-        offsets, pieces = _flatten(wordpiece.ids(token)[:room] for token in tokens)
-        return cls(offsets, pieces, wordpiece.cls_id, wordpiece.sep_id, wordpiece.pad_id)
+        offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
+        return cls(offsets, pieces, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -10,8 +10,8 @@ from edp_mx.data.counting import token_counts
 from edp_mx.data.embeddings import read_embedding_words
 from edp_mx.data.labels import LabelsConfig, check_source, labels_of
 from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
-from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
 
@@ -27,9 +27,10 @@ class VocabularyConfig:
 
     Args:
         source: "train" (the training part: outside any ε), "sample" (other utterances, which are
-            public), "file" (a public list, one word a line; for a BERT its vocab.txt), "embeddings"
-            (the words of the embeddings' file) or "checkpoint" (the pieces of a BERT's
-            `model.checkpoint`). With "train" and "sample" a BERT's pieces are learned.
+            public), "file" (a public list, one word per line; for a BERT its vocab.txt, or a folder
+            with a tokenizer in Hugging Face's layout), "embeddings" (the words of the embeddings'
+            file) or "checkpoint" (the pieces of a BERT's `model.checkpoint`). With "train" and
+            "sample" a BERT's pieces are learned.
         path: of the list, with "file"; of the utterances, with "sample" (a stand-in needs none: it
             draws a sample of its own).
         min_count: with "train" and "sample", words that are rarer become unknown words.
@@ -69,7 +70,7 @@ class Vocabulary:
     word_source: str
     label_source: str
     lowercase: bool = True
-    wordpiece: Optional[WordPiece] = None
+    tokenizer: Optional[Tokenizer] = None
     _ids: Dict[str, Dict[str, int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +110,7 @@ class Vocabulary:
             "word_source": self.word_source,
             "label_source": self.label_source,
             "lowercase": self.lowercase,
-            "pieces": list(self.wordpiece.pieces) if self.wordpiece else [],
+            **(self.tokenizer.to_json() if self.tokenizer else {"pieces": []}),
         }
 
     @classmethod
@@ -120,7 +121,6 @@ class Vocabulary:
             UserError: a key is missing.
         """
         try:
-            lowercase, pieces = bool(value["lowercase"]), tuple(value.get("pieces", ()))
             return cls(
                 words=tuple(value["words"]),
                 characters=tuple(value["characters"]),
@@ -128,8 +128,8 @@ class Vocabulary:
                 intents=tuple(value["intents"]),
                 word_source=value["word_source"],
                 label_source=value["label_source"],
-                lowercase=lowercase,
-                wordpiece=WordPiece(pieces, lowercase) if pieces else None,
+                lowercase=bool(value["lowercase"]),
+                tokenizer=tokenizer_from_json(value) if value.get("pieces") else None,
             )
         except (KeyError, TypeError) as error:
             raise UserError(f"the vocabulary file is incomplete or not ours ({error})") from error
@@ -137,7 +137,7 @@ class Vocabulary:
     @classmethod
     def of_pieces(
         cls,
-        wordpiece: WordPiece,
+        tokenizer: Tokenizer,
         train: Sequence[Utterance],
         *,
         word_source: str,
@@ -157,8 +157,8 @@ class Vocabulary:
             intents=tuple(intents),
             word_source=word_source,
             label_source=labels.source,
-            lowercase=wordpiece.lowercase,
-            wordpiece=wordpiece,
+            lowercase=tokenizer.lowercase,
+            tokenizer=tokenizer,
         )
 
     @classmethod

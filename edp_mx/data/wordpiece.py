@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Tuple
 
-from edp_mx.data.readers.assembly import read_lines, split_tokens
-from edp_mx.data.word_splitting import LONGEST_WORD, SPECIAL_PIECES, word_splitter
-from edp_mx.data.wordpiece_learning import learn_pieces
+from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.tokenizer import (
+    SETTINGS,
+    TOKENIZER,
+    VOCABULARY,
+    Tokenizer,
+    pieces_by_id,
+    read_object,
+)
+from edp_mx.data.wordpiece_learning import (
+    LONGEST_WORD,
+    SPECIAL_PIECES,
+    as_utf8,
+    bert_steps,
+    learn_pieces,
+)
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import PathLike, write_text
+from edp_mx.runtime.files import PathLike, write_json, write_text
 
 __all__ = ["SPECIAL_PIECES", "WordPiece", "learn_pieces"]
+logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 1 << 17  # tokens whose ids are kept, the last used ones
 _LONGEST_CACHED = 64  # characters; a line without blanks is a single token
 
 
 @dataclass(frozen=True)
-class WordPiece:
+class WordPiece(Tokenizer):
     """A vocabulary of word pieces and the way from a token to their ids.
 
     Args:
@@ -33,9 +47,10 @@ class WordPiece:
     Raises:
         UserError: a piece occurs twice, or a special piece is missing.
 
-    Source: GluonNLP's `BERTTokenizer`: the longest piece first, from left to right.
+    Source: `tokenizers`' WordPiece: the longest piece first, from left to right.
     """
 
+    kind: ClassVar[str] = "WordPiece"
     pieces: Tuple[str, ...]
     lowercase: bool = True
 
@@ -50,11 +65,8 @@ class WordPiece:
                 "take the vocab.txt of a BERT, or add what is missing"
             )
 
-    def __len__(self) -> int:
-        return len(self.pieces)
-
     def __reduce__(self) -> Tuple[Any, ...]:
-        """The tokenizer and its cache are made anew on the other side."""
+        """Leave the library's tokenizer behind; the other process makes its own."""
         return WordPiece, (self.pieces, self.lowercase)
 
     @cached_property
@@ -62,33 +74,8 @@ class WordPiece:
         """The ids of [PAD] [UNK] [CLS] [SEP] [MASK], in this order."""
         return tuple(self.pieces.index(piece) for piece in SPECIAL_PIECES)
 
-    @property
-    def pad_id(self) -> int:
-        """The id that fills up a row."""
-        return self.special_ids[0]
-
-    @property
-    def unk_id(self) -> int:
-        """The id of what cannot be spelled."""
-        return self.special_ids[1]
-
-    @property
-    def cls_id(self) -> int:
-        """The id that opens every utterance."""
-        return self.special_ids[2]
-
-    @property
-    def sep_id(self) -> int:
-        """The id that closes every utterance."""
-        return self.special_ids[3]
-
-    @property
-    def mask_id(self) -> int:
-        """The id that hides a piece in pre-training."""
-        return self.special_ids[4]
-
     def ids(self, token: str) -> List[int]:
-        """The pieces of one token, at least one.
+        """Return the pieces of one token, at least one.
 
         Edge cases:
             Punctuation splits ("don't" is don ' t), and a blank within a token (the no-break space)
@@ -101,39 +88,43 @@ class WordPiece:
             >>> WordPiece(pieces).ids("Don'ts")
             [5, 6, 7, 8]
         """
-        if len(token) > _LONGEST_CACHED:
-            return list(self._look_up(token))
-        return list(self._look_up_cached(token))
+        return list(self._spell(token) if len(token) > _LONGEST_CACHED else self._cached(token))
 
-    def text_ids(self, text: str) -> List[int]:
-        """The pieces of all tokens of a line, which blanks part, without [CLS] and [SEP]."""
-        return [i for token in split_tokens(text) for i in self.ids(token)]
+    def whole_words(self) -> List[str]:
+        """Return the pieces that open a word, without the special ones."""
+        return [piece for piece in self.pieces if not piece.startswith(("##", "["))]
 
     @cached_property
-    def _look_up_cached(self) -> Callable[[str], Tuple[int, ...]]:
-        """`_look_up` with a bounded memory; text of any size goes through it."""
-        return lru_cache(_MAX_CACHED)(self._look_up)
+    def _cached(self) -> Callable[[str], Tuple[int, ...]]:
+        """`_spell` with a bounded memory; text of any size goes through it."""
+        return lru_cache(_MAX_CACHED)(self._spell)
 
     @cached_property
-    def _look_up(self) -> Callable[[str], Tuple[int, ...]]:
-        """Token → ids. GluonNLP, and with it MXNet, is imported at the first use only."""
-        from gluonnlp.data import BERTTokenizer
-        from gluonnlp.vocab import BERTVocab
+    def _spell(self) -> Callable[[str], Tuple[int, ...]]:
+        """Token → ids by the library, which is imported at the first use only."""
+        from tokenizers import Tokenizer as Library
+        from tokenizers import models
 
         places = {piece: i for i, piece in enumerate(self.pieces)}
-        vocab = BERTVocab(Counter(self.pieces))  # in an order of its own: the places are ours
-        tokenizer = BERTTokenizer(vocab, max_input_chars_per_word=LONGEST_WORD)
-        tokenizer.basic_tokenizer = SimpleNamespace(tokenize=word_splitter(self.lowercase))
+        library = Library(
+            models.WordPiece(places, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
+        )
+        library.normalizer, library.pre_tokenizer = bert_steps(self.lowercase)
         unknown = (self.unk_id,)
+        return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
 
-        def look_up(token: str) -> Tuple[int, ...]:
-            return tuple(places[piece] for piece in tokenizer(token)) or unknown
+    def to_json(self) -> Dict[str, Any]:
+        """Return the pieces."""
+        return {"pieces": list(self.pieces)}
 
-        return look_up
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> WordPiece:
+        """Build it from the pieces and `lowercase`."""
+        return cls(tuple(value["pieces"]), bool(value["lowercase"]))
 
     @classmethod
     def from_file(cls, path: PathLike, *, lowercase: bool = True) -> WordPiece:
-        """Reads BERT's `vocab.txt`: one piece a line.
+        """Read BERT's `vocab.txt`: one piece per line.
 
         Raises:
             UserError: the file is missing or not UTF-8, a line before the last piece is empty, a
@@ -162,6 +153,53 @@ class WordPiece:
         except UserError as error:
             raise UserError(f"{path}: {error}") from error
 
-    def write(self, path: PathLike) -> None:
-        """Writes `vocab.txt`, whole or not at all."""
-        write_text(path, "".join(f"{piece}\n" for piece in self.pieces))
+    def save(self, folder: Path, *, max_positions: int) -> None:
+        """Write `vocab.txt` and the settings with which `transformers` finds the same pieces."""
+        write_text(folder / VOCABULARY, "".join(f"{piece}\n" for piece in self.pieces))
+        kinds = ("pad", "unk", "cls", "sep", "mask")
+        settings = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": self.lowercase,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            "model_max_length": max_positions,
+            **{f"{kind}_token": f"[{kind.upper()}]" for kind in kinds},
+        }
+        write_json(folder / SETTINGS, settings)
+
+    @classmethod
+    def load(cls, folder: Path) -> WordPiece:
+        """Read the pieces of a BERT, and whether its words are put in lower case.
+
+        Edge cases: `transformers` 5 writes no vocab.txt; the pieces are then those of
+            tokenizer.json. Unless a file says otherwise, words are put in lower case, as in
+            `transformers`.
+
+        Raises:
+            UserError: a file is torn or of another kind of tokenizer.
+        """
+        settings = read_object(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+        if (folder / VOCABULARY).exists():
+            lowercase = _lowercase(folder / SETTINGS, settings, default=True)
+            return cls.from_file(folder / VOCABULARY, lowercase=lowercase)
+        tokenizer = read_object(folder / TOKENIZER)
+        normalizer = tokenizer.get("normalizer")
+        default = normalizer.get("lowercase", True) if isinstance(normalizer, dict) else True
+        lowercase = _lowercase(folder / SETTINGS, settings, default=default)
+        return cls(pieces_by_id(tokenizer["model"]["vocab"]), lowercase)
+
+
+def _lowercase(path: Path, settings: Dict[str, Any], *, default: bool) -> bool:
+    """do_lower_case; warns where accents are to be treated in another way than case."""
+    lowercase = settings.get("do_lower_case", default)
+    if not isinstance(lowercase, bool):
+        raise UserError(f"{path}: do_lower_case is {lowercase!r}; it must be true or false")
+    strips = settings.get("strip_accents")
+    if strips is not None and strips != lowercase:
+        logger.warning(
+            "%s: strip_accents %s is not followed: accents are dropped exactly where words are put "
+            "in lower case, so that words with accents get other pieces than in transformers",
+            path,
+            strips,
+        )
+    return lowercase

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterable, Iterator, List, Set, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
-from edp_mx.data.word_splitting import LONGEST_WORD, SPECIAL_PIECES, Splitter, word_splitter
 from edp_mx.errors import UserError
 
+SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LONGEST_WORD = 200  # characters; a longer word is unknown as a whole
+Splitter = Callable[[str], List[str]]
 _MAX_DISTINCT = 2_000_000  # of words and of tokens that are held at a time
 _MAX_FED = 50_000_000  # words; the library counts pairs in 32 bits
 _PER_FEED = 1000
@@ -17,7 +19,7 @@ _PER_FEED = 1000
 def learn_pieces(
     lines: Iterable[str], *, size: int, lowercase: bool = True, min_count: int = 2
 ) -> Tuple[str, ...]:
-    """The special pieces, all characters of the text, and what stands together most often.
+    """Learn the special pieces, all characters of the text, and what stands together most often.
 
     Args:
         lines: the text, read once.
@@ -43,7 +45,7 @@ def learn_pieces(
         >>> learn_pieces(["to be or not to be"], size=100)[-2:]
         ('be', 'to')
     """
-    split = word_splitter(lowercase)
+    split = _word_splitter(lowercase)
     counts, alphabet = _count_words(lines, split)
     if not alphabet:
         raise UserError("the text to learn word pieces from has no word; give more text")
@@ -57,6 +59,31 @@ def learn_pieces(
             f"of the text alone need {len(fixed)}; set at least that size or give cleaner text"
         )
     return _add_merges(fixed, counts, size, min_count)
+
+
+def bert_steps(lowercase: bool) -> Tuple[Any, Any]:
+    """Return `tokenizers`' normalizer and pre-tokenizer of a BERT.
+
+    Together they cut text into words: every punctuation mark and every Chinese character is a word
+    of its own, and what cannot be seen is dropped. In lower case accents are dropped too.
+    """
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    return BertNormalizer(lowercase=lowercase, strip_accents=lowercase), BertPreTokenizer()
+
+
+def as_utf8(text: str) -> str:
+    """Drop halves of surrogate pairs, which JSON may bring and no UTF-8 can hold."""
+    return text.encode("utf-8", "ignore").decode("utf-8")
+
+
+def _word_splitter(lowercase: bool) -> Splitter:
+    """Text → its words."""
+    normalizer, splitter = bert_steps(lowercase)
+    return lambda text: [
+        word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))
+    ]
 
 
 def _count_words(lines: Iterable[str], split: Splitter) -> Tuple[Counter[str], Set[str]]:
@@ -75,8 +102,7 @@ def _count_words(lines: Iterable[str], split: Splitter) -> Tuple[Counter[str], S
 def _fold(tokens: Counter[str], words: Counter[str], alphabet: Set[str], split: Splitter) -> None:
     """Adds the tokens' words to the words and empties the tokens; gives up the rarest words."""
     for token, count in tokens.items():
-        # JSON may bring halves of a surrogate pair, which no UTF-8 file can hold.
-        for word in split(token.encode("utf-8", "ignore").decode("utf-8")):
+        for word in split(as_utf8(token)):
             alphabet.update(word)
             if len(word) <= LONGEST_WORD:
                 words[word] += count

@@ -11,7 +11,13 @@ import mxnet as mx
 import numpy as np
 from safetensors.numpy import save
 
-from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.tokenizer import (
+    SETTINGS,
+    TOKENIZER,
+    VOCABULARY,
+    Tokenizer,
+    load_tokenizer,
+)
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.huggingface_config import SIZES, config_json, read_config
@@ -24,19 +30,13 @@ from edp_mx.models.huggingface_names import (
     shapes_of,
 )
 from edp_mx.models.huggingface_tensors import check_tensors, read_tensors
-from edp_mx.models.huggingface_tokenizer import (
-    SETTINGS,
-    VOCABULARY,
-    read_wordpiece,
-    tokenizer_json,
-)
 from edp_mx.models.tensor_files import WHOLE
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)
 
 CONFIG = "config.json"
-FILES = (CONFIG, VOCABULARY, SETTINGS, WHOLE)  # all that `write_checkpoint` writes
+FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # that `write_checkpoint` may write
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Checkpoint:
 
     Attributes:
         config: its sizes.
-        wordpiece: its vocabulary.
+        tokenizer: its vocabulary.
         tensors: float32, by Hugging Face's names of today without "bert.". The pooler's and the
             masked-LM head's are there only if the files have them; the decoder's weight is not,
             being the pieces' vectors, and its bias is called `cls.predictions.bias`.
@@ -53,7 +53,7 @@ class Checkpoint:
     """
 
     config: BERTConfig
-    wordpiece: WordPiece
+    tokenizer: Tokenizer
     tensors: Dict[str, np.ndarray]
     folder: str = "the checkpoint"
 
@@ -88,8 +88,8 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder; it must hold {CONFIG}, {VOCABULARY} and {WHOLE}")
     config, num_vectors = read_config(folder / CONFIG)
-    wordpiece = read_wordpiece(folder)
-    num_pieces = len(wordpiece)
+    tokenizer = load_tokenizer(folder)
+    num_pieces = len(tokenizer)
     if num_pieces > num_vectors:
         raise UserError(
             f"{folder}: the vocabulary has {num_pieces} pieces, but vocab_size in {CONFIG} is "
@@ -102,7 +102,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         )
         for name in {PIECES, "cls.predictions.bias"} & set(tensors):
             tensors[name] = tensors[name][:num_pieces].copy()
-    return Checkpoint(config, wordpiece, tensors, str(folder))
+    return Checkpoint(config, tokenizer, tensors, str(folder))
 
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
@@ -150,7 +150,7 @@ def write_checkpoint(
     folder: PathLike,
     *,
     config: BERTConfig,
-    wordpiece: WordPiece,
+    tokenizer: Tokenizer,
     tensors: Mapping[str, np.ndarray],
     more_tensors: Optional[Mapping[str, np.ndarray]] = None,
     more_settings: Optional[Mapping[str, Any]] = None,
@@ -159,7 +159,7 @@ def write_checkpoint(
 
     Args:
         folder: made if it is not there; other files in it are left alone.
-        config, wordpiece, tensors: as in `Checkpoint`; a masked-LM head is written if it is there.
+        config, tokenizer, tensors: as in `Checkpoint`; a masked-LM head is written if it is there.
         more_tensors: other heads, written under their own names.
         more_settings: keys to add to config.json.
 
@@ -168,17 +168,16 @@ def write_checkpoint(
             full.
     """
     folder = Path(folder)
-    shapes = shapes_of(config, num_pieces=len(wordpiece))
+    shapes = shapes_of(config, num_pieces=len(tokenizer))
     check_tensors(f"what is to be written to {folder}", tensors, shapes)
     for name in tensors:
         if name not in shapes:
             raise UserError(f"what is to be written to {folder} has no place for {name}")
     named = {f"bert.{name}" if is_of_bert(name) else name: tensors[name] for name in tensors}
     named.update(more_tensors or {})
-    settings = config_json(config, wordpiece, has_masked_lm=set(MASKED_LM) <= set(tensors))
+    settings = config_json(config, tokenizer, has_masked_lm=set(MASKED_LM) <= set(tensors))
     with whole_file(folder / WHOLE) as file:
         arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in named.items()}
         file.write(save(arrays, metadata={"format": "pt"}))
-    wordpiece.write(folder / VOCABULARY)
-    write_json(folder / SETTINGS, tokenizer_json(wordpiece, max_positions=config.max_positions))
+    tokenizer.save(folder, max_positions=config.max_positions)
     write_json(folder / CONFIG, {**settings, **(more_settings or {})})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.bert import ACTIVATIONS, NUM_TOKEN_TYPES, BERTConfig
 from edp_mx.runtime.files import read_json
@@ -90,12 +90,12 @@ def _number(path: Path, settings: Dict[str, Any], key: str) -> float:
     return float(value)
 
 
-def config_json(config: BERTConfig, wordpiece: WordPiece, *, has_masked_lm: bool) -> Dict[str, Any]:
+def config_json(config: BERTConfig, tokenizer: Tokenizer, *, has_masked_lm: bool) -> Dict[str, Any]:
     """What `transformers` needs to build the same BERT."""
     return {
         "architectures": ["BertForMaskedLM" if has_masked_lm else "BertModel"],
         "model_type": "bert",
-        "vocab_size": len(wordpiece),
+        "vocab_size": len(tokenizer),
         **{theirs: getattr(config, ours) for ours, theirs in SIZES.items()},
         "type_vocab_size": NUM_TOKEN_TYPES,
         "hidden_act": config.activation,
@@ -104,6 +104,6 @@ def config_json(config: BERTConfig, wordpiece: WordPiece, *, has_masked_lm: bool
         "attention_probs_dropout_prob": config.dropout,
         "initializer_range": _INITIAL_RANGE,
         "position_embedding_type": "absolute",
-        "pad_token_id": wordpiece.pad_id,
+        "pad_token_id": tokenizer.pad_id,
         "torch_dtype": "float32",
     }

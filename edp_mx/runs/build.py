@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Dict, Optional, Sequence
 
 import mxnet as mx
@@ -15,6 +16,7 @@ from edp_mx.data.counting import lines_of
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.splits import PARTS
+from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
@@ -68,7 +70,7 @@ def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vo
     )
     if isinstance(config.model, BERTConfig):
         return Vocabulary.of_pieces(
-            _wordpiece(data, word_sample or corpus.train, start.checkpoint),
+            _tokenizer(data, word_sample or corpus.train, start.checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
             labels=data.labels,
@@ -84,9 +86,9 @@ def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vo
     )
 
 
-def _wordpiece(
+def _tokenizer(
     data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional[Checkpoint]
-) -> WordPiece:
+) -> Tokenizer:
     """The pieces of a BERT; those of its checkpoint if it starts from one.
 
     Args:
@@ -103,9 +105,11 @@ def _wordpiece(
     if data.embeddings.path is not None or vocabulary.source == "embeddings":
         raise UserError("data.embeddings: word vectors go with model.family: clc only")
     if checkpoint is not None:
-        return checkpoint.wordpiece
+        return checkpoint.tokenizer
     if vocabulary.source == "file":
         assert vocabulary.path is not None  # held by the config
+        if Path(vocabulary.path).is_dir():
+            return load_tokenizer(Path(vocabulary.path))
         return WordPiece.from_file(vocabulary.path, lowercase=vocabulary.lowercase)
     pieces = learn_pieces(
         lines_of(seen),
@@ -211,13 +215,13 @@ def _encoder(config: ExperimentConfig, vocabulary: Vocabulary) -> Any:
     """The encoder alone, without values."""
     prefix = f"{config.model.family}_"
     if isinstance(config.model, BERTConfig):
-        assert vocabulary.wordpiece is not None  # made by `vocabulary_for` of the same settings
+        assert vocabulary.tokenizer is not None  # made by `vocabulary_for` of the same settings
         if config.data.max_pieces > config.model.max_positions:
             raise UserError(
                 f"data.max_pieces is {config.data.max_pieces}, but the model has only "
                 f"{config.model.max_positions} positions (model.max_positions); lower it"
             )
-        return BERTEncoder(config.model, num_pieces=len(vocabulary.wordpiece), prefix=prefix)
+        return BERTEncoder(config.model, num_pieces=len(vocabulary.tokenizer), prefix=prefix)
     embeddings = config.data.embeddings
     return CLCEncoder(
         config.model,

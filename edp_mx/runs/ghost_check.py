@@ -52,7 +52,7 @@ def random_utterances(prepared: Prepared, lengths: Sequence[int], *, seed: int) 
     """Random tokens with random labels: there is nothing of the data in them."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
     vocabulary = prepared.vocabulary
-    known = vocabulary.wordpiece.pieces if vocabulary.wordpiece else vocabulary.words
+    known = vocabulary.tokenizer.pieces if vocabulary.tokenizer else vocabulary.words
     return [
         Utterance(
             tokens=tuple(map(str, generator.choice(known, length))),

@@ -62,13 +62,13 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
     run, config, _ = whole
     checkpoint = read_checkpoint(run / "model")
     assert checkpoint.has_masked_lm and checkpoint.has_pooler
-    assert len(checkpoint.wordpiece) == len(checkpoint.tensors["cls.predictions.bias"])
+    assert len(checkpoint.tokenizer) == len(checkpoint.tensors["cls.predictions.bias"])
     settings = [*SHORT, f"model.checkpoint={run / 'model'}", "pretraining.learning_rate=1e-9"]
     finish(start(1, config, "--run", tmp_path / "more", "--set", *settings))
     first = rows(tmp_path / "more")[0]  # goes on where the other had ended, not from chance
     assert first["loss"] < rows(run)[0]["loss"] / 2
     again = read_checkpoint(tmp_path / "more" / "model")
-    assert again.wordpiece.pieces == checkpoint.wordpiece.pieces
+    assert again.tokenizer.pieces == checkpoint.tokenizer.pieces
     for name, values in checkpoint.tensors.items():
         np.testing.assert_allclose(again.tensors[name], values, atol=1e-5)
 

@@ -134,8 +134,8 @@ def canary_losses(
 
 def _plain_words(vocabulary: Vocabulary) -> List[str]:
     """Words to draw from: those of the vocabulary, or the pieces that are words by themselves."""
-    if vocabulary.wordpiece is not None:
-        words = [p for p in vocabulary.wordpiece.pieces if not p.startswith(("##", "["))]
+    if vocabulary.tokenizer is not None:
+        words = vocabulary.tokenizer.whole_words()
     else:
         words = list(vocabulary.words[2:])  # without padding and the unknown word
     if not words:

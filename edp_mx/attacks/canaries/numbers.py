@@ -154,8 +154,8 @@ def check_digits(vocabulary: Vocabulary) -> None:
     """Refuses a model to which all numbers look the same."""
 
     def seen(digit: str) -> Tuple[Any, ...]:
-        if vocabulary.wordpiece is not None:
-            return tuple(vocabulary.wordpiece.ids(digit))
+        if vocabulary.tokenizer is not None:
+            return tuple(vocabulary.tokenizer.ids(digit))
         return (vocabulary.word_id(digit), *vocabulary.character_ids(digit))
 
     if len({seen(digit) for digit in DIGITS}) < len(DIGITS):

@@ -103,7 +103,7 @@ def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Op
 
     Shapes: (U,) int64.
     """
-    if vocabulary.word_source != "train" or vocabulary.wordpiece is not None:
+    if vocabulary.word_source != "train" or vocabulary.tokenizer is not None:
         return None
     counts = [sum(vocabulary.word_id(t) == UNK for t in u.tokens) for u in utterances]
     return np.array(counts, np.int64)

@@ -11,6 +11,7 @@ import mxnet as mx
 from mxnet import gluon
 
 from edp_mx.data.text import Text
+from edp_mx.data.tokenizer import SETTINGS, Tokenizer, load_tokenizer
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.models.bert import BERTConfig, initial_bert_values
 from edp_mx.models.huggingface import (
@@ -20,22 +21,15 @@ from edp_mx.models.huggingface import (
     require_sizes,
     write_checkpoint,
 )
-from edp_mx.models.huggingface_tokenizer import (
-    SETTINGS,
-    VOCABULARY,
-    read_wordpiece,
-    tokenizer_json,
-)
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedLanguageModel
 from edp_mx.models.quick import quicken
 from edp_mx.runs.pretraining.config import PretrainingConfig
-from edp_mx.runtime.files import write_json
 
 logger = logging.getLogger(__name__)
 
 
-def settle_vocabulary(config: PretrainingConfig, folder: Path) -> WordPiece:
+def settle_vocabulary(config: PretrainingConfig, folder: Path) -> Tokenizer:
     """The word pieces: those that `folder` holds, else the checkpoint's, a file's, or learned.
 
     They are then in `folder`, so that a run that is resumed has the same.
@@ -44,19 +38,16 @@ def settle_vocabulary(config: PretrainingConfig, folder: Path) -> WordPiece:
         UserError: a file is missing or broken.
     """
     if (folder / SETTINGS).exists():
-        return read_wordpiece(folder)
-    wordpiece = _vocabulary(config)
-    wordpiece.write(folder / VOCABULARY)
-    write_json(
-        folder / SETTINGS, tokenizer_json(wordpiece, max_positions=config.model.max_positions)
-    )
-    return wordpiece
+        return load_tokenizer(folder)
+    tokenizer = _vocabulary(config)
+    tokenizer.save(folder, max_positions=config.model.max_positions)
+    return tokenizer
 
 
-def _vocabulary(config: PretrainingConfig) -> WordPiece:
+def _vocabulary(config: PretrainingConfig) -> Tokenizer:
     settings = config.vocabulary
     if config.model.checkpoint is not None:
-        return read_checkpoint(config.model.checkpoint).wordpiece
+        return read_checkpoint(config.model.checkpoint).tokenizer
     if settings.path is not None:
         return WordPiece.from_file(settings.path, lowercase=settings.lowercase)
     logger.info("learning at most %d word pieces from the text", settings.size)
@@ -97,14 +88,14 @@ def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
 
 
 def write_model(
-    model: MaskedLanguageModel, config: BERTConfig, wordpiece: WordPiece, folder: Path
+    model: MaskedLanguageModel, config: BERTConfig, tokenizer: Tokenizer, folder: Path
 ) -> None:
     """BERT and head in Hugging Face's layout."""
     tensors = bert_tensors(model.bert)
     for name, parameter in _head_parameters(model).items():
         tensors[name] = parameter.data().asnumpy()
     sizes = replace(config, checkpoint=None)
-    write_checkpoint(folder, config=sizes, wordpiece=wordpiece, tensors=tensors)
+    write_checkpoint(folder, config=sizes, tokenizer=tokenizer, tensors=tensors)
 
 
 def _head_parameters(model: MaskedLanguageModel) -> Dict[str, gluon.Parameter]:

@@ -13,7 +13,7 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.masking import MaskedBatch
-from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
@@ -66,14 +66,14 @@ def pretrain(
     """
     workers.agree("the configuration", short_hash(config))
     # Learning a vocabulary may take one worker longer than the watchdog waits.
-    wordpiece = workers.on_first(lambda: settle_vocabulary(config, run.path))
+    tokenizer = workers.on_first(lambda: settle_vocabulary(config, run.path))
     with Watchdog(
         peers=workers.gather(Peer.myself(workers.rank)),
         rank=workers.rank,
         folder=run.path / ".workers",
         seconds=config.pretraining.watchdog_seconds,
     ) as watchdog:
-        return _Pretraining(config, workers, run, progress, watchdog.progress, wordpiece).run()
+        return _Pretraining(config, workers, run, progress, watchdog.progress, tokenizer).run()
 
 
 class _Pretraining:
@@ -86,17 +86,17 @@ class _Pretraining:
         directory: RunDirectory,
         progress: Progress,
         heartbeat: Callable[[str], None],
-        wordpiece: WordPiece,
+        tokenizer: Tokenizer,
     ) -> None:
         self.config, self.settings = config, config.pretraining
         self.workers, self.directory = workers, directory
-        self.progress, self.heartbeat, self.wordpiece = progress, heartbeat, wordpiece
+        self.progress, self.heartbeat, self.tokenizer = progress, heartbeat, tokenizer
         self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
         self.scores: Optional[MaskedScores] = None
 
     def run(self) -> Dict[str, Any]:
         """See `pretrain`."""
-        self.text = read_text(self.config, self.wordpiece, self.workers, self.heartbeat)
+        self.text = read_text(self.config, self.tokenizer, self.workers, self.heartbeat)
         self.held_out = self.text.held_out()
         self.unigram_loss = self.text.unigram_loss(self.held_out)
         self.total_steps = self.settings.epochs * self.text.steps_per_epoch
@@ -115,7 +115,7 @@ class _Pretraining:
         path = self.directory.checkpoint
         state = self._last_state(path)
         context = device(self.workers)
-        self.model = build_model(self.config, num_pieces=len(self.wordpiece), context=context)
+        self.model = build_model(self.config, num_pieces=len(self.tokenizer), context=context)
         if self.config.model.checkpoint is not None and not state:
             self.workers.on_first(lambda: load_checkpoint(self.model, self.config.model))
         broadcast_weights(self.model, self.workers)
@@ -273,7 +273,7 @@ class _Pretraining:
         }
         if self.workers.is_first:
             folder = self.directory.path / MODEL
-            write_model(self.model, self.config.model, self.wordpiece, folder)
+            write_model(self.model, self.config.model, self.tokenizer, folder)
             self.directory.write("results", results)
             (self.directory.checkpoint).unlink()
         return results

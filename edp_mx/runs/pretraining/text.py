@@ -14,7 +14,7 @@ from edp_mx.data.sampling import micro_batch_size
 from edp_mx.data.text import Text
 from edp_mx.data.text_batches import global_batches, piece_batch
 from edp_mx.data.text_survey import Survey, survey
-from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
@@ -34,14 +34,14 @@ class PretrainingText:
         config: all settings.
         text: with its held-out lines.
         counts: lines, and how often each piece occurs, over all workers.
-        wordpiece: the vocabulary.
+        tokenizer: the vocabulary.
         workers: this worker among all.
     """
 
     config: PretrainingConfig
     text: Text
     counts: Survey
-    wordpiece: WordPiece
+    tokenizer: Tokenizer
     workers: Workers
 
     @property
@@ -89,22 +89,22 @@ class PretrainingText:
         return float(sum(batch.counts @ losses[batch.targets] for batch in batches))
 
     def _maskable(self) -> Maskable:
-        wordpiece = self.wordpiece
+        tokenizer = self.tokenizer
         return Maskable(
-            num_pieces=len(wordpiece),
-            mask_id=wordpiece.mask_id,
-            special_ids=wordpiece.special_ids,
+            num_pieces=len(tokenizer),
+            mask_id=tokenizer.mask_id,
+            special_ids=tokenizer.special_ids,
         )
 
     def _masked(self, lines: Sequence[str], maskable: Maskable, place: tuple) -> MaskedBatch:
         """The lines as pieces, masked by the seed and a place."""
-        settings, wordpiece = self.config.pretraining, self.wordpiece
+        settings, tokenizer = self.config.pretraining, self.tokenizer
         batch = piece_batch(
             lines,
-            wordpiece.text_ids,
-            cls_id=wordpiece.cls_id,
-            sep_id=wordpiece.sep_id,
-            pad_id=wordpiece.pad_id,
+            tokenizer.text_ids,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            pad_id=tokenizer.pad_id,
             max_pieces=settings.max_pieces,
         )
         generator = np.random.default_rng([settings.seed, *place])
@@ -113,7 +113,7 @@ class PretrainingText:
 
 def read_text(
     config: PretrainingConfig,
-    wordpiece: WordPiece,
+    tokenizer: Tokenizer,
     workers: Workers,
     heartbeat: Callable[[str], None] = lambda _: None,
 ) -> PretrainingText:
@@ -128,8 +128,8 @@ def read_text(
     heartbeat("reading the text")
     text, counts = survey(
         Text.open(config.text),
-        wordpiece.text_ids,
-        num_pieces=len(wordpiece),
+        tokenizer.text_ids,
+        num_pieces=len(tokenizer),
         max_pieces=config.pretraining.max_pieces,
         max_held_out=config.text.max_held_out,
         rank=workers.rank,
@@ -145,7 +145,7 @@ def read_text(
         counts.cut,
         config.pretraining.max_pieces,
         counts.pieces.sum(),
-        len(wordpiece),
+        len(tokenizer),
     )
     if counts.total_lines < batch_size:
         raise UserError(
@@ -153,4 +153,4 @@ def read_text(
             "text.train that are not held out; make it smaller, or give more text",
             is_shared=True,
         )
-    return PretrainingText(config, text, counts, wordpiece, workers)
+    return PretrainingText(config, text, counts, tokenizer, workers)

@@ -106,5 +106,5 @@ def test_a_vocabulary_of_pieces_survives_its_file():
     corpus = [Utterance(("a", "b"), ("B-x", "O"), "i")]
     vocabulary = vocabulary_of(corpus)
     again = Vocabulary.from_json(vocabulary.to_json())
-    assert again == vocabulary and again.wordpiece.ids("ab") == WORDPIECE.ids("ab")
+    assert again == vocabulary and again.tokenizer.ids("ab") == WORDPIECE.ids("ab")
     assert vocabulary.is_public is False  # the labels were read off the training part

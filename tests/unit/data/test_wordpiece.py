@@ -1,4 +1,4 @@
-"""Word pieces: Hugging Face's tokenizer, hand-made cases and a slow learner as oracles."""
+"""Word pieces: a slow tokenizer, hand-made cases and a slow learner as oracles."""
 
 from __future__ import annotations
 
@@ -6,43 +6,25 @@ import os
 import pickle
 import subprocess
 import sys
+import unicodedata
 from collections import Counter
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import BertWordPieceTokenizer
 
 from edp_mx.data import wordpiece_learning
 from edp_mx.data.readers import read_utterances
+from edp_mx.data.tokenizer import load_tokenizer
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
 from edp_mx.errors import UserError
 
-# The special pieces are scattered on purpose: GluonNLP would move them to the front.
-HAND_MADE = (
-    *("the", "[MASK]", "##s", "[UNK]", "[PAD]", "don", "'", "t", "s", "o", "clock", "7", "##3"),
-    *(
-        "##7",
-        ":",
-        "30",
-        "5",
-        "##p",
-        "##m",
-        "3",
-        ".",
-        "14",
-        "cafe",
-        "café",
-        "Caf",
-        "##é",
-        "京",
-        "都",
-    ),
-    *("tokyo", "[", "]", "cl", "##", "#", "-", "un", "##aff", "##able", "[SEP]", "http", "/"),
-    *("www", "co", "##m", "😀", "a", "##a", "##b", "Don", "T", "don't", "x", "[CLS]", "mask", "CL"),
-    "##S",
-)
-PIECES = tuple(dict.fromkeys(HAND_MADE))
+# The special pieces are scattered on purpose: places are ids wherever they stand.
+TEXT = """
+the [MASK] ##s [UNK] [PAD] don ' t s o clock 7 ##3 ##7 : 30 5 ##p ##m 3 . 14 cafe café Caf ##é 京 都
+tokyo [ ] cl ## # - un ##aff ##able [SEP] http / www co 😀 a ##a ##b Don T don't x [CLS] mask CL ##S
+"""
+PIECES = tuple(TEXT.split())
 LINES = (
     *("set an alarm for 7:30 pm tomorrow", "don't wake me at 5 o'clock", "flights to boston"),
     *("what flights go from boston to denver", "play the café song 京都 by motörhead"),
@@ -65,45 +47,62 @@ def learned():
     return WordPiece(learn_pieces(LINES, size=150))
 
 
-def hugging_face(wordpiece):
-    """The other library's tokenizer with the same pieces."""
-    places = {piece: i for i, piece in enumerate(wordpiece.pieces)}
-    return BertWordPieceTokenizer(
-        places, lowercase=wordpiece.lowercase, strip_accents=wordpiece.lowercase
-    )
+def slow_ids(wordpiece, token):
+    """BERT's pieces of a token, written as simply as possible."""
+    if wordpiece.lowercase:
+        token = unicodedata.normalize("NFD", token.lower())
+        token = "".join(c for c in token if unicodedata.category(c) != "Mn")
+    text = ""
+    for c in token:
+        category = unicodedata.category(c)
+        if c.isascii() and c.isprintable() and not c.isalnum() or category[0] == "P" or c in "京都":
+            text += f" {c} "
+        elif category[0] != "C" and c != "\ufffd" or c in "\t\n\r":
+            text += c
+    ids = [i for word in text.split() for i in slow_word(wordpiece, word)]
+    return ids or [wordpiece.unk_id]
+
+
+def slow_word(wordpiece, word):
+    places, start, found = {p: i for i, p in enumerate(wordpiece.pieces)}, 0, []
+    while start < len(word):
+        inside = "##" if start else ""
+        fits = (end for end in range(len(word), start, -1) if inside + word[start:end] in places)
+        end = next(fits, 0)
+        if not end or len(word) > 200:
+            return [wordpiece.unk_id]
+        found.append(places[inside + word[start:end]])
+        start = end
+    return found
 
 
 def spelled(wordpiece, token):
     return [wordpiece.pieces[i] for i in wordpiece.ids(token)]
 
 
-# --- against Hugging Face ---------------------------------------------------------------------
+# --- against a slow tokenizer -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("name", ["atis", "snips", "nlu_eval"])
-def test_ids_of_real_tokens_are_those_of_hugging_face(name, lowercase, real_corpus):
+def test_ids_of_real_tokens_are_those_of_a_slow_tokenizer(name, lowercase, real_corpus):
     utterances = read_utterances(real_corpus(name))
     lines = [" ".join(u.tokens) for u in utterances]
-    tokens = sorted({token for u in utterances for token in u.tokens})
+    tokens = sorted({token for u in utterances for token in u.tokens})[:3000]
     # Learned from the first lines: the others have characters and words that it lacks.
     wordpiece = WordPiece(learn_pieces(lines[:400], size=900, lowercase=lowercase), lowercase)
-    encodings = hugging_face(wordpiece).encode_batch(tokens, add_special_tokens=False)
-    # One token of SNIPS is six replacement characters: nothing is left of it.
-    theirs = [encoding.ids or [wordpiece.unk_id] for encoding in encodings]
-    assert [wordpiece.ids(token) for token in tokens] == theirs
-    pieces = sum(len(ids) for ids in theirs)
+    wanted = [slow_ids(wordpiece, token) for token in tokens]
+    assert [wordpiece.ids(token) for token in tokens] == wanted
+    pieces = sum(map(len, wanted))
     assert len(tokens) > 800 and pieces > 1.5 * len(tokens), "too easy to show anything"
 
 
 @given(st.text(st.characters(max_codepoint=0x24F)), st.booleans())
 @settings(max_examples=150)
-def test_ids_of_any_latin_text_are_those_of_hugging_face(token, lowercase):
-    # Beyond Latin the two libraries know different versions of Unicode.
-    assume(not any(piece in token for piece in SPECIAL_PIECES))  # theirs are special in text too
+def test_ids_of_any_latin_text_are_those_of_a_slow_tokenizer(token, lowercase):
+    # Beyond Latin the two know different versions of Unicode.
     wordpiece = WordPiece(PIECES, lowercase)
-    theirs = hugging_face(wordpiece).encode(token, add_special_tokens=False).ids
-    assert wordpiece.ids(token) == (theirs or [wordpiece.unk_id])
+    assert wordpiece.ids(token) == slow_ids(wordpiece, token)
 
 
 # --- by hand ----------------------------------------------------------------------------------
@@ -187,26 +186,10 @@ def test_a_caller_may_change_the_ids_that_it_got(uncased):
     assert len(uncased.ids("don't")) == 3
 
 
-def test_long_lines_without_blanks_do_not_fill_the_cache(uncased):
-    before = uncased._look_up_cached.cache_info().currsize
-    assert len(uncased.ids("京" * 500)) == 500
-    assert uncased._look_up_cached.cache_info().currsize == before
-
-
 def test_it_can_be_sent_to_another_process_after_use(uncased):
     uncased.ids("the")
     again = pickle.loads(pickle.dumps(uncased))
     assert again == uncased and again.ids("don't") == uncased.ids("don't")
-
-
-def test_what_only_counts_and_writes_does_not_load_mxnet(tmp_path):
-    code = (
-        "import sys; from edp_mx.data.wordpiece import *\n"
-        f"w = WordPiece(SPECIAL_PIECES); w.write({str(tmp_path / 'vocab.txt')!r}); w.mask_id\n"
-        f"WordPiece.from_file({str(tmp_path / 'vocab.txt')!r})\n"
-        "assert not {'mxnet', 'gluonnlp', 'tokenizers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # --- any text ---------------------------------------------------------------------------------
@@ -357,15 +340,6 @@ def test_memory_is_bounded_and_no_character_lost(monkeypatch):
     assert seen <= set(pieces) and {f"##{c}" for c in seen} <= set(pieces)
 
 
-def test_words_are_fed_as_often_as_they_were_counted():
-    counts = Counter({"a": 2500, "b": 1000, "c": 99, "d": 1})
-    for share in (1, 2, 100):
-        fed = Counter(
-            w for line in wordpiece_learning._repeated(counts, share) for w in line.split()
-        )
-        assert fed == Counter({word: count // share for word, count in counts.items()})
-
-
 def test_counts_of_very_long_texts_are_divided_and_keep_their_order(monkeypatch):
     lines = ["aa " * 400 + "bb " * 300 + "cc " * 200 + "dd"]
     whole = learn_pieces(lines, size=30, min_count=100)
@@ -394,11 +368,11 @@ def test_a_size_without_room_for_the_characters_is_refused():
 # --- files ------------------------------------------------------------------------------------
 
 
-def test_file_and_back(tmp_path, learned, uncased):
-    for wordpiece in (learned, uncased, WordPiece(PIECES, lowercase=False)):
-        wordpiece.write(tmp_path / "vocab.txt")
-        lowercase = wordpiece.lowercase
-        assert WordPiece.from_file(tmp_path / "vocab.txt", lowercase=lowercase) == wordpiece
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_file_and_back(tmp_path, lowercase):
+    wordpiece = WordPiece(PIECES, lowercase)
+    wordpiece.save(tmp_path, max_positions=9)
+    assert load_tokenizer(tmp_path) == wordpiece
     assert (tmp_path / "vocab.txt").read_bytes() == "\n".join([*PIECES, ""]).encode()
 
 

@@ -110,10 +110,10 @@ def test_writing_and_reading_gives_the_same_weights_pieces_and_sizes(tmp_path):
     )  # fmt: skip
     wordpiece = WordPiece((*PIECES, "é", "##s"), lowercase=False)
     tensors = bert_tensors(new_bert(config, num_pieces=len(wordpiece)))
-    write_checkpoint(tmp_path / "a", config=config, wordpiece=wordpiece, tensors=tensors)
-    assert {path.name for path in (tmp_path / "a").iterdir()} == set(FILES)
+    write_checkpoint(tmp_path / "a", config=config, tokenizer=wordpiece, tensors=tensors)
+    assert {path.name for path in (tmp_path / "a").iterdir()} == set(FILES) - {"tokenizer.json"}
     checkpoint = read_checkpoint(tmp_path / "a")
-    assert checkpoint.config == config and checkpoint.wordpiece == wordpiece
+    assert checkpoint.config == config and checkpoint.tokenizer == wordpiece
     assert checkpoint.has_pooler and not checkpoint.has_masked_lm
     assert_same(checkpoint.tensors, tensors)
     other = new_bert(config, num_pieces=len(wordpiece))
@@ -124,7 +124,7 @@ def test_writing_and_reading_gives_the_same_weights_pieces_and_sizes(tmp_path):
 
 
 def test_a_masked_lm_head_is_kept_and_told_to_transformers(tmp_path):
-    arguments = {"config": TINY, "wordpiece": WordPiece(PIECES), "tensors": drawn()}
+    arguments = {"config": TINY, "tokenizer": WordPiece(PIECES), "tensors": drawn()}
     write_checkpoint(tmp_path, **arguments, more_tensors={"intent_bias": np.ones(2)},
                      more_settings={"intents": ["a", "b"]})  # fmt: skip
     settings = json.loads((tmp_path / "config.json").read_text())
@@ -142,7 +142,7 @@ def test_a_masked_lm_head_is_kept_and_told_to_transformers(tmp_path):
 
 def test_arrays_that_lie_otherwise_in_memory_are_written_rightly(tmp_path):
     tensors = {k: np.asfortranarray(v).astype(np.float64) for k, v in drawn().items()}
-    write_checkpoint(tmp_path, config=TINY, wordpiece=WordPiece(PIECES), tensors=tensors)
+    write_checkpoint(tmp_path, config=TINY, tokenizer=WordPiece(PIECES), tensors=tensors)
     assert_same(read_checkpoint(tmp_path).tensors, drawn())
 
 
@@ -202,5 +202,5 @@ def test_a_bert_that_the_tensors_do_not_fit_stays_as_it_was(tmp_path):
 def test_nothing_is_written_that_could_not_be_read(tmp_path, change, told):
     folder = tmp_path / "a"
     with pytest.raises(UserError, match=told):
-        write_checkpoint(folder, config=TINY, wordpiece=WordPiece(PIECES), tensors=broken(change))
+        write_checkpoint(folder, config=TINY, tokenizer=WordPiece(PIECES), tensors=broken(change))
     assert not folder.exists()

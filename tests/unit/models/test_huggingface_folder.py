@@ -86,7 +86,7 @@ def test_broken_tensors_are_refused_by_name(tmp_path, change, told):
 ])  # fmt: skip
 def test_case_of_the_pieces(tmp_path, tokenizer, lowercase):
     checkpoint = read_checkpoint(write_folder(tmp_path, tokenizer=tokenizer))
-    assert checkpoint.wordpiece == WordPiece(PIECES, lowercase)
+    assert checkpoint.tokenizer == WordPiece(PIECES, lowercase)
 
 
 def test_accents_that_are_kept_in_lower_case_are_warned_of(tmp_path, caplog):
@@ -106,9 +106,9 @@ def test_pieces_of_a_tokenizer_json(tmp_path):
         (tmp_path / "tokenizer.json").write_text(text)
 
     write()
-    assert read_checkpoint(tmp_path).wordpiece == WordPiece(PIECES, lowercase=False)
-    write(type="BPE")
-    with pytest.raises(UserError, match=r"tokenizer.json: this is no WordPiece"):
+    assert read_checkpoint(tmp_path).tokenizer == WordPiece(PIECES, lowercase=False)
+    write(type="Unigram")
+    with pytest.raises(UserError, match=r"tokenizer.json: a Unigram tokenizer cannot be read"):
         read_checkpoint(tmp_path)
     write(vocab={**ids, "hole": len(ids) + 1})
     with pytest.raises(UserError, match="are not 0, 1, 2"):

@@ -1,0 +1,85 @@
+"""Byte-level byte-pair encoding: the pieces of GPT-2 and RoBERTa."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+
+from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, Tokenizer, pieces_by_id, read_object
+from edp_mx.data.wordpiece_learning import as_utf8
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import write_json, write_text
+
+_SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # of RoBERTa
+_END = "<|endoftext|>"  # of GPT-2: it stands for all of them
+_BLANK = "Ġ"  # a blank within a piece
+
+
+@dataclass(frozen=True)
+class ByteLevelBPE(Tokenizer):
+    """A vocabulary of byte sequences; every token is read as if a blank stood before it.
+
+    Args:
+        pieces: a place is an id.
+        merges: pairs of pieces that are joined, in this order.
+
+    Source: RoBERTa's tokenizer with `add_prefix_space`, applied to words.
+    """
+
+    kind: ClassVar[str] = "BPE"
+    pieces: Tuple[str, ...]
+    merges: Tuple[Tuple[str, str], ...]
+    lowercase: bool = False
+
+    @cached_property
+    def special_ids(self) -> Tuple[int, ...]:
+        """The ids of padding, unknown, start, end and mask."""
+        found = [piece if piece in self.pieces else _END for piece in _SPECIAL]
+        if _END in found and _END not in self.pieces:
+            raise UserError(f"the vocabulary lacks one of {' '.join(_SPECIAL)}, and {_END}")
+        return tuple(map(self.pieces.index, found))
+
+    @cached_property
+    def _library(self) -> Any:
+        from tokenizers import Tokenizer as Library
+        from tokenizers import models, pre_tokenizers
+
+        places = {piece: i for i, piece in enumerate(self.pieces)}
+        library = Library(models.BPE(places, list(self.merges)))
+        library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return library
+
+    def ids(self, token: str) -> List[int]:
+        """Return the pieces of one token, at least one; every byte can be spelled."""
+        return self._library.encode(f" {as_utf8(token)}").ids or [self.unk_id]
+
+    def whole_words(self) -> List[str]:
+        """Return the ASCII words that are a single piece behind a blank."""
+        opening = (piece[1:] for piece in self.pieces if piece.startswith(_BLANK))
+        return [word for word in opening if word.isascii() and word.isalnum()]
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return the kind, pieces and merges."""
+        return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": list(self.merges)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ByteLevelBPE:
+        """Build it from pieces and merges."""
+        return cls(tuple(value["pieces"]), tuple((a, b) for a, b in value["merges"]))
+
+    def save(self, folder: Path, *, max_positions: int) -> None:
+        """Write `tokenizer.json` and the settings of `transformers`."""
+        kind = "PreTrainedTokenizerFast"
+        write_text(folder / TOKENIZER, self._library.to_str(pretty=True))
+        write_json(folder / SETTINGS, {"tokenizer_class": kind, "model_max_length": max_positions})
+
+    @classmethod
+    def load(cls, folder: Path) -> ByteLevelBPE:
+        """Read `tokenizer.json`; its merges are "a b" or ["a", "b"]."""
+        whole = read_object(folder / TOKENIZER)
+        added = {piece["content"]: piece["id"] for piece in whole.get("added_tokens", ())}
+        merges = (m.split(" ") if isinstance(m, str) else m for m in whole["model"]["merges"])
+        pieces = pieces_by_id({**whole["model"]["vocab"], **added})
+        return cls(pieces, tuple((a, b) for a, b in merges))

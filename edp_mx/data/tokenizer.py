@@ -1,0 +1,146 @@
+"""The interface of tokenizers, and the registry of those that there are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+
+from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import read_json
+
+# Type in Hugging Face's tokenizer.json → where the class is. A new tokenizer is one line here.
+TOKENIZERS: Mapping[str, Tuple[str, str]] = {
+    "WordPiece": ("edp_mx.data.wordpiece", "WordPiece"),
+    "BPE": ("edp_mx.data.byte_level_bpe", "ByteLevelBPE"),
+}
+VOCABULARY, SETTINGS, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+
+
+class Tokenizer(ABC):
+    """A vocabulary of pieces, and the way from a token to their ids.
+
+    Attributes:
+        kind: the name in `TOKENIZERS`.
+        pieces: the pieces in the order of their ids.
+        lowercase: whether tokens are put in lower case first.
+    """
+
+    kind: ClassVar[str]
+    pieces: Tuple[str, ...]
+    lowercase: bool
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    @abstractmethod
+    def special_ids(self) -> Tuple[int, ...]:
+        """The ids of padding, unknown, start, end and mask, in this order; they may coincide."""
+
+    @abstractmethod
+    def ids(self, token: str) -> List[int]:
+        """Return the pieces of one token, at least one. The caller may change the list."""
+
+    @abstractmethod
+    def whole_words(self) -> List[str]:
+        """Return the words that are a single piece."""
+
+    @abstractmethod
+    def to_json(self) -> Dict[str, Any]:
+        """Return what `from_json` needs, beside the kind and `lowercase`, as plain values."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Tokenizer:
+        """Build the tokenizer from `to_json`'s values and `lowercase`."""
+
+    @abstractmethod
+    def save(self, folder: Path, *, max_positions: int) -> None:
+        """Write the files that `load` and `transformers` read."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Read a folder in Hugging Face's layout."""
+
+    def text_ids(self, text: str) -> List[int]:
+        """Return the pieces of a line's tokens, without start and end."""
+        return [i for token in split_tokens(text) for i in self.ids(token)]
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills up a row."""
+        return self.special_ids[0]
+
+    @property
+    def unk_id(self) -> int:
+        """The id of a word that cannot be spelled."""
+        return self.special_ids[1]
+
+    @property
+    def cls_id(self) -> int:
+        """The id that opens every utterance."""
+        return self.special_ids[2]
+
+    @property
+    def sep_id(self) -> int:
+        """The id that closes every utterance."""
+        return self.special_ids[3]
+
+    @property
+    def mask_id(self) -> int:
+        """The id that hides a piece in pre-training."""
+        return self.special_ids[4]
+
+
+def tokenizer_from_json(value: Mapping[str, Any]) -> Tokenizer:
+    """Build a tokenizer from a vocabulary file; one that names no kind holds word pieces."""
+    return _class_of(value.get("tokenizer", "WordPiece")).from_json(value)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read the tokenizer of a checkpoint in Hugging Face's layout, of whichever kind it is.
+
+    Raises:
+        UserError: its files are missing or torn, or its kind is not known.
+    """
+    if (folder / VOCABULARY).exists():
+        return _class_of("WordPiece").load(folder)
+    path = folder / TOKENIZER
+    if not path.exists():
+        raise UserError(f"{folder} has no {VOCABULARY}: copy it there beside the weights")
+    try:
+        return _class_of(read_object(path)["model"].get("type", "WordPiece")).load(folder)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(f"{path} is not a tokenizer of Hugging Face's ({error!r})") from error
+
+
+def read_object(path: Path) -> Dict[str, Any]:
+    """Read a JSON file that must hold an object."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold a JSON object of settings")
+    return value
+
+
+def pieces_by_id(ids: Any) -> Tuple[str, ...]:
+    """Order the pieces of a vocabulary {piece: id} by their ids, which must be 0, 1, 2, …"""
+    if not isinstance(ids, dict):
+        raise UserError("it has no vocabulary of pieces with their ids")
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise UserError(f"the ids of its {len(pieces)} pieces are not 0, 1, 2, …")
+    return tuple(pieces)
+
+
+def _class_of(kind: Any) -> Any:
+    """Import a tokenizer's class; the library behind it is loaded at its first use only."""
+    if kind not in TOKENIZERS:
+        raise UserError(f"a {kind} tokenizer cannot be read, only {' and '.join(TOKENIZERS)}")
+    module, name = TOKENIZERS[kind]
+    return getattr(import_module(module), name)

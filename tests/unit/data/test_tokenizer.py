@@ -1,0 +1,111 @@
+"""Another tokenizer than word pieces: byte-level BPE, from its file to a batch of a BERT."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import ByteLevelBPETokenizer
+
+from edp_mx.data.byte_level_bpe import ByteLevelBPE
+from edp_mx.data.encoding import encode
+from edp_mx.data.tokenizer import load_tokenizer
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+LINES = ["set an alarm for seven", "play the café song", "don't wake me", "an alarm, please"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tokenizer that the library itself learned and wrote."""
+    path = tmp_path_factory.mktemp("bpe")
+    library = ByteLevelBPETokenizer(add_prefix_space=True)
+    library.train_from_iterator(LINES, vocab_size=300, min_frequency=1, special_tokens=SPECIAL)
+    library.save(str(path / "tokenizer.json"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def bpe(folder):
+    return load_tokenizer(folder)
+
+
+def slow_ids(bpe, token):
+    """Byte-pair encoding of one word without digits or punctuation, as simply as possible."""
+    known = {piece: i for i, piece in enumerate(bpe.pieces)}
+    printable = [b for b in range(256) if chr(b).isprintable() and not chr(b).isspace()]
+    rest = [b for b in range(256) if b not in printable]
+    letters = {b: chr(b) for b in printable} | {b: chr(256 + n) for n, b in enumerate(rest)}
+    parts = [letters[byte] for byte in f" {token}".encode()]
+    while True:
+        pairs = [p for p in zip(parts, parts[1:]) if p in bpe.merges]
+        if not pairs:
+            return [known[part] for part in parts]
+        best, merged = min(pairs, key=bpe.merges.index), []
+        while parts:
+            count = 2 if tuple(parts[:2]) == best else 1
+            merged.append("".join(parts[:count]))
+            parts = parts[count:]
+        parts = merged
+
+
+@given(token=st.text("abcdefghijklmnopqrstuvwxyzäéñß", min_size=1))
+@example(token="alarm")
+@example(token="café")
+def test_ids_are_those_of_slow_byte_pair_encoding(token, bpe):
+    assert bpe.ids(token) == slow_ids(bpe, token)
+
+
+def test_every_text_can_be_spelled(bpe):
+    assert len(bpe.ids("alarm")) == 1 and "alarm" in bpe.whole_words()
+    for token in ("京都", "don't", "\ud800", "", "<mask>"):
+        ids = bpe.ids(token)
+        assert ids and not set(ids) & set(bpe.special_ids)
+    assert [bpe.pieces[i] for i in bpe.special_ids] == ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
+    gpt = ByteLevelBPE(("a", "Ġ", "<|endoftext|>"), ())
+    assert gpt.special_ids == (2,) * 5 and gpt.ids("a") == [1, 0]
+    with pytest.raises(UserError, match="lacks one of <pad> <unk>"):
+        ByteLevelBPE(("a", "Ġ"), ()).special_ids  # noqa: B018
+
+
+def test_a_bert_reads_its_pieces(bpe):
+    corpus = [Utterance(("don't", "wake", "café"), ("O", "B-x", "O"), "i")] * 2
+    vocabulary = Vocabulary.of_pieces(bpe, corpus, word_source="file")
+    batch = encode(corpus, vocabulary).batch([1])
+    ids = [bpe.ids(token) for token in corpus[0].tokens]
+    wanted = [bpe.cls_id, *(i for piece in ids for i in piece), bpe.sep_id]
+    assert batch.inputs.pieces[0].tolist() == wanted
+    assert batch.inputs.firsts[0].tolist() == (1 + np.cumsum([0, *map(len, ids)])[:-1]).tolist()
+
+
+def test_it_survives_its_files_and_another_process(bpe, tmp_path):
+    bpe.save(tmp_path, max_positions=9)
+    vocabulary = Vocabulary.of_pieces(bpe, [Utterance(("a",), ("O",), "i")], word_source="file")
+    stored = json.loads(json.dumps(vocabulary.to_json()))
+    assert Vocabulary.from_json(stored) == vocabulary
+    for again in (load_tokenizer(tmp_path), pickle.loads(pickle.dumps(bpe))):
+        assert again == bpe and again.ids("wake") == bpe.ids("wake")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"model": {"type": "Unigram"}}, "a Unigram tokenizer cannot be read, only WordPiece and"),
+        ({"model": {"type": "BPE"}}, "is not a tokenizer of Hugging Face's"),
+        ({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": []}}, "are not 0, 1, 2"),
+        ([], "must hold a JSON object"),
+        (None, "has no vocab.txt"),
+    ],
+)
+def test_other_files_are_refused_in_one_sentence(content, told, tmp_path):
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match=told):
+        load_tokenizer(tmp_path)
