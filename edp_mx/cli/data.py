@@ -147,19 +147,11 @@ def _is_foreign(folder: Path) -> bool:
 
 
 def run_fetch(arguments: argparse.Namespace) -> int:
-    """Downloads a public corpus."""
-    from tqdm import tqdm
-
+    """Download a public corpus."""
     from edp_mx.data.download import CORPORA, fetch
 
     out = arguments.out or Path("data") / arguments.corpus
-    with tqdm(desc=arguments.corpus, unit="B", unit_scale=True) as bar:
-
-        def progress(name: str, count: int) -> None:
-            bar.set_postfix_str(name, refresh=False)
-            bar.update(count)
-
-        folder = fetch(arguments.corpus, out=out, source=arguments.source, progress=progress)
+    folder = fetch(arguments.corpus, out=out, source=arguments.source, has_bar=True)
     print(f"{folder}  {CORPORA[arguments.corpus].licence}; checksums agree")
     return 0
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
+import logging
 import os
 import re
 import shutil
 import tempfile
-import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
-from edp_mx.data.archives import CHUNK, MAX_BYTES, is_archive, unpack
+from edp_mx.data.archives import MAX_BYTES, is_archive, unpack
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, sha256_of
 
-TRIES = 3
-BACKOFF_SECONDS = 1.0  # doubled after each failed try
+RETRIES = 2  # pooch waits one second before the first, two before the second
 TIMEOUT_SECONDS = 30.0
-Progress = Callable[[str, int], object]  # the file's name, the bytes that just came
 
 
 @dataclass(frozen=True)
@@ -96,13 +91,9 @@ CORPORA: Mapping[str, PublicCorpus] = {
 
 
 def fetch(
-    corpus: str,
-    *,
-    out: PathLike,
-    source: Optional[str] = None,
-    progress: Optional[Progress] = None,
+    corpus: str, *, out: PathLike, source: Optional[str] = None, has_bar: bool = False
 ) -> Path:
-    """Brings a public corpus into a folder of its own, checked against its checksums.
+    """Bring a public corpus into a folder of its own, checked against its checksums.
 
     Args:
         corpus: "atis", "snips" or "nlu_eval".
@@ -110,7 +101,7 @@ def fetch(
         source: a mirror in place of the public address: a folder, an archive (.zip, .tar,
             .tar.gz, .tgz), or the http(s) address of an archive or of a folder that holds
             train/seq.in … (atis, snips) or master.zip (nlu_eval).
-        progress: called with a file's name and the number of bytes that just came.
+        has_bar: show a progress bar for each file.
 
     Returns:
         The folder. If it already holds the corpus, nothing is fetched.
@@ -136,7 +127,7 @@ def fetch(
     try:
         folder = aside / "corpus"
         folder.mkdir()
-        _gather(public, source or public.url, folder, aside, progress or (lambda *_: None))
+        _gather(public, source or public.url, folder, aside, has_bar)
         _verify(corpus, public, folder, source or public.url)
         os.replace(folder, target)
     except OSError as error:
@@ -147,70 +138,65 @@ def fetch(
 
 
 def manifest(files: Mapping[str, Path]) -> str:
-    """One SHA-256 for a set of files, by their paths and contents."""
+    """Return one SHA-256 for a set of files, by their paths and contents."""
     lines = [f"{sha256_of(files[path])}  {path}\n" for path in sorted(files)]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
 
-def download(url: str, target: Path, progress: Progress) -> None:
-    """Downloads one file, with up to three tries where trying again may help.
-
-    Raises:
-        UserError: it cannot be had; the sentence names the address and the reason.
-    """
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
-        try:
-            _receive(url, target, progress)
-            return
-        except urllib.error.HTTPError as error:
-            reason = f"the server says {error.code} {error.reason}"
-            if error.code < 500 and error.code not in (408, 429):
-                raise UserError(f"cannot fetch {url}: {reason}") from error
-        except urllib.error.URLError as error:
-            reason = f"out of reach ({error.reason})"
-        except (OSError, http.client.HTTPException) as error:
-            reason = f"the connection broke ({error or type(error).__name__})"
-    raise UserError(
-        f"cannot fetch {url}: {reason}, {TRIES} times; try later, or name a mirror with --from"
-    )
-
-
-def _receive(url: str, target: Path, progress: Progress) -> None:
-    """One try; a body shorter than announced is a broken connection."""
-    received = 0
-    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response, target.open("wb") as out:
-        announced = response.headers.get("Content-Length")
-        for chunk in iter(lambda: response.read(CHUNK), b""):
-            received += len(chunk)
-            if received > MAX_BYTES:
-                raise UserError(f"{url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
-            out.write(chunk)
-            progress(target.name, len(chunk))
-    if announced is not None and received != int(announced):
-        raise http.client.IncompleteRead(b"", int(announced) - received)
-
-
-def _gather(
-    public: PublicCorpus, source: str, folder: Path, aside: Path, progress: Progress
+def _download(
+    base: str, checksums: Mapping[str, Optional[str]], folder: Path, has_bar: bool
 ) -> None:
-    """Fills `folder` from a folder, an archive or an address."""
+    """Download files with their SHA-256, where it is known, and try again where one fails."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    puller = pooch.create(folder, f"{base}/", registry=dict(checksums), retry_if_failed=RETRIES)
+    downloader = pooch.HTTPDownloader(
+        progressbar=has_bar, timeout=TIMEOUT_SECONDS, hooks={"response": _refuse_too_large}
+    )
+    for path in checksums:
+        try:
+            puller.fetch(path, downloader=downloader)
+        except requests.HTTPError as error:
+            reason = f"the server says {str(error).split(' for url')[0]}"
+        except requests.ConnectionError:
+            reason = "the server is out of reach"
+        except requests.RequestException as error:
+            reason = f"the connection broke ({type(error).__name__})"
+        except ValueError as error:
+            raise UserError(
+                f"{path} from {base} has a wrong checksum: it is not the corpus' own"
+            ) from error
+        else:
+            continue
+        raise UserError(
+            f"cannot fetch {base}/{path}: {reason}, {RETRIES + 1} times; try later, or name a "
+            "mirror with --from"
+        )
+
+
+def _refuse_too_large(response: Any, *_: Any, **__: Any) -> None:
+    """Refuse a file whose announced size no corpus has."""
+    if int(response.headers.get("Content-Length", 0)) > MAX_BYTES:
+        raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
+
+
+def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_bar: bool) -> None:
+    """Fill `folder` from a folder, an archive or an address."""
+    base = source.rstrip("/")
     if not re.match(r"https?://", source):
-        _gather_local(public, Path(source), folder, progress)
+        _gather_local(public, Path(source), folder)
     elif is_archive(source) or public.archive:
-        url = source if is_archive(source) else f"{source.rstrip('/')}/{public.archive}"
-        archive = aside / url.rsplit("/", 1)[1]
-        download(url, archive, progress)
-        unpack(archive, folder, _members(public))
+        base, name = source.rsplit("/", 1) if is_archive(source) else (base, public.archive)
+        _download(base, {name: None}, aside, has_bar)
+        unpack(aside / name, folder, _members(public))
     else:
-        for path in public.checksums:
-            (folder / path).parent.mkdir(exist_ok=True)
-            download(f"{source.rstrip('/')}/{path}", folder / path, progress)
+        _download(base, public.checksums, folder, has_bar)
 
 
-def _gather_local(public: PublicCorpus, source: Path, folder: Path, progress: Progress) -> None:
-    """Copies from a mirror's folder, or unpacks its archive."""
+def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
+    """Copy from a mirror's folder, or unpack its archive."""
     if not source.exists():
         raise UserError(f"--from {source} does not exist; it is a folder, an archive or a http URL")
     if source.is_file() or (public.archive and (source / public.archive).is_file()):
@@ -223,7 +209,6 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path, progress: Pr
     for path, file in _corpus_files(inner if inner.is_dir() else source, public.wanted).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, folder / path)
-        progress(path, file.stat().st_size)
 
 
 def _members(public: PublicCorpus) -> re.Pattern[str]:
