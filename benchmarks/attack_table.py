@@ -94,13 +94,19 @@ def _train(corpus: str, mechanism: str, options: argparse.Namespace) -> RunDirec
         UserError: it is there with other settings.
     """
     run = _run(corpus, mechanism, options)
-    path = ROOT / "configs" / f"{run.path.name}.yaml"
+    configs = ROOT / "configs"
+    files = [configs / f"{corpus}_clc.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
     settings = [*options.overrides]
     settings += [f"data.size={options.size}"] if options.size else []
     settings += [f"training.epochs={options.epochs}"] if options.epochs else []
     if not run.config.exists():
-        start = [str(path), "--run", str(run.path), *(["--set", *settings] if settings else [])]
-    elif dump_config(load_config(run.config)) != dump_config(load_config(path, settings)):
+        start = [
+            *map(str, files),
+            "--run",
+            str(run.path),
+            *(["--set", *settings] if settings else []),
+        ]
+    elif dump_config(load_config(run.config)) != dump_config(load_config(files, settings)):
         raise UserError(f"{run.path} holds a run of other settings: name another --runs")
     elif run.has("results"):
         return run

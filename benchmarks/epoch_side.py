@@ -61,8 +61,9 @@ class Turns:
         self._started = time.perf_counter()
 
 
-def main(config: str, address: str) -> None:
+def main(*arguments: str) -> None:
     """Trains until nobody asks for more."""
+    *files, address = arguments
     turns = Turns(address)
     step_private = PrivateTrainer.step_private
 
@@ -71,7 +72,7 @@ def main(config: str, address: str) -> None:
         turns.after_step()
 
     PrivateTrainer.step_private = step  # type: ignore[method-assign,assignment]
-    settings = load_config(config, ["training.epochs=1"])
+    settings = load_config(files if len(files) > 1 else files[0], ["training.epochs=1"])
     with tempfile.TemporaryDirectory() as folder:
         train(settings, distributed.start(), RunDirectory(Path(folder)), turns.progress)
 

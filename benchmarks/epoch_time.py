@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,9 +88,18 @@ def start(config: str, root: Path) -> Side:
     threads = str(len(os.sched_getaffinity(0)))  # as launch/environment.sh, for one worker
     side = str(Path(__file__).with_name("epoch_side.py"))
     return Side(
-        [sys.executable, side, str(root / "configs" / f"{config}.yaml")],
+        [sys.executable, side, *map(str, files_of(config, root / "configs"))],
         environment={"OMP_NUM_THREADS": threads, "PYTHONPATH": str(root)},
     )
+
+
+def files_of(config: str, configs: Path) -> List[Path]:
+    """The files of a corpus, model and mechanism; older commits have one for each combination."""
+    whole = configs / f"{config}.yaml"
+    if whole.exists():
+        return [whole]
+    corpus, family, mechanism = re.fullmatch(r"(.*)_(clc|bert)_(.*)", config).groups()
+    return [configs / f"{corpus}_{family}.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
 
 
 def page(results: Dict[str, Dict[str, Any]]) -> str:
@@ -116,7 +126,9 @@ def page(results: Dict[str, Dict[str, Any]]) -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("configs", nargs="*", default=CONFIGS, help="names of files in configs/")
+    parser.add_argument(
+        "configs", nargs="*", default=CONFIGS, help="<corpus>_<model>_<mechanism> …"
+    )
     parser.add_argument("--before", default=BEFORE, metavar="COMMIT")
     parser.add_argument("--steps", type=int, help="of the epoch; all if left out")
     parser.add_argument("--turn", type=int, default=4, help="steps of a turn")

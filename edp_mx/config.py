@@ -1,9 +1,10 @@
-"""One typed tree of settings: load, include, override, check, write down."""
+"""The settings of a run: read from YAML files, checked, and written out again."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -11,6 +12,7 @@ from typing import (
     Dict,
     Iterable,
     List,
+    Sequence,
     Tuple,
     Type,
     TypeVar,
@@ -30,24 +32,26 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.privacy.config import PrivacyConfig
-from edp_mx.runtime.yaml_tree import KeyPath, override, read
+from edp_mx.runtime.settings import SettingError
+from edp_mx.runtime.yaml_tree import KeyPath, override, read_layers
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
 ModelConfig = Union[CLCConfig, BERTConfig]
 FAMILIES: Dict[str, type] = {"clc": CLCConfig, "bert": BERTConfig}  # by `model.family`
+Files = Union[str, Path, Sequence[Union[str, Path]]]
 
 
 @dataclass(frozen=True)
 class ExperimentConfig:
-    """Everything that one training run is made from.
+    """All settings of one training run.
 
     Attributes:
-        name: begins the name of the run directory.
-        data: which corpus, how it is split, which vocabulary.
-        model: the network; `family` chooses which (clc, bert) and so which keys there are.
-        privacy: how gradients are made private.
-        training: epochs, batches, optimizer, seeds.
+        name: the beginning of the run directory's name.
+        data: the corpus, its split and its vocabulary.
+        model: the network; `family` chooses between clc and bert, which have different keys.
+        privacy: how the gradients are made private.
+        training: epochs, batches, optimizer and seeds.
     """
 
     name: str = "run"
@@ -58,56 +62,53 @@ class ExperimentConfig:
 
 
 @overload
-def load_config(path: Union[str, Path], overrides: Iterable[str] = ...) -> ExperimentConfig: ...
+def load_config(files: Files, overrides: Iterable[str] = ...) -> ExperimentConfig: ...
 
 
 @overload
-def load_config(path: Union[str, Path], overrides: Iterable[str] = ..., *, kind: Type[T]) -> T: ...
+def load_config(files: Files, overrides: Iterable[str] = ..., *, kind: Type[T]) -> T: ...
 
 
 def load_config(
-    path: Union[str, Path], overrides: Iterable[str] = (), *, kind: Any = ExperimentConfig
+    files: Files, overrides: Iterable[str] = (), *, kind: Any = ExperimentConfig
 ) -> Any:
-    """Reads a YAML file with all that it includes, then applies `key.path=value` overrides.
+    """Read settings from YAML files that are laid over each other.
+
+    A file may include others: `include: [a.yaml, b.yaml]`, with paths relative to that file.
+    Included files are merged from left to right, and the file's own keys come last.
 
     Args:
-        path: the file.
+        files: one file, or several of which each overrides the keys of those before it.
         overrides: `key.path=value` texts, applied last.
-        kind: the dataclass that the whole file is turned into.
-
-    `include: [a.yaml, b.yaml]` merges files from left to right, paths relative to the file that
-    names them; the file's own keys come last.
+        kind: the dataclass to fill.
 
     Raises:
-        UserError: not YAML, a key twice, an unknown key (the nearest known one is named), a wrong
-            type or an impossible value; says the key's path, the file and the line.
+        UserError: the YAML is broken, a key is repeated or unknown (the nearest known key is
+            named), or a value has a wrong type or is out of bounds. Names the key, the file and
+            the line.
     """
-    tree, origins = read(Path(path))
+    paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    tree, origins = read_layers([Path(path) for path in paths])
     for text in overrides:
         override(tree, origins, text)
     try:
-        return structure(tree, kind)
-    except _KeyError as error:
-        origin = next(
-            (
-                origins[error.path[:n]]
-                for n in range(len(error.path), 0, -1)
-                if error.path[:n] in origins
-            ),
-            str(path),
-        )
-        key = ".".join(error.path)
-        about = "" if error.reason.startswith(key) else f"{key}: "  # some reasons name their key
-        raise UserError(f"{origin}: {about}{error.reason}") from error
+        return _converter().structure(tree, kind)
+    except (ClassValidationError, UserError, TypeError) as error:
+        place, reason = _first_cause(error, ())
+        parents = (place[:n] for n in range(len(place), 0, -1))
+        origin = next((origins[each] for each in parents if each in origins), str(paths[-1]))
+        key = ".".join(place)
+        about = "" if reason.startswith(key) else f"{key}: "  # some reasons name their key
+        raise UserError(f"{origin}: {about}{reason}") from error
 
 
 def dump_config(config: Any) -> str:
-    """The resolved settings as YAML, every key written out, paths absolute."""
+    """Return all settings as YAML, defaults included, with absolute paths."""
     return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
 
 
 def _plain(value: Any, is_path: bool = False) -> Any:
-    """Mappings, lists and scalars; what a `path_field` holds becomes absolute."""
+    """Convert settings to mappings, lists and scalars, and the paths among them to absolute."""
     if dataclasses.is_dataclass(value):
         return {
             f.name: _plain(getattr(value, f.name), f.metadata.get("is_path", False))
@@ -118,20 +119,8 @@ def _plain(value: Any, is_path: bool = False) -> Any:
     return str(Path(value).absolute()) if is_path and value else value
 
 
-class _KeyError(Exception):
-    """What is wrong with one key."""
-
-    def __init__(self, path: KeyPath, reason: str) -> None:
-        super().__init__(f"{'.'.join(path)}: {reason}")
-        self.path, self.reason = path, reason
-
-
-def structure(tree: Any, kind: Type[T]) -> T:
-    """Builds a typed object from plain mappings; nothing is converted silently.
-
-    Raises:
-        _KeyError: the first thing that does not fit, with its key's path.
-    """
+def _converter() -> Converter:
+    """Return a converter that fills dataclasses from mappings and converts no type silently."""
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook_func(
         lambda kind: get_origin(kind) is tuple,
@@ -146,22 +135,18 @@ def structure(tree: Any, kind: Type[T]) -> T:
     )
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
-        lambda cls: _checked(
+        lambda cls: _from_mapping(
             cls, make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
         ),
     )
-    try:
-        return converter.structure(tree, kind)
-    except (ClassValidationError, UserError, TypeError) as error:
-        path, reason = _first_cause(error, ())
-        raise _KeyError(path, reason) from error
+    return converter
 
 
 def _family_of(value: Any) -> type:
-    """The configuration class that `model.family` names; CLC where it is left out."""
+    """Return the configuration class that `model.family` names; CLC where it is left out."""
     family = value.get("family", "clc") if isinstance(value, dict) else "clc"
     if family not in FAMILIES:
-        raise UserError(f"family: {family!r} is none of {', '.join(FAMILIES)}")
+        raise SettingError("family", f"must be one of {', '.join(FAMILIES)}, not {family!r}")
     return FAMILIES[family]
 
 
@@ -183,11 +168,11 @@ def _strict_list(value: Any) -> List[Any]:
 _NAMES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
 
 
-def _checked(cls: type, build: Any) -> Any:
+def _from_mapping(cls: type, build: Any) -> Any:
     def hook(value: Any, kind: type) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{value!r} is not a mapping of keys ({', '.join(_keys(cls))})")
-        upgrade = getattr(cls, "upgrade", None)  # of what an older version wrote
+        upgrade = getattr(cls, "upgrade", None)  # renames the keys of an older version
         return build(upgrade(value) if upgrade else value, kind)
 
     return hook
@@ -198,16 +183,19 @@ def _keys(cls: type) -> List[str]:
 
 
 def _first_cause(error: BaseException, path: KeyPath) -> Tuple[KeyPath, str]:
-    """Walks down a tree of validation errors to the first one that says something."""
+    """Return the first error of a tree of errors: its key's path and its reason."""
     if isinstance(error, ForbiddenExtraKeysError):
         key = sorted(error.extra_fields)[0]
         known = _keys(error.cl)
         near = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        hint = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(known)}"
         return (*path, key), f"there is no such key; {hint}"
     if isinstance(error, ClassValidationError):
-        for cause in error.exceptions:
-            notes = getattr(cause, "__notes__", [])
-            keys = [note.name for note in notes if getattr(note, "name", None)]
-            return _first_cause(cause, (*path, *keys[:1]))
+        cause = error.exceptions[0]
+        notes = getattr(cause, "__notes__", [])
+        keys = [note.name for note in notes if getattr(note, "name", None)]
+        return _first_cause(cause, (*path, *keys[:1]))
+    if isinstance(error, SettingError):
+        path = (*path, error.key)
+        return path, f"{'.'.join(path)} {error.demand}"
     return path, str(error)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pre-trains a BERT on public text with Horovod workers:  launch/pretrain.sh CONFIG [--set key=value …]
+# Pre-trains a BERT on public text with Horovod workers:  launch/pretrain.sh CONFIG … [--set key=value …]
 #
 #   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
 #   NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml

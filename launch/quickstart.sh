@@ -8,10 +8,11 @@ export NP=${NP:-2}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/environment.sh"
 runs=$PWD/runs/quickstart-$(date +%Y%m%d-%H%M%S)
-for mechanism in sgd edp_exponential; do
-  echo "quickstart: training with $mechanism, $np workers"
-  "$here/train.sh" "$root/configs/quickstart_$mechanism.yaml" --run "$runs/$mechanism"
-done
+echo "quickstart: training without privacy, $np workers"
+"$here/train.sh" "$root/configs/quickstart.yaml" --run "$runs/sgd"
+echo "quickstart: training with eDP-SGD, $np workers"
+"$here/train.sh" "$root/configs/quickstart.yaml" "$root/configs/mechanism/edp_calibrated.yaml" \
+  --run "$runs/edp_exponential"
 echo
 python -m edp_mx compare "$runs/sgd" "$runs/edp_exponential"
 echo

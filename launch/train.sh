@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Trains with Horovod workers:  launch/train.sh CONFIG [--set key=value …] [--run DIR]
+# Trains with Horovod workers:  launch/train.sh CONFIG … [--set key=value …] [--run DIR]
 #
-#   NP=2 launch/train.sh configs/atis_clc_sgd.yaml
-#   NP=2 launch/train.sh configs/atis_clc_edp_exponential.yaml --set training.epochs=5
-#   NP=16 HOSTS=host1:8,host2:8 launch/train.sh configs/atis_clc_sgd.yaml
+#   NP=2 launch/train.sh configs/atis_clc.yaml
+#   NP=2 launch/train.sh configs/atis_clc.yaml configs/mechanism/edp_linear.yaml --set training.epochs=5
+#   NP=16 HOSTS=host1:8,host2:8 launch/train.sh configs/atis_clc.yaml
+#
+# Each configuration overrides the keys of those before it.
 #
 # NP is the number of workers (default 8). EDP_MX_GPU=1 sets up for GPUs.
 set -euo pipefail
 if [ $# = 0 ] || [ "$1" = --help ]; then
-  sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit $(($# == 0 ? 2 : 0))
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/workers.sh" train "$@"

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   loss thresholds, which need nothing but the run (a minute):
-    edp-mx attack runs/atis_clc_sgd-20260101-120000
+    edp-mx attack runs/atis_clc-20260101-120000
   the paper's attack as well, with a shadow model that was trained before:
-    edp-mx attack RUN --shadow runs/snips_clc_sgd-20260101-130000
+    edp-mx attack RUN --shadow runs/snips_clc-20260101-130000
   or is trained first, from a configuration or by the run's own settings on another corpus:
-    edp-mx attack RUN --shadow configs/snips_clc_sgd.yaml --set training.epochs=10
+    edp-mx attack RUN --shadow configs/snips_clc.yaml --set training.epochs=10
     edp-mx attack RUN --shadow
   LiRA, with 16 shadow models on the run's own corpus, as many at once as there are cores; smaller
   ones with --set; an attack that was interrupted goes on:

@@ -82,11 +82,11 @@ def _add_step(audits: Any) -> None:
 
 
 def _add_one_run(audits: Any) -> None:
-    from edp_mx.cli.console import add_overrides
+    from edp_mx.cli.console import add_configs, add_overrides
 
     parser = _add(audits, "one-run", "train once with canaries and guess them back", run_one_run)
     add = parser.add_argument
-    add("config", type=Path, help="a YAML file, e.g. configs/audit/one_run.yaml")
+    add_configs(parser)
     add_overrides(parser)
     add("--canaries", type=int, default=1000, metavar="m", help="how many (1000)")
     add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
@@ -193,7 +193,7 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.data.sampling import micro_batch_size
 
-    config: ExperimentConfig = load_config(arguments.config, arguments.overrides)
+    config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
     settings = OneRunSettings(
         canaries=arguments.canaries,
         tokens=arguments.tokens,

@@ -16,7 +16,7 @@ EXAMPLES = """\
 examples:
   edp-mx checkpoint describe TinyBERT_General_4L_312D
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
-  edp-mx train configs/atis_bert_sgd.yaml --set model.checkpoint=checkpoints/tinybert
+  edp-mx train configs/atis_bert.yaml --set model.checkpoint=checkpoints/tinybert
   edp-mx checkpoint export RUN --out exported
 """
 IMPORT_EXAMPLES = """\
@@ -32,7 +32,7 @@ The encoder is written under "bert.", as transformers.BertModel.from_pretrained 
 and slot layers and the CRF lie beside it, their labels in config.json.
 
 examples:
-  edp-mx checkpoint export runs/atis_bert_sgd-20260101-120000 --out exported
+  edp-mx checkpoint export runs/atis_bert-20260101-120000 --out exported
 """
 DESCRIBE_EXAMPLES = """\
 All tensors are read and checked, nothing is written.

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 EXAMPLES = """examples:
-  edp-mx compare runs/atis_clc_sgd-* runs/atis_clc_edp_*
+  edp-mx compare runs/atis_clc-* runs/atis_clc_edp_*
 """
 
 

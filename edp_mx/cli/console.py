@@ -100,6 +100,17 @@ def add_command(
     return parser
 
 
+def add_configs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    """Add the positional configuration files."""
+    parser.add_argument(
+        "configs",
+        nargs=nargs,
+        type=Path,
+        metavar="CONFIG",
+        help="YAML files; the keys of each override those of the files before it",
+    )
+
+
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """`--set key.path=value`, as often as one likes."""
     parser.add_argument(

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 EXAMPLES = """examples:
-  edp-mx evaluate runs/atis_clc_sgd-20260101-120000
+  edp-mx evaluate runs/atis_clc-20260101-120000
   edp-mx evaluate RUN --part validation --json
   edp-mx evaluate RUN --file mine.jsonl          # another annotated file
 """

@@ -10,10 +10,11 @@ from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
 examples:
-  edp-mx train configs/quickstart_edp_exponential.yaml
-  NP=2 launch/train.sh configs/atis_clc_sgd.yaml --set training.epochs=20
-  edp-mx train configs/atis_clc_sgd.yaml --check
-  NP=2 launch/train.sh --resume runs/atis_clc_sgd-20260101-120000
+  edp-mx train configs/quickstart.yaml
+  NP=2 launch/train.sh configs/atis_clc.yaml configs/mechanism/edp_linear.yaml
+  NP=2 launch/train.sh configs/atis_clc.yaml --set training.epochs=20
+  edp-mx train configs/atis_clc.yaml --check
+  NP=2 launch/train.sh --resume runs/atis_clc-20260101-120000
 
 With several workers use launch/train.sh, which starts them by horovodrun.
 """

@@ -73,7 +73,7 @@ class RunDirectory:
         if not (path / "config.yaml").is_file():
             raise UserError(
                 f"{path} is no run directory (it has no config.yaml); give the folder "
-                "that `edp-mx train` printed, e.g. runs/atis_clc_sgd-20260101-120000"
+                "that `edp-mx train` printed, e.g. runs/atis_clc-20260101-120000"
             )
         return cls(path)
 

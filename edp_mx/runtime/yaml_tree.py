@@ -1,10 +1,10 @@
-"""Mappings out of YAML files that include each other, and where each key was set."""
+"""YAML files that include or override each other, and where each key is set."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 import yaml
 
@@ -12,11 +12,11 @@ from edp_mx.errors import UserError
 
 KeyPath = Tuple[str, ...]
 Tree = Dict[str, Any]
-Origins = Dict[KeyPath, str]  # "file, line n", or the override
+Origins = Dict[KeyPath, str]  # "file, line n", or the text of the override
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads `1e-6` as a number, which plain PyYAML takes for a string."""
+    """A loader that reads `1e-6` as a number, which plain PyYAML takes for a string."""
 
 
 _Loader.add_implicit_resolver(
@@ -26,23 +26,57 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read(path: Path, chain: Tuple[Path, ...] = ()) -> Tuple[Tree, Origins]:
-    """One file with all that it includes: the tree, and for each key where it was set.
+def read_layers(paths: Sequence[Path]) -> Tuple[Tree, Origins]:
+    """Read files that are laid over each other, and note where each key is set.
+
+    The keys of each file override those of the files before it. A first file without a `name` is
+    named after itself; a later one adds its own, unless it sets `name`.
 
     Args:
-        path: the file.
-        chain: the files that include it.
+        paths: the files.
 
     Raises:
-        UserError: not a file of YAML, a key twice, or a file that includes itself.
+        UserError: a file is not YAML, repeats a key or includes itself.
     """
+    tree: Tree = {}
+    origins: Origins = {}
+    for path in paths:
+        layer, layer_origins = _read_file(path, ())
+        layer.setdefault("name", f"{tree['name']}_{path.stem}" if tree else path.stem)
+        _merge(tree, layer)
+        origins.update(layer_origins)
+    return tree, origins
+
+
+def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
+    """Read one file with all that it includes; `chain` are the files that include it."""
     if path.resolve() in chain:
         raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
+    own, own_origins = _parse(path)
+    included = own.pop("include", [])
+    tree: Tree = {}
+    origins: Origins = {}
+    if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
+        raise UserError(f"{own_origins[('include',)]}: include: must be a list of files")
+    for name in included:
+        part = path.parent / name
+        if not part.is_file():
+            raise UserError(f"{own_origins[('include',)]}: include: there is no {part}")
+        part_tree, part_origins = _read_file(part, (*chain, path.resolve()))
+        _merge(tree, part_tree)
+        origins.update(part_origins)
+    _merge(tree, own)
+    origins.update(own_origins)
+    return tree, origins
+
+
+def _parse(path: Path) -> Tuple[Tree, Origins]:
+    """Parse the YAML of one file."""
     origins: Origins = {}
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
-        own = _construct(loader, node, path, (), origins) if node is not None else {}
+        tree = _construct(loader, node, path, (), origins) if node is not None else {}
     except OSError as error:
         raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -52,28 +86,15 @@ def read(path: Path, chain: Tuple[Path, ...] = ()) -> Tuple[Tree, Origins]:
         raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
     except (yaml.YAMLError, RecursionError) as error:  # a forbidden character; an alias of itself
         raise UserError(f"{path}: not YAML that can be read ({type(error).__name__})") from error
-    if not isinstance(own, dict):
+    if not isinstance(tree, dict):
         raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
-    included = own.pop("include", [])
-    if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
-        raise UserError(f"{origins[('include',)]}: include: must be a list of files")
-    tree: Tree = {}
-    all_origins: Origins = {}
-    for name in included:
-        if not (path.parent / name).is_file():
-            raise UserError(f"{origins[('include',)]}: include: there is no {path.parent / name}")
-        part, part_origins = read(path.parent / name, (*chain, path.resolve()))
-        _merge(tree, part)
-        all_origins.update(part_origins)
-    _merge(tree, own)
-    all_origins.update(origins)
-    return tree, all_origins
+    return tree, origins
 
 
 def _construct(
     loader: _Loader, node: yaml.Node, file: Path, path: KeyPath, origins: Origins
 ) -> Any:
-    """Turns a YAML node into a value, noting where each key stands and refusing repeated ones."""
+    """Convert a YAML node to a value, note where each key is set and refuse repeated keys."""
     if not isinstance(node, yaml.MappingNode):
         return loader.construct_object(node, deep=True)
     mapping: Tree = {}
@@ -89,7 +110,7 @@ def _construct(
 
 
 def _merge(tree: Tree, other: Tree) -> None:
-    """Lays `other` over `tree`: mappings key by key, everything else replaced."""
+    """Merge `other` into `tree`: mappings key by key, other values replaced."""
     for key, value in other.items():
         if isinstance(value, dict) and isinstance(tree.get(key), dict):
             _merge(tree[key], value)
@@ -98,10 +119,10 @@ def _merge(tree: Tree, other: Tree) -> None:
 
 
 def override(tree: Tree, origins: Origins, text: str) -> None:
-    """Applies one `a.b=value` in place; the value is read as YAML.
+    """Apply one `a.b=value` in place; the value is read as YAML.
 
     Raises:
-        UserError: it is not of this form.
+        UserError: the text has another form.
     """
     name, equals, value_text = text.partition("=")
     path = tuple(name.strip().split("."))

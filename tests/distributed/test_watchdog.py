@@ -33,7 +33,7 @@ def job(tmp_path, request):
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     command = [
         ROOT / "launch" / "train.sh",
-        ROOT / "configs" / "quickstart_sgd.yaml",
+        ROOT / "configs" / "quickstart.yaml",
         "--run",
         tmp_path / "run",
         "--set",
@@ -103,7 +103,7 @@ def test_an_error_that_only_training_finds_is_said_once_too(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("mine")
     result = subprocess.run(
-        [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart_sgd.yaml"),
+        [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart.yaml"),
          "--run", str(tmp_path / "run")], env={**os.environ, **WAITING, "NP": "2"},
         capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
     assert result.returncode != 0
@@ -116,7 +116,7 @@ def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
     result = subprocess.run(
         [
             str(ROOT / "launch" / "train.sh"),
-            str(ROOT / "configs" / "quickstart_sgd.yaml"),
+            str(ROOT / "configs" / "quickstart.yaml"),
             "--run",
             str(tmp_path / "run"),
             "--set",

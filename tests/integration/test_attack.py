@@ -19,7 +19,7 @@ from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICKSTART = ROOT / "configs" / "quickstart_sgd.yaml"
+QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 TINY = ["data.size=300", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "model.dropout=0", "training.epochs=20",
         "training.batch_size=8", "training.learning_rate=0.012"]  # fmt: skip

@@ -21,7 +21,7 @@ from edp_mx.data.synthetic import make_utterances
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained import load_run
 
-QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart_sgd.yaml"
+QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
 # 500 training utterances, 100 epochs, no dropout; small, so that ten of them take five minutes.
 SETTINGS = ["data.size=1112", "data.embeddings.dimension=32", "model.hidden_size=32",
             "model.character_filters=8", "model.dropout=0", "training.epochs=100",

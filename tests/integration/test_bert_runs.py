@@ -14,8 +14,9 @@ TINY = [
     "training.learning_rate=2e-3",
 ]  # fmt: skip
 CONFIG = """
-include: [{configs}/data/communication.yaml, {configs}/model/bert.yaml, {configs}/mechanism/{mechanism}.yaml]
+include: [{configs}/data/standin.yaml, {configs}/model/bert.yaml, {configs}/mechanism/{mechanism}.yaml]
 name: tiny_bert
+data: {{corpus: communication}}
 training: {{schedule: {{kind: linear, warmup_fraction: 0.1}}}}
 """  # noqa: E501
 

@@ -32,7 +32,7 @@ def edp_mx(*arguments, cache):
 
 
 def train(run, cache):
-    edp_mx("train", ROOT / "configs" / "quickstart_sgd.yaml", "--run", run, "--set", *TINY,
+    edp_mx("train", ROOT / "configs" / "quickstart.yaml", "--run", run, "--set", *TINY,
            cache=cache)  # fmt: skip
     return run
 

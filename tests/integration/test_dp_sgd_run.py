@@ -15,7 +15,8 @@ from edp_mx.accounting.ledger import read_ledger
 from edp_mx.accounting.pld import upper_epsilon_poisson_pld
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "configs" / "quickstart_edp_exponential.yaml"
+CONFIG = [ROOT / "configs" / "quickstart.yaml",
+          ROOT / "configs" / "mechanism" / "edp_calibrated.yaml"]  # fmt: skip
 TINY = ["data.size=200", "data.embeddings.dimension=8", "model.hidden_size=8",
         "model.character_filters=4", "training.epochs=2", "training.batch_size=16",
         "privacy.decay.kind=none", "privacy.decay.rate=0",
@@ -36,7 +37,7 @@ def edp_mx(*arguments, code=0):
 def run(tmp_path_factory):
     """A run with Poisson sampling between neighbours that lack one."""
     path = tmp_path_factory.mktemp("dp_sgd") / "run"
-    edp_mx("train", CONFIG, "--run", path, "--set", *TINY, "privacy.sampler=poisson",
+    edp_mx("train", *CONFIG, "--run", path, "--set", *TINY, "privacy.sampler=poisson",
            "privacy.adjacency=zero_out", "privacy.noise_multiplier=1.5")  # fmt: skip
     return path
 
@@ -70,7 +71,7 @@ def test_account_and_explain_read_it_back(run):
 def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_path):
     """Everything relative to what ONE record adds: half of the change, for α as for the steps."""
     run = tmp_path / "run"
-    edp_mx("train", CONFIG, "--run", run, "--set", *TINY, "privacy.sampler=poisson",
+    edp_mx("train", *CONFIG, "--run", run, "--set", *TINY, "privacy.sampler=poisson",
            "privacy.adjacency=replace_one", "privacy.noise_multiplier=1.5",
            "training.epochs=1", "privacy.layer_scales=dp_release",
            "privacy.scale_release.micro_batches=5")  # fmt: skip
@@ -85,7 +86,7 @@ def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_pa
 
 
 def test_the_noise_of_algorithm_1_is_refused_in_one_sentence(tmp_path):
-    errors = edp_mx("train", CONFIG, "--run", tmp_path / "run", "--set", *TINY,
+    errors = edp_mx("train", *CONFIG, "--run", tmp_path / "run", "--set", *TINY,
                     "privacy.variant=published", code=2)  # fmt: skip
     assert "the noise of Algorithm 1" in errors and "variant: calibrated" in errors
 
@@ -97,7 +98,7 @@ def by_method(tmp_path_factory):
     weights = {}
     for method in ("loop", "ghost"):
         command = [Path(sys.executable).with_name("horovodrun"), "-np", "2", "--gloo",
-                   sys.executable, "-m", "edp_mx", "train", CONFIG, "--run", folder / method,
+                   sys.executable, "-m", "edp_mx", "train", *CONFIG, "--run", folder / method,
                    "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
                    "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
                    "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",

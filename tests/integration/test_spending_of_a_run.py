@@ -15,7 +15,8 @@ import pytest
 from edp_mx.accounting.ledger import read_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "configs" / "quickstart_edp_exponential.yaml"
+CONFIG = [ROOT / "configs" / "quickstart.yaml",
+          ROOT / "configs" / "mechanism" / "edp_calibrated.yaml"]  # fmt: skip
 TINY = ["data.size=400", "data.embeddings.dimension=8", "model.hidden_size=8",
         "model.character_filters=4", "training.epochs=4", "training.batch_size=16",
         "privacy.noise_multiplier=null"]  # fmt: skip
@@ -37,7 +38,7 @@ def finish(process, code=0):
 
 
 def train(run, *settings, code=0):
-    return finish(start(CONFIG, "--run", run, "--set", *TINY, *settings), code)
+    return finish(start(*CONFIG, "--run", run, "--set", *TINY, *settings), code)
 
 
 def report(run):
@@ -119,7 +120,7 @@ def test_released_scales_stand_in_the_ledger_first(tmp_path):
 
 def kill_and_resume(run, lines, moment, settings=("privacy.noise_multiplier=0.5",)):
     """Trains, is killed `moment` seconds after its ledger has so many lines, and goes on."""
-    process = start(CONFIG, "--run", run, "--set", *TINY, *settings)
+    process = start(*CONFIG, "--run", run, "--set", *TINY, *settings)
     ledger = run / "privacy_ledger.jsonl"
     while not ledger.exists() or ledger.read_text().count("\n") < lines:
         assert process.poll() in (None, 0), process.communicate()[1]
@@ -162,7 +163,7 @@ def test_what_cannot_be_resumed_is_refused(tmp_path):
     assert "has ended already" in errors
     _, errors = finish(start("--resume", tmp_path), code=2)
     assert "is no run directory" in errors
-    _, errors = finish(start(CONFIG, "--resume", tmp_path / "run"), code=2)
+    _, errors = finish(start(*CONFIG, "--resume", tmp_path / "run"), code=2)
     assert "either a configuration or" in errors
 
 
@@ -191,7 +192,7 @@ def test_an_early_stop_counts_all_epochs_that_might_have_run(tmp_path):
 @pytest.mark.parametrize("harm", ["gone", "shortened", "another's"])
 def test_without_the_ledger_that_its_checkpoint_confirms_a_run_does_not_go_on(tmp_path, harm):
     run, ledger = tmp_path / "run", tmp_path / "run" / "privacy_ledger.jsonl"
-    process = start(CONFIG, "--run", run, "--set", *TINY, "privacy.noise_multiplier=0.5",
+    process = start(*CONFIG, "--run", run, "--set", *TINY, "privacy.noise_multiplier=0.5",
                     "training.epochs=200")  # fmt: skip
     while not (run / "checkpoint.npz").exists() or ledger.read_text().count("\n") < 5:
         assert process.poll() is None, process.communicate()[1]

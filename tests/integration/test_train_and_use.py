@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
 
@@ -26,8 +27,12 @@ def edp_mx(*arguments, check=True, text=None, cwd=None):
     return result
 
 
-def train(run, config="quickstart_edp_exponential", settings=()):
-    return edp_mx("train", ROOT / "configs" / f"{config}.yaml", "--run", run,
+LAYERS = {"sgd": [CONFIGS / "quickstart.yaml"]}
+LAYERS["edp_exponential"] = [*LAYERS["sgd"], CONFIGS / "mechanism" / "edp_calibrated.yaml"]
+
+
+def train(run, mechanism="edp_exponential", settings=()):
+    return edp_mx("train", *LAYERS[mechanism], "--run", run,
                   "--set", *TINY, *settings)  # fmt: skip
 
 
@@ -35,8 +40,8 @@ def train(run, config="quickstart_edp_exponential", settings=()):
 def runs(tmp_path_factory):
     """Two trained runs, SGD and eDP-SGD, and what training them printed."""
     folder = tmp_path_factory.mktemp("runs")
-    outputs = {config: train(folder / config, f"quickstart_{config}").stdout
-               for config in ("sgd", "edp_exponential")}  # fmt: skip
+    outputs = {mechanism: train(folder / mechanism, mechanism).stdout
+               for mechanism in LAYERS}  # fmt: skip
     return folder, outputs
 
 
@@ -145,7 +150,7 @@ def test_compare_sets_runs_side_by_side(runs):
 
 
 def test_the_same_seed_trains_the_same_model(runs, tmp_path):
-    train(tmp_path / "again", "quickstart_sgd")
+    train(tmp_path / "again", "sgd")
     with np.load(runs[0] / "sgd" / "weights.npz") as one, np.load(
             tmp_path / "again" / "weights.npz") as other:  # fmt: skip
         assert sorted(one.files) == sorted(other.files)
@@ -162,7 +167,7 @@ def test_private_runs_differ_even_with_the_same_seed(runs, tmp_path):
 
 def test_an_existing_run_is_not_overwritten(runs):
     before = sorted((path.name, path.stat().st_mtime_ns) for path in (runs[0] / "sgd").iterdir())
-    again = edp_mx("train", ROOT / "configs" / "quickstart_sgd.yaml", "--run", runs[0] / "sgd",
+    again = edp_mx("train", *LAYERS["sgd"], "--run", runs[0] / "sgd",
                    check=False)  # fmt: skip
     assert again.returncode == 2 and "is not empty" in again.stderr
     assert before == sorted((p.name, p.stat().st_mtime_ns) for p in (runs[0] / "sgd").iterdir())
@@ -177,7 +182,7 @@ def test_unsound_settings_are_refused_before_training(tmp_path):
         ),
         ("data.corpus=absent", "data.corpus: 'absent' is none of"),
     ):
-        refused = edp_mx("train", ROOT / "configs" / "quickstart_edp_exponential.yaml", "--run",
+        refused = edp_mx("train", *LAYERS["edp_exponential"], "--run",
                          tmp_path / setting, "--set", "data.size=600", setting,
                          check=False)  # fmt: skip
         assert refused.returncode == 2, refused.stderr
@@ -207,7 +212,7 @@ def test_evaluate_refuses_a_corpus_that_has_changed(tmp_path):
 
 
 def test_a_run_that_diverges_says_so(tmp_path):
-    refused = edp_mx("train", ROOT / "configs" / "quickstart_sgd.yaml", "--run", tmp_path / "run",
+    refused = edp_mx("train", *LAYERS["sgd"], "--run", tmp_path / "run",
                      "--set", *TINY, "training.learning_rate=1e30", check=False)  # fmt: skip
     assert refused.returncode == 2 and "the training diverged in epoch 1" in refused.stderr
 

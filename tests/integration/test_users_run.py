@@ -28,7 +28,7 @@ TINY = ["data.corpus=mine", "data.size=null", "data.vocabulary.source=train",
 def train(corpus, run, *settings, code=0):
     """The real command line."""
     result = subprocess.run(
-        [sys.executable, "-m", "edp_mx", "train", ROOT / "configs" / "quickstart_sgd.yaml",
+        [sys.executable, "-m", "edp_mx", "train", ROOT / "configs" / "quickstart.yaml",
          "--run", run, "--set", *TINY, f"data.path={corpus}", *settings],
         text=True, capture_output=True, timeout=500,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},

@@ -140,7 +140,7 @@ def test_where_all_is_in_place_it_says_so_and_does_nothing():
 ])  # fmt: skip
 def test_the_launcher_refuses_what_cannot_run(environment, message):
     result = subprocess.run(
-        [ROOT / "launch" / "train.sh", ROOT / "configs" / "quickstart_sgd.yaml"],
+        [ROOT / "launch" / "train.sh", ROOT / "configs" / "quickstart.yaml"],
         env={**os.environ, **environment}, capture_output=True, text=True)  # fmt: skip
     assert result.returncode == 2 and message in result.stderr
     assert "Traceback" not in result.stderr

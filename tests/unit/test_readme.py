@@ -35,6 +35,16 @@ def test_each_script_exists_and_can_be_run(script):
     assert (ROOT / script).stat().st_mode & 0o111
 
 
+TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("results/*.md"),
+         *ROOT.glob("launch/*.sh"), *ROOT.glob("edp_mx/cli/*.py")]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_each_configuration_that_is_named_exists(path):
+    for name in re.findall(r"\bconfigs/[\w/]+\.yaml", path.read_text()):
+        assert (ROOT / name).is_file(), name
+
+
 @pytest.mark.parametrize(
     "path", sorted(ROOT.glob("launch/*.sh")), ids=lambda path: path.name)  # fmt: skip
 def test_scripts_are_short(path):

@@ -123,7 +123,7 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
     if other is None:
         raise UserError(
             f"--shadow: there is no shadow corpus for {data.corpus} by default; name a run or a "
-            "configuration, e.g. --shadow configs/snips_clc_sgd.yaml"
+            "configuration, e.g. --shadow configs/snips_clc.yaml"
         )
     vocabulary, labels = data.vocabulary, data.labels
     if other not in STANDINS and vocabulary.source == "sample" and vocabulary.path is None:

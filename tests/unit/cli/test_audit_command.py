@@ -76,8 +76,8 @@ def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(capsys):
         (["step", "--layer-scales", "0,1"], "layer_scales"),
         (["noise", "--steps", "1"], "--steps"),
         (["noise", "--size", "10"], "--size"),
-        (["one-run", "configs/quickstart_sgd.yaml", "--canaries", "2"], "--canaries"),
-        (["one-run", "configs/quickstart_sgd.yaml", "--tokens", "0"], "--tokens"),
+        (["one-run", "configs/quickstart.yaml", "--canaries", "2"], "--canaries"),
+        (["one-run", "configs/quickstart.yaml", "--tokens", "0"], "--tokens"),
     ],
 )
 def test_impossible_settings_are_refused_in_a_sentence(options, word, monkeypatch):

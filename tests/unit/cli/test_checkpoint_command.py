@@ -100,10 +100,10 @@ def test_nothing_is_written_beside_other_files(folder, tmp_path):
 def trained_run(path, family="bert"):
     """A run directory as training leaves it, with weights as drawn."""
     path.mkdir()
-    parts = ("data/communication", f"model/{family}", "mechanism/sgd")
+    parts = ("data/standin", f"model/{family}", "mechanism/sgd")
     source = path.parent / f"{family}.yaml"
     source.write_text(json.dumps({"include": [f"{CONFIGS}/{part}.yaml" for part in parts],
-                                  "name": "run"}))  # fmt: skip
+                                  "data": {"corpus": "communication"}, "name": "run"}))  # fmt: skip
     sizes = [f"model.{name}={getattr(TINY, name)}" for name in SIZES] + ["data.max_pieces=60"]
     config = load_config(source, sizes if family == "bert" else [])
     vocabulary = Vocabulary(

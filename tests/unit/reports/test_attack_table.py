@@ -26,10 +26,16 @@ def script(monkeypatch):
     return runpy.run_path(str(SCRIPT))
 
 
+def files_of(corpus, mechanism):
+    configs = ROOT / "configs"
+    return [configs / f"{corpus}_clc.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
+
+
 def made_run(folder, name, *settings):
     """A finished run, without a model."""
     run = RunDirectory(folder / name)
-    config = load_config(ROOT / "configs" / f"{name}.yaml", settings)
+    corpus, mechanism = name.split("_clc_")
+    config = load_config(files_of(corpus, mechanism), settings)
     run.create(name, dump_config(config))
     bound = {"log10_epsilon": 4.4, "epsilon": 10**4.4}
     run.write("privacy", {"as_published": bound, "holds_if": {**bound, "log10_epsilon": None}})
@@ -105,7 +111,7 @@ def test_all_steps_in_their_order(script, monkeypatch, tmp_path):
     sgd, snips = str(tmp_path / "atis_clc_sgd"), str(tmp_path / "snips_clc_sgd")
     settings = ["--set", "model.hidden_size=8", "data.size=900", "training.epochs=3"]
     assert started[0] == [
-        "train", str(ROOT / "configs" / "atis_clc_sgd.yaml"), "--run", sgd, *settings]  # fmt: skip
+        "train", *map(str, files_of("atis", "sgd")), "--run", sgd, *settings]  # fmt: skip
     assert [one[0] for one in started].count("train") == 5
     assert ["attack", sgd, "--shadow", snips] in started
     linear = str(tmp_path / "atis_clc_edp_linear")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[4]
 def sides(generator, tmp_path):
     """A run and its shadow on another corpus, with outputs as if both were overfit."""
     found = []
-    for name, weights in (("atis_clc_sgd", "a"), ("snips_clc_sgd", "b")):
+    for name, weights in (("atis_clc", "a"), ("snips_clc", "b")):
         run = RunDirectory(tmp_path / name)
         run.create(name, dump_config(load_config(ROOT / "configs" / f"{name}.yaml")))
         run.write("environment", {"num_workers": 1})

@@ -1,0 +1,90 @@
+"""Fields of settings that declare what they may be, checked whenever the settings are made."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Optional, Sequence, Tuple
+
+from edp_mx.errors import UserError
+
+_BOUNDS = "bounds"  # the key in a field's metadata
+
+
+class SettingError(UserError):
+    """A value outside its bounds.
+
+    Attributes:
+        key: the field's name.
+        demand: the rest of the sentence, e.g. "must be at least 1, not 0".
+    """
+
+    def __init__(self, key: str, demand: str) -> None:
+        super().__init__(f"{key} {demand}")
+        self.key, self.demand = key, demand
+
+
+def setting(
+    default: Any,
+    *,
+    at_least: Optional[float] = None,
+    above: Optional[float] = None,
+    at_most: Optional[float] = None,
+    below: Optional[float] = None,
+    one_of: Sequence[str] = (),
+) -> Any:
+    """Declare a field of `Settings` with its default and its bounds.
+
+    Args:
+        at_least, above, at_most, below: the bounds of a number, which must also be finite.
+        one_of: the texts to choose from; each item of a list must be one of them.
+
+    Edge cases: None is never refused; it means that an optional setting was left out.
+    """
+    bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
+    given = tuple((name, bound) for name, bound in bounds.items() if bound is not None)
+    return dataclasses.field(default=default, metadata={_BOUNDS: (given, tuple(one_of))})
+
+
+class Settings:
+    """Base of dataclasses that check their fields.
+
+    A dataclass whose keys depend on each other extends `__post_init__`.
+
+    Raises:
+        SettingError: a field is outside the bounds that its `setting` declares.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training(Settings):
+        ...     epochs: int = setting(10, at_least=1)
+        >>> Training(epochs=0)
+        Traceback (most recent call last):
+        edp_mx.runtime.settings.SettingError: epochs must be at least 1, not 0
+    """
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if _BOUNDS in field.metadata and value is not None:
+                bounds, choices = field.metadata[_BOUNDS]
+                for item in value if isinstance(value, tuple) else (value,):
+                    _check(field.name, item, bounds, choices)
+
+
+def _check(
+    key: str, value: Any, bounds: Tuple[Tuple[str, float], ...], choices: Tuple[str, ...]
+) -> None:
+    """Refuse a value that is outside any bound or is none of the choices."""
+    if choices and value not in choices:
+        raise SettingError(key, f"must be one of {', '.join(choices)}, not {value!r}")
+    holds = {
+        "at least": lambda bound: value >= bound,
+        "above": lambda bound: value > bound,
+        "at most": lambda bound: value <= bound,
+        "below": lambda bound: value < bound,
+    }
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if bounds and (is_infinite or not all(holds[name](bound) for name, bound in bounds)):
+        wanted = " and ".join(f"{name} {bound}" for name, bound in bounds)
+        raise SettingError(key, f"must be {wanted}{' and finite' * is_infinite}, not {value}")
