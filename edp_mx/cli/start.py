@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any, Callable, Tuple
 
-from edp_mx.cli.console import add_overrides, progress_bar, start_logging
+from edp_mx.cli.console import add_configs, add_overrides, progress_bar, start_logging
 from edp_mx.errors import UserError
 
 
 def add_start_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that start a run or resume one."""
     add = parser.add_argument
-    add("config", nargs="?", type=Path, help="a YAML file, see the examples")
+    add_configs(parser, nargs="*")
     add("--resume", type=Path, metavar="RUN", help="resume an interrupted run")
     add_overrides(parser)
     add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
@@ -41,13 +41,13 @@ def start_run(
     Raises:
         UserError: the arguments, the settings or the run directory are unsound.
     """
-    if (arguments.config is None) == (arguments.resume is None):
+    if bool(arguments.configs) == (arguments.resume is not None):
         raise UserError("name either a configuration or, with --resume, a run to resume")
     if arguments.resume and (arguments.overrides or arguments.run_directory):
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
     if arguments.check:
         check(_read_config(arguments, kind), arguments.workers)
-        print(f"{arguments.config or arguments.resume} is sound; nothing was trained")
+        print("the settings are sound; nothing was trained")
         return 0
 
     from edp_mx.runtime.distributed import start
@@ -103,5 +103,5 @@ def _read_config(arguments: argparse.Namespace, kind: type) -> Any:
     from edp_mx.runs.run_directory import RunDirectory
 
     if arguments.resume is None:
-        return load_config(arguments.config, arguments.overrides, kind=kind)
+        return load_config(arguments.configs, arguments.overrides, kind=kind)
     return load_config(RunDirectory.unfinished(arguments.resume).config, kind=kind)
