@@ -32,11 +32,11 @@ from steps import FAMILIES, VARIANTS, Variant, settle_threads
 from subjects import Subject, synthetic_batch
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.ahead import ahead
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.prefetch import prefetch
 from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.models.bert import BERTConfig
@@ -134,7 +134,7 @@ def batches(family: str, options: argparse.Namespace, workers: Workers) -> Dict[
         "batch": lambda: _timed(lambda: sum(1 for _ in map(train.batch, drawn(BATCHES)))) / BATCHES,
         "step": variant.step,
         "in line": partial(_steps, variant, lambda: map(train.batch, drawn(STEPS))),
-        "ahead": partial(_steps, variant, lambda: ahead(train.batch, drawn(STEPS))),
+        "ahead": partial(_steps, variant, lambda: prefetch(train.batch, drawn(STEPS))),
     }
     return in_turn(ways, rounds=options.rounds)
 

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-ROOT = Path(__file__).resolve().parents[1]
+# The real corpora may lie beside the checkout.
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+if DATA.is_dir():
+    os.environ.setdefault("EDP_MX_DATA", str(DATA))
 
 # A test draws the same numbers each time, unless EDP_MX_TEST_SEED says which ("new": others each
 # run). Keys of noise are the operating system's, always: what they decide has a margin.
@@ -55,7 +58,7 @@ def generator(seed):
 @pytest.fixture(scope="session")
 def corpora():
     """The folder with the real corpora; the test is skipped where there is none."""
-    folder = Path(os.environ.get("EDP_MX_DATA") or ROOT.parent / "shared" / "data")
+    folder = Path(os.environ.get("EDP_MX_DATA") or "data")
     if not folder.is_dir():
         pytest.skip(
             "the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/ "

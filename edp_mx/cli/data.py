@@ -185,9 +185,10 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
     """The utterances of a path, of a public corpus, or of a stand-in made on the fly."""
-    from edp_mx.data.corpus import STANDINS, DataConfig, find_corpus
+    from edp_mx.data.config import DataConfig
     from edp_mx.data.readers import read_utterances
-    from edp_mx.data.synthetic import make_utterances
+    from edp_mx.data.sources import find_corpus
+    from edp_mx.data.synthetic import STANDINS, make_utterances
 
     if Path(name).exists():
         return read_utterances(name)

@@ -8,7 +8,7 @@ from typing import Optional
 
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
-from edp_mx.data.readers import LAYOUTS
+from edp_mx.data.readers import FORMATS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
@@ -48,7 +48,7 @@ class DataConfig:
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
 
     def __post_init__(self) -> None:
-        known = {"layout": ("auto", *LAYOUTS), "split": ("paper", "own")}
+        known = {"layout": ("auto", *FORMATS), "split": ("paper", "own")}
         for key, values in known.items():
             if getattr(self, key) not in values:
                 raise UserError(

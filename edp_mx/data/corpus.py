@@ -1,22 +1,22 @@
-"""A corpus by name: found, read or made, and split; a large one is kept for the next time."""
+"""A corpus by name: found, read or made, and split; a large one is cached."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
-from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
+from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
-from edp_mx.data.sources import find_corpus, is_made, public_sample, stream_corpus
+from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
-from edp_mx.data.store import Progress, Stored, plainly
+from edp_mx.data.store import Progress, plainly
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
@@ -24,17 +24,7 @@ from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-__all__ = [
-    "PUBLIC_CORPORA",
-    "STANDINS",
-    "Corpus",
-    "DataConfig",
-    "find_corpus",
-    "load_corpus",
-    "public_sample",
-]
-
-KEPT_FROM = 50_000  # utterances; smaller corpora are read anew each time
+KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
 _OWN_VALIDATION = 0.05
 
 
@@ -43,8 +33,8 @@ class Corpus:
     """All utterances of a corpus, and which of them train, validate and test.
 
     Attributes:
-        fingerprints: of "train", "validation", "test", and of "corpus", which is one after the
-            other, where they are known without looking.
+        fingerprints: of "train", "validation", "test" and "corpus" (the three in a row), as far as
+            they are known without a pass over the utterances.
     """
 
     name: str
@@ -69,7 +59,7 @@ class Corpus:
         return self._part("test")
 
     def fingerprint(self) -> str:
-        """Of the three parts, one after the other."""
+        """Return the fingerprint of the three parts, one after the other."""
         known = self.fingerprints.get("corpus")
         return known or fingerprint(u for part in PARTS for u in getattr(self, part))
 
@@ -84,14 +74,14 @@ def load_corpus(
     heartbeat: Callable[[str], None] = lambda _: None,
     progress: Progress = plainly,
 ) -> Corpus:
-    """Finds, reads (or makes) and splits a corpus.
+    """Find, read (or make) and split a corpus.
 
     A large one is read once and kept as numbers (see `cache`), which later starts map into memory
     without reading any text; its utterances are then made as they are asked for.
 
     Args:
-        heartbeat: told what goes on: the watchdog listens.
-        progress: put around the utterances where a large corpus is read for the first time.
+        heartbeat: called with what is being done, for the watchdog.
+        progress: wrapped around the utterances when a large corpus is read for the first time.
 
     Returns:
         The same corpus and split for the same settings and files.
@@ -108,13 +98,7 @@ def load_corpus(
     """
     if config.split == "own" and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
-    stored = _stored(config, heartbeat, progress)
-    if stored is None:
-        corpus = _held(config)
-    else:
-        is_standin = config.corpus in STANDINS
-        parts = (stored.utterances, stored.split, stored.fingerprints)
-        corpus = Corpus(config.corpus, is_standin, *parts)
+    corpus = _kept(config, heartbeat, progress) or _held(config, stream_corpus(config))
     for part in PARTS:
         if len(getattr(corpus.split, part)) == 0:
             few = "utterances, or users," if names_users(corpus.utterances) else "utterances"
@@ -125,16 +109,20 @@ def load_corpus(
     return corpus
 
 
-def _stored(
+def _kept(
     config: DataConfig, heartbeat: Callable[[str], None], progress: Progress
-) -> Optional[Stored]:
-    """The corpus as it is kept, or will be kept now; None where it is small or nothing is kept."""
+) -> Optional[Corpus]:
+    """The corpus from the cache if it is large, or in memory if it is small; None without cache."""
     folder = cache_folder()
     if folder is None:
         return None
     key = _cache_key(config)
     stored = open_cached(folder, key)
-    if stored is None and sum(1 for _ in islice(stream_corpus(config), KEPT_FROM)) == KEPT_FROM:
+    if stored is None:
+        first = list(islice(stream_corpus(config), KEPT_FROM))
+        if len(first) < KEPT_FROM:
+            return _held(config, first)
+        del first  # a large corpus is not held in memory, not even its beginning
         stored = keep(
             folder,
             key,
@@ -145,11 +133,14 @@ def _stored(
             progress=progress,
             total=config.size if is_made(config) else None,
         )
-    return stored
+    if stored is None:
+        return None
+    is_standin = config.corpus in STANDINS
+    return Corpus(config.corpus, is_standin, stored.utterances, stored.split, stored.fingerprints)
 
 
 def _cache_key(config: DataConfig) -> str:
-    """What the utterances and the split are made of."""
+    """The cache key of all that decides the utterances and the split."""
     data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
     if is_made(config):
         return cache_key(data, grammar_files(config.corpus))
@@ -157,11 +148,11 @@ def _cache_key(config: DataConfig) -> str:
     return cache_key(data, files)
 
 
-def _held(config: DataConfig) -> Corpus:
+def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
     """The corpus in memory."""
     sizes: Dict[str, int] = {}
     read: List[Utterance] = []
-    for part, utterance in stream_corpus(config):
+    for part, utterance in utterances:
         sizes[part] = sizes.get(part, 0) + 1
         read.append(utterance)
     if not is_made(config):

@@ -14,15 +14,16 @@ from edp_mx.errors import UserError
 
 _STANDIN_SIZE = 20_000
 _SAMPLE_SEED = 1 << 32  # beyond the seeds of data
+_FETCHED = Path("data")  # where `edp-mx data fetch` puts a corpus
 
 
 def is_made(config: DataConfig) -> bool:
-    """Whether nothing is read: a stand-in that is drawn anew."""
+    """Return whether the corpus is a stand-in that is drawn anew, so that no file is read."""
     return config.corpus in STANDINS and config.path is None
 
 
 def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
-    """The whole corpus, made or read, each utterance with the part that it was published in."""
+    """Make or read the whole corpus, each utterance with the part that it was published in."""
     if not is_made(config):
         return stream_utterances(find_corpus(config), config.layout)
     size = config.size or _STANDIN_SIZE
@@ -31,31 +32,31 @@ def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
 
 
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
-    """Utterances from which words or labels may be taken without any cost to privacy.
+    """Return utterances from which words or labels may be taken at no cost to privacy.
 
     Args:
-        path: where they are; without it a stand-in draws some of its own, by another seed than
-            its data, since its grammar is public.
+        path: where they are. Without it a stand-in draws some of its own, by another seed than its
+            data, since its grammar is public.
 
     Raises:
-        UserError: no path, and not a stand-in.
+        UserError: there is no path, and the corpus is no stand-in.
     """
     if path is not None:
         return read_utterances(path)
     if config.corpus not in STANDINS:
         raise UserError(
-            f"data: source sample needs the path of public utterances; {config.corpus} has none of "
-            "its own (only the stand-ins do)"
+            "data: the source sample needs the path of public utterances, since only the stand-ins "
+            f"can draw their own, and {config.corpus} is none"
         )
     seed = _SAMPLE_SEED + config.split_seed
     return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
 
 
 def find_corpus(config: DataConfig) -> Path:
-    """Where a corpus lies.
+    """Return where a corpus lies.
 
-    Looked for in `path` if set, else `$EDP_MX_DATA/<corpus>`, `data/<corpus>` and
-    `../shared/data/<corpus>` below and beside the working folder.
+    This is `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>` in the working
+    folder, where `edp-mx data fetch` puts it.
 
     Raises:
         UserError: it is in none of them; the sentence says how to get it.
@@ -70,11 +71,13 @@ def find_corpus(config: DataConfig) -> Path:
             f"data.corpus: {config.corpus!r} is none of {known}; for a corpus of your own set "
             "data.path"
         )
-    roots = [os.environ.get("EDP_MX_DATA"), "data", os.path.join("..", "shared", "data")]
-    for root in roots:
-        if root and (Path(root) / config.corpus).is_dir():
-            return Path(root) / config.corpus
+    named = os.environ.get("EDP_MX_DATA")
+    places = [root / config.corpus for root in (*([Path(named)] if named else []), _FETCHED)]
+    for place in places:
+        if place.is_dir():
+            return place
     raise UserError(
-        f"the corpus {config.corpus} is not at hand: run `edp-mx data fetch {config.corpus}`, or "
-        "set data.path or EDP_MX_DATA"
+        f"the corpus {config.corpus} is not there: {' and '.join(map(str, places))} "
+        f"{'does' if len(places) == 1 else 'do'} not exist; run `edp-mx data fetch "
+        f"{config.corpus}`, or set data.path or EDP_MX_DATA"
     )

@@ -11,10 +11,12 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import Corpus, DataConfig, public_sample
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import Corpus
 from edp_mx.data.counting import lines_of
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.sources import public_sample
 from edp_mx.data.splits import PARTS
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.data.utterance import Utterance

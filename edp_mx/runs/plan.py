@@ -10,7 +10,7 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.target import calibrated
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import PUBLIC_CORPORA
+from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.draws import Sampler
 from edp_mx.runs.prepare import Prepared
 

@@ -9,9 +9,9 @@ from typing import Callable, Iterable, Iterator, List
 
 import mxnet as mx
 
-from edp_mx.data.ahead import ahead
 from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.prefetch import prefetch
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
@@ -89,7 +89,7 @@ def epochs(
         if steps == 0:
             return
         total = mx.nd.zeros((1,), ctx=trainer.context)
-        made = ahead(losses.batches, islice(sampler.draws(epoch), steps))
+        made = prefetch(losses.batches, islice(sampler.draws(epoch), steps))
         for step, batches in enumerate(wrap(made, epoch, steps)):
             heartbeat(f"epoch {epoch}, step {step}")
             factor = schedule.factor(epoch * sampler.steps_per_epoch + step, total_steps)

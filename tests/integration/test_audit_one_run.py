@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.jsonl import write_jsonl
 
 from edp_mx.accounting.ledger_account import account_for
-from edp_mx.data.readers import write_jsonl
 from edp_mx.data.synthetic import make_utterances
 
 ROOT = Path(__file__).resolve().parents[2]

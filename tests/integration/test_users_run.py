@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.jsonl import write_jsonl
 
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.accounting.ledger_account import account_for
-from edp_mx.data.readers import write_jsonl
 from edp_mx.data.synthetic import make_utterances
 
 ROOT = Path(__file__).resolve().parents[2]

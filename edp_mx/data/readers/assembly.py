@@ -1,4 +1,4 @@
-"""What all formats share: lines with their numbers, and the checks that make an utterance."""
+"""What the readers share: numbered lines, tagged chunks, and the checks that make an utterance."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import gzip
 import re
 import zlib
 from pathlib import Path
-from typing import Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
+Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
 _BLANKS = re.compile(r"[ \t\r\f\v]+")  # not the no-break space: annotators left it inside tokens
 
 
 def split_tokens(line: str) -> List[str]:
-    """The tokens of a line, cut at ASCII blanks only."""
+    """Return the tokens of a line, cut at ASCII blanks only."""
     return [token for token in _BLANKS.split(line) if token]
 
 
 def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
-    """Streams (number from 1, line without its end) of a plain or `.gz` file.
+    """Stream (number from 1, line without its end) of a plain or `.gz` file.
 
     Raises:
         UserError: the file is missing, unreadable, or a torn archive.
@@ -35,7 +36,7 @@ def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
 
 
 def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
-    """As `read_bytes_by_line`, as text; a byte-order mark is left out.
+    """Stream the lines of `read_bytes_by_line` as text, without a byte-order mark.
 
     Raises:
         UserError: a line is not UTF-8; the sentence names the file and the line.
@@ -50,14 +51,21 @@ def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
             ) from error
 
 
-def span_tags(name: str, count: int) -> List[str]:
-    """The BIO tags of one span of `count` tokens.
+def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
+    """Return the tokens and BIO tags of chunks of text; no token crosses the edge of a chunk.
 
     Example:
-        >>> span_tags("city", 2)
-        ['B-city', 'I-city']
+        >>> tag_chunks([("fly to", None), ("new york", "city")])
+        (['fly', 'to', 'new', 'york'], ['O', 'O', 'B-city', 'I-city'])
     """
-    return [f"B-{name}"] + [f"I-{name}"] * (count - 1) if count else []
+    tokens: List[str] = []
+    tags: List[str] = []
+    for text, slot in chunks:
+        words = text.split()
+        tokens += words
+        first, inside = ("O", "O") if slot is None else (f"B-{slot}", f"I-{slot}")
+        tags += [first if at == 0 else inside for at in range(len(words))]
+    return tokens, tags
 
 
 class Assembler:
@@ -77,15 +85,15 @@ class Assembler:
         place: str,
         user: str = "",
     ) -> Utterance:
-        """One checked utterance.
+        """Return one checked utterance.
 
         Args:
-            place: file and line, with which every complaint begins.
+            place: file and line, with which every error begins.
             user: who said it; empty where the corpus does not say.
 
         Raises:
-            UserError: no token, as many tags as tokens is not the case, a tag that is not BIO, no
-                intent.
+            UserError: there is no token or no intent, the numbers of tokens and tags differ, or a
+                tag is not BIO.
         """
         if not tokens:
             raise UserError(f"{place}: the utterance is empty; remove it")

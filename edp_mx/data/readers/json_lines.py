@@ -1,23 +1,41 @@
-"""Our own layout: one `{"tokens", "slots", "intent", "id"?, "user"?}` per line, plain or `.gz`."""
+"""Our own format: one `{"tokens", "slots", "intent", "id"?, "user"?}` per line, plain or `.gz`."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
-from typing import Any, BinaryIO, Iterable, Iterator, List, cast
+from typing import Any, Iterator, List, Optional
 
 from edp_mx.data.readers.assembly import Assembler, read_lines
+from edp_mx.data.readers.format import (
+    Format,
+    Sources,
+    relative_sources,
+    single_file,
+    sources_by_part,
+)
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import PathLike, whole_file
 
 _REQUIRED = ("tokens", "slots", "intent")
 _KNOWN = (*_REQUIRED, "id", "user")
+_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
-def read_json_lines(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Streams a JSON-lines file; blank lines are passed over.
+def _find(path: Path) -> Sources:
+    """A file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
+    if path.is_file():
+        return single_file(path, *_SUFFIXES)
+
+    def part(name: str) -> Optional[Path]:
+        return next((p for s in _SUFFIXES if (p := path / f"{name}{s}").is_file()), None)
+
+    every = sorted(found for suffix in _SUFFIXES for found in path.glob(f"*{suffix}"))
+    return sources_by_part(part) or relative_sources(path, {"": every})
+
+
+def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Stream a JSON-lines file; blank lines are skipped.
 
     Args:
         id_prefix: where a line brings no id of its own, it is `<id_prefix>/<line>`.
@@ -44,40 +62,8 @@ def read_json_lines(path: Path, assembler: Assembler, id_prefix: str) -> Iterato
         )
 
 
-def write_jsonl(path: PathLike, utterances: Iterable[Utterance]) -> int:
-    """Streams utterances to a file (`.gz` if so named) that is whole or not there.
-
-    Returns:
-        How many were written. The same utterances give the same bytes, also in `.gz`.
-    """
-    with whole_file(path) as file:
-        if not str(path).endswith(".gz"):
-            return _write_records(file, utterances)
-        # No name and no time inside the archive.
-        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as archive:
-            return _write_records(cast(BinaryIO, archive), utterances)
-
-
-def _write_records(file: BinaryIO, utterances: Iterable[Utterance]) -> int:
-    """Writes one line per utterance."""
-    encode = json.JSONEncoder(ensure_ascii=False).encode
-    count = 0
-    for count, utterance in enumerate(utterances, start=1):  # noqa: B007 (the last is returned)
-        record = {
-            "tokens": utterance.tokens,
-            "slots": utterance.slots,
-            "intent": utterance.intent,
-        }
-        if utterance.id:
-            record["id"] = utterance.id
-        if utterance.user:
-            record["user"] = utterance.user
-        file.write(encode(record).encode("utf-8") + b"\n")
-    return count
-
-
 def _check_record(record: Any, place: str) -> None:
-    """Keys and types of one line."""
+    """Refuse a record with wrong keys or types."""
     if not isinstance(record, dict):
         raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
     for key in _REQUIRED:
@@ -95,3 +81,6 @@ def _check_record(record: Any, place: str) -> None:
     user = record.get("user", "somebody")
     if not isinstance(user, str) or not user:
         raise UserError(f'{place}: "user" must be a non-empty string; leave it out where unknown')
+
+
+FORMAT = Format("json_lines", "*.jsonl", _find, _read)

@@ -1,7 +1,7 @@
 """NLU-Eval as published: semicolon-separated files with the annotation inline.
 
 Two layouts: `KFold_<i>/testset/csv/<scenario>_<intent>.csv` (ten disjoint folds), and the full
-release in one file, whose rows with a status `IRR…` were judged irrelevant and are left out.
+release in one file, whose rows with a status `IRR…` were judged irrelevant and are skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, read_lines, span_tags
+from edp_mx.data.readers.assembly import Assembler, Chunk, read_lines, tag_chunks
+from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -22,18 +23,20 @@ _LOOSE_FIELD = re.compile(r'"(.*?)"(?=;|$)|([^;]*)')
 _SPAN = re.compile(r"\[\s*([^\[\]:]*?)\s*:\s*([^\[\]]*?)\s*\]")
 
 
-def nlu_eval_files(folder: Path) -> List[Path]:
-    """The corpus' files: the test sets of the folds, else the full release, else all `.csv` here.
+def _find(path: Path) -> Sources:
+    """A file; or the test sets of the folds, else the full release, else all `.csv` of a folder.
 
-    A fold's `trainset` is the other folds' test sets once more, and is passed over.
+    A fold's `trainset` repeats the other folds' test sets and is skipped.
     """
-    folds = sorted(folder.glob("KFold_*/testset/csv/*.csv"), key=_fold_order)
-    full = (folder / FULL_RELEASE, folder / "AnnotatedData" / FULL_RELEASE)
-    return folds or [p for p in full if p.is_file()][:1] or sorted(folder.glob("*.csv"))
+    if path.is_file():
+        return single_file(path, ".csv")
+    folds = sorted(path.glob("KFold_*/testset/csv/*.csv"), key=_fold_order)
+    full = [p for p in (path / FULL_RELEASE, path / "AnnotatedData" / FULL_RELEASE) if p.is_file()]
+    return relative_sources(path, {"": folds or full[:1] or sorted(path.glob("*.csv"))})
 
 
-def read_nlu_eval(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Streams one file of either layout; the intent label is `<scenario>_<intent>`.
+def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Stream one file of either layout; the intent label is `<scenario>_<intent>`.
 
     Args:
         id_prefix: ids are `<id_prefix>/<line>`; the file's own answer ids repeat.
@@ -67,7 +70,7 @@ def read_nlu_eval(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[
 
 
 def split_fields(line: str, columns: int) -> List[str]:
-    """The fields of one row, read strictly if that gives `columns` of them, else loosely.
+    """Return the fields of a row, read strictly if that gives `columns` of them, else loosely.
 
     Example:
         >>> split_fields('7;"say ""hi""; now"', 2)
@@ -93,34 +96,30 @@ def split_fields(line: str, columns: int) -> List[str]:
 
 
 def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
-    """Tokens and BIO tags of an annotation; a token never crosses the edge of a span.
+    """Return the tokens and BIO tags of an annotation.
 
     Example:
         >>> parse_annotation("how much is [currency_name: one euro], then", "here")[0]
         ['how', 'much', 'is', 'one', 'euro', ',', 'then']
     """
-    tokens: List[str] = []
-    tags: List[str] = []
+    chunks: List[Chunk] = []
     end = 0
     for match in [*_SPAN.finditer(text), None]:
         plain = text[end : match.start() if match else len(text)]
         if "[" in plain or "]" in plain:
             raise UserError(f"{place}: unbalanced or nameless bracket in {text!r}")
-        words = plain.split()
-        tokens += words
-        tags += ["O"] * len(words)
+        chunks.append((plain, None))
         if match:
-            name, value = "_".join(match.group(1).split()), match.group(2).split()
-            if not name or not value:
+            name, value = "_".join(match.group(1).split()), match.group(2)
+            if not name or not value.strip():
                 raise UserError(f"{place}: a bracket without a slot name or a value in {text!r}")
-            tokens += value
-            tags += span_tags(name, len(value))
+            chunks.append((value, name))
             end = match.end()
-    return tokens, tags
+    return tag_chunks(chunks)
 
 
 def _check_header(header: List[str], place: str) -> None:
-    """The columns that are read must be there."""
+    """Refuse a header that lacks a column."""
     for column in _COLUMNS:
         if column not in header:
             raise UserError(
@@ -132,3 +131,6 @@ def _fold_order(path: Path) -> Tuple[int, str]:
     """KFold_2 before KFold_10."""
     number = path.parent.parent.parent.name.rpartition("_")[2]
     return int(number) if number.isdigit() else 0, path.name
+
+
+FORMAT = Format("nlu_eval", "KFold_*/testset/csv/*.csv", _find, _read)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List
 
-from edp_mx.data.readers.assembly import Assembler, span_tags
+from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
+from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-Chunk = Tuple[str, Optional[str]]  # text, entity name
 
+def _find(path: Path) -> Sources:
+    """A file, or one file per part and intent.
 
-def snips_files(folder: Path) -> Dict[str, List[Path]]:
-    """The corpus' files: part → one file an intent.
-
-    The 300-utterance `train_<Intent>.json` is a part of `train_<Intent>_full.json` and is read
-    only where the full file is absent; the metrics beside them are passed over.
+    The 300-utterance `train_<Intent>.json` is a part of `train_<Intent>_full.json` and is read only
+    where the full file is absent; the metrics beside them are skipped.
     """
+    if path.is_file():
+        return single_file(path, ".json")
     files: Dict[str, List[Path]] = {"train": [], "test": []}
-    for intent_folder in sorted(p for p in folder.iterdir() if p.is_dir()):
+    for intent_folder in sorted(p for p in path.iterdir() if p.is_dir()):
         name = intent_folder.name
         for part, candidates in (
             ("train", (f"train_{name}_full.json", f"train_{name}.json")),
@@ -28,11 +29,11 @@ def snips_files(folder: Path) -> Dict[str, List[Path]]:
         ):
             present = [p for p in (intent_folder / c for c in candidates) if p.is_file()]
             files[part] += present[:1]
-    return files
+    return relative_sources(path, files)
 
 
-def read_snips_json(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Reads one file `{"Intent": [{"data": [{"text", "entity"?}]}]}`, UTF-8 or Latin-1.
+def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Read one file `{"Intent": [{"data": [{"text", "entity"?}]}]}`, UTF-8 or Latin-1.
 
     Args:
         id_prefix: ids are `<id_prefix>/<number of the utterance>`.
@@ -52,7 +53,7 @@ def read_snips_json(path: Path, assembler: Assembler, id_prefix: str) -> Iterato
             raise UserError(f'{path}: "{intent}" is not a list of utterances')
         for number, record in enumerate(records, start=1):
             place = f"{path}, utterance {number} of {intent}"
-            tokens, tags = _tag_chunks(_join_chunks(_chunks(record, place)))
+            tokens, tags = tag_chunks(_join_chunks(_chunks(record, place)))
             yield assembler.assemble(tokens, tags, intent, id=f"{id_prefix}/{number}", place=place)
 
 
@@ -76,22 +77,22 @@ def _read_document(path: Path) -> Dict[str, Any]:
 
 
 def _chunks(record: Any, place: str) -> List[Chunk]:
-    """The (text, entity) pieces of one utterance, checked."""
+    """The chunks of one utterance, checked."""
     data = record.get("data") if isinstance(record, dict) else None
     if not isinstance(data, list):
         raise UserError(f'{place}: the list "data" is missing')
     chunks: List[Chunk] = []
-    for piece in data:
-        text = piece.get("text") if isinstance(piece, dict) else None
-        entity = piece.get("entity") if isinstance(piece, dict) else None
+    for chunk in data:
+        text = chunk.get("text") if isinstance(chunk, dict) else None
+        entity = chunk.get("entity") if isinstance(chunk, dict) else None
         if not isinstance(text, str) or not (entity is None or isinstance(entity, str)):
-            raise UserError(f'{place}: a piece lacks its "text", or its "entity" is not a string')
+            raise UserError(f'{place}: a chunk lacks its "text", or its "entity" is not a string')
         chunks.append((text, entity.strip() or None if entity else None))
     return chunks
 
 
 def _join_chunks(chunks: List[Chunk]) -> List[Chunk]:
-    """Joins neighbours of one kind that meet in mid-word."""
+    """Join neighbours of one kind that meet in mid-word."""
     joined: List[Chunk] = []
     for text, entity in chunks:
         if joined and text and joined[-1][1] == entity:
@@ -103,12 +104,4 @@ def _join_chunks(chunks: List[Chunk]) -> List[Chunk]:
     return joined
 
 
-def _tag_chunks(chunks: List[Chunk]) -> Tuple[List[str], List[str]]:
-    """Tokens and BIO tags."""
-    tokens: List[str] = []
-    tags: List[str] = []
-    for text, entity in chunks:
-        words = text.split()
-        tokens += words
-        tags += ["O"] * len(words) if entity is None else span_tags(entity, len(words))
-    return tokens, tags
+FORMAT = Format("snips_json", "<Intent>/train_<Intent>_full.json", _find, _read)

@@ -1,4 +1,4 @@
-"""Three parallel files, or four: `seq.in` (tokens), `seq.out` (BIO tags), `label`, maybe `user`."""
+"""Parallel files, one line per utterance: `seq.in`, `seq.out` (BIO tags), `label`, maybe `user`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
+from edp_mx.data.readers.format import Format, Sources, sources_by_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -14,19 +15,23 @@ THREE_FILES = TOKENS_FILE, TAGS_FILE, INTENTS_FILE = "seq.in", "seq.out", "label
 USERS_FILE = "user"
 
 
-def is_three_files(folder: Path) -> bool:
-    """Whether a folder holds this layout."""
-    return (folder / TOKENS_FILE).is_file()
+def _find(path: Path) -> Sources:
+    """The folder itself, or its folders `train`, `valid` and `test`."""
+    if (path / TOKENS_FILE).is_file():
+        return {"": [(path, "")]}
+    return sources_by_part(
+        lambda name: path / name if (path / name / TOKENS_FILE).is_file() else None
+    )
 
 
-def parallel_files(folder: Path) -> List[Path]:
-    """What is read side by side: the three files, and `user` where it is there."""
+def _parallel_files(folder: Path) -> List[Path]:
+    """The three files, and `user` where there is one."""
     users = folder / USERS_FILE
     return [*(folder / name for name in THREE_FILES), *([users] if users.is_file() else [])]
 
 
-def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Streams one folder of `seq.in`, `seq.out` and `label`, one utterance per line.
+def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Stream one folder of `seq.in`, `seq.out` and `label`, one utterance per line.
 
     A fourth file `user` beside them, if there is one, names who said each utterance.
 
@@ -47,7 +52,7 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
                 f"{folder / name} is missing: this layout needs {TOKENS_FILE}, {TAGS_FILE} and "
                 f"{INTENTS_FILE} side by side"
             )
-    files = parallel_files(folder)
+    files = _parallel_files(folder)
     rows = zip_longest(*map(read_lines, files))
     empty_since = 0
     for number, row in enumerate(rows, start=1):
@@ -76,3 +81,6 @@ def read_three_files(folder: Path, assembler: Assembler, id_prefix: str) -> Iter
             place=place,
             user=users[0].strip() if users else "",
         )
+
+
+FORMAT = Format("three_files", "seq.in, seq.out and label", _find, _read, _parallel_files)

@@ -151,7 +151,7 @@ def write_corpus(
 
 
 def _json_line(corpus: str, number: int, row: Row) -> str:
-    """The line that `readers.write_jsonl` writes; no word of a grammar needs escaping (tested)."""
+    """One JSON line, as `readers.json_lines` reads it; no word of a grammar needs escaping."""
     text, tags, intent = row
     tokens, slots = text.replace(" ", '", "'), tags.replace(" ", '", "')
     return (

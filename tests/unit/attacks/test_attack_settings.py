@@ -21,7 +21,8 @@ from edp_mx.attacks.canaries.numbers import (
 from edp_mx.attacks.membership.lira.attack import lira_config
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shadow, shadow_config
 from edp_mx.config import ExperimentConfig, dump_config
-from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.vocabulary import LabelsConfig, Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
@@ -54,7 +55,8 @@ def test_canaries_hold_different_random_numbers(corpus):
 
 DRAW = """
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
 from edp_mx.attacks.canaries.numbers import CanarySettings, draw_canaries
 
 config = ExperimentConfig(data=DataConfig(corpus="communication", size=100))

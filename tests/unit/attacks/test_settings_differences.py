@@ -13,7 +13,7 @@ from edp_mx.attacks.settings_differences import (
     trained_model_facts,
 )
 from edp_mx.config import ExperimentConfig, dump_config
-from edp_mx.data.corpus import DataConfig
+from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runs.run_directory import RunDirectory

@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.jsonl import write_jsonl
 
 from edp_mx.data import cache as cache_module
 from edp_mx.data import cache_eviction as eviction_module
 from edp_mx.data import corpus as corpus_module
 from edp_mx.data.cache import cache_folder, cache_key
 from edp_mx.data.cache_eviction import MOST_DAYS, evict
-from edp_mx.data.corpus import DataConfig, load_corpus
-from edp_mx.data.readers import write_jsonl
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.jsonl import write_jsonl
 
-from edp_mx.data.corpus import DataConfig, find_corpus, load_corpus
-from edp_mx.data.readers import write_jsonl
+from edp_mx.data import corpus
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.sources import find_corpus, stream_corpus
 from edp_mx.data.splits import Split
 from edp_mx.errors import UserError
 
@@ -31,6 +34,13 @@ def test_own_split_and_paper_split(own_corpus):
     assert again.to_json(paper.utterances) == ids
 
 
+def test_a_small_corpus_is_read_once(own_corpus, monkeypatch):
+    read = []
+    monkeypatch.setattr(corpus, "stream_corpus", lambda c: read.append(c) or stream_corpus(c))
+    load_corpus(DataConfig(corpus="mine", path=str(own_corpus)))
+    assert len(read) == 1
+
+
 def test_a_missing_validation_part_is_held_out_of_training(own_corpus):
     (own_corpus / "valid.jsonl").unlink()
     corpus = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), split="own"))
@@ -51,7 +61,6 @@ def test_a_subset_keeps_the_own_parts(own_corpus):
 
 
 def test_standins_are_made_in_memory_and_repeatable():
-    pytest.importorskip("edp_mx.data.synthetic")
     config = DataConfig(corpus="health", size=400, split_seed=5)
     corpus = load_corpus(config)
     assert corpus.is_standin and len(corpus.utterances) == 400
@@ -66,7 +75,7 @@ def test_standins_are_made_in_memory_and_repeatable():
 def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EDP_MX_DATA", raising=False)
-    with pytest.raises(UserError, match="edp-mx data fetch atis"):
+    with pytest.raises(UserError, match=r"data.atis does not exist; run `edp-mx data fetch atis`"):
         find_corpus(DataConfig(corpus="atis"))
     (tmp_path / "data" / "atis").mkdir(parents=True)
     assert find_corpus(DataConfig(corpus="atis")).parts[-2:] == ("data", "atis")

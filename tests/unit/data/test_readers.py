@@ -9,14 +9,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.jsonl import write_jsonl
 
 from edp_mx.data.readers import (
-    detect_layout,
     files_of,
     read_utterances,
     require_own_split,
     stream_utterances,
-    write_jsonl,
 )
 from edp_mx.data.readers.nlu_eval import parse_annotation, split_fields
 from edp_mx.data.utterance import Utterance
@@ -147,28 +146,8 @@ utterance = st.lists(st.tuples(text, st.sampled_from(["O", "B-a", "I-a"])), min_
 @given(utterances=st.lists(utterance, max_size=5), is_packed=st.booleans())
 def test_json_lines_round_trip(tmp_path_factory, utterances, is_packed):
     path = tmp_path_factory.mktemp("jsonl") / ("a.jsonl.gz" if is_packed else "a.jsonl")
-    assert write_jsonl(path, iter(utterances)) == len(utterances)
+    write_jsonl(path, utterances)
     assert read_utterances(path) == utterances
-
-
-def test_packed_json_lines_have_the_same_bytes_each_time(tmp_path):
-    one = [Utterance(("a",), ("O",), "x", "1")]
-    write_jsonl(tmp_path / "a.jsonl.gz", one)
-    write_jsonl(tmp_path / "b.jsonl.gz", one)
-    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("old")
-
-    def broken():
-        yield Utterance(("a",), ("O",), "x")
-        raise ValueError
-
-    with pytest.raises(ValueError):
-        write_jsonl(path, broken())
-    assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
 GOOD = '{"tokens": ["a"], "slots": ["O"], "intent": "x"}\n'
@@ -272,7 +251,7 @@ def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
         ("[]", "line 1: not an object"),
         ('{"A": {}}', '"A" is not a list'),
         ('{"A": [{"data": [{"text": "a"}]}, {}]}', 'utterance 2 of A: the list "data" is missing'),
-        ('{"A": [{"data": [{"entity": "a"}]}]}', 'utterance 1 of A: a piece lacks its "text"'),
+        ('{"A": [{"data": [{"entity": "a"}]}]}', 'utterance 1 of A: a chunk lacks its "text"'),
         ('{"A": [{"data": [{"text": " "}]}]}', "utterance 1 of A: the utterance is empty"),
     ],
 )
@@ -377,7 +356,7 @@ def test_unknown_places_and_layouts_are_refused(tmp_path):
     with pytest.raises(UserError, match="does not exist"):
         read_utterances(tmp_path / "nowhere")
     with pytest.raises(UserError, match="no known layout"):
-        detect_layout(tmp_path)
+        read_utterances(tmp_path)
     with pytest.raises(UserError, match="none of auto, three_files"):
         read_utterances(tmp_path, "conll")
     with pytest.raises(UserError, match="no file in the layout nlu_eval"):

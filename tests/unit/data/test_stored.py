@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from edp_mx.data import columns as columns_module
 from edp_mx.data import store as store_module
 from edp_mx.data import store_writer as writer_module
-from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.counting import intents_of, lines_of, tags_of, token_counts
 from edp_mx.data.encoding import encode
 from edp_mx.data.fingerprint import fingerprint

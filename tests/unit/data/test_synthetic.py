@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.jsonl import write_jsonl
 
-from edp_mx.data.readers import read_utterances, write_jsonl
+from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import STANDINS, generator, make_utterances, noise, write_corpus
 from edp_mx.data.synthetic.english import english
 from edp_mx.data.synthetic.grammar import (

@@ -16,7 +16,7 @@ from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.settings_differences import check_family, trained_model_facts
 from edp_mx.config import ExperimentConfig, load_config
-from edp_mx.data.corpus import DataConfig
+from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 

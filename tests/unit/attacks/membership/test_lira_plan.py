@@ -15,7 +15,8 @@ from edp_mx.attacks.membership.lira.shadow import shadow_vocabulary
 from edp_mx.attacks.membership.members import choose, text_of
 from edp_mx.attacks.membership.scores import MembershipScores, Origin
 from edp_mx.config import ExperimentConfig, dump_config, load_config
-from edp_mx.data.corpus import DataConfig, load_corpus
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig

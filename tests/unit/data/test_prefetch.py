@@ -1,4 +1,4 @@
-"""What is made ahead comes in order, fails where it would have failed, and leaves no thread."""
+"""What is prefetched comes in order, fails where it would have failed, and leaves no thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.ahead import ahead
 from edp_mx.data.encoding import encode
+from edp_mx.data.prefetch import prefetch
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 
 
 def threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 @given(st.lists(st.integers(), max_size=9), st.integers(1, 4))
 def test_it_is_map(items, depth):
-    assert list(ahead(lambda n: (n, n + 1), items, depth=depth)) == [(n, n + 1) for n in items]
+    assert list(prefetch(lambda n: (n, n + 1), items, depth=depth)) == [(n, n + 1) for n in items]
     assert not threads()
 
 
@@ -35,7 +35,7 @@ def test_an_error_comes_where_its_result_would_have_come(place, depth):
 
     seen = []
     with pytest.raises(ValueError, match=f"number {place}"):
-        for n in ahead(make, range(10), depth=depth):
+        for n in prefetch(make, range(10), depth=depth):
             seen.append(n)  # noqa: PERF402 (what came before the error is wanted)
     assert seen == list(range(place)) and not threads()
 
@@ -46,13 +46,13 @@ def test_an_error_of_the_items_is_raised_too():
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        list(ahead(str, items()))
+        list(prefetch(str, items()))
     assert not threads()
 
 
 def test_who_breaks_off_leaves_no_thread_and_makes_nothing_more():
     made = []
-    results = ahead(lambda n: made.append(n) or n, range(1000), depth=2)
+    results = prefetch(lambda n: made.append(n) or n, range(1000), depth=2)
     for n in results:
         if n == 3:
             break
@@ -72,23 +72,23 @@ def test_no_more_than_depth_are_made_while_the_caller_works():
             drawn_in.append(threading.current_thread())
             yield n
 
-    results = ahead(lambda n: made.append((n, threading.current_thread())), items(), depth=2)
+    results = prefetch(lambda n: made.append((n, threading.current_thread())), items(), depth=2)
     next(results)
     deadline = time.monotonic() + 120
     while len(made) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.05)
     assert [n for n, _ in made] == [0, 1, 2]  # the one that was taken, and two more
-    assert {thread.name[:5] for _, thread in made} == {"ahead"}
+    assert {thread.name[:8] for _, thread in made} == {"prefetch"}
     assert set(drawn_in) == {threading.current_thread()}
     results.close()
 
 
-def test_batches_made_ahead_are_those_made_in_line(generator):
+def test_prefetched_batches_are_those_made_in_line(generator):
     utterances = list(make_utterances("video", size=200, seed=1))
     corpus = encode(utterances, Vocabulary.build(utterances))
     drawn = [generator.integers(0, 200, generator.integers(1, 9)) for _ in range(20)]
-    for indices, batch in zip(drawn, ahead(corpus.batch, drawn)):
+    for indices, batch in zip(drawn, prefetch(corpus.batch, drawn)):
         wanted = corpus.batch(indices)
         for one, other in zip((*batch.inputs, batch.slots), (*wanted.inputs, wanted.slots)):
             np.testing.assert_array_equal(one, other)

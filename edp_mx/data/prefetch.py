@@ -1,4 +1,4 @@
-"""What a loop needs next is made while it is still busy with what it has."""
+"""Makes what a loop needs next while the loop is still busy."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def ahead(make: Callable[[T], R], items: Iterable[T], *, depth: int = 2) -> Iterator[R]:
-    """`map(make, items)`, with the next `depth` results made in one background thread.
+def prefetch(make: Callable[[T], R], items: Iterable[T], *, depth: int = 2) -> Iterator[R]:
+    """Yield `map(make, items)`, with the next `depth` results made in one background thread.
 
     Args:
         make: called in the order of the items, never twice at once.
         items: drawn in the caller's own thread, so that random numbers are drawn as without this.
 
     Raises:
-        Whatever `make` raises, where its result would have come. After that nothing comes.
+        Whatever `make` raises, in place of its result. Nothing is yielded after that.
 
-    Guarantee: the thread ends with the iterator, also where that is closed before its end.
+    Guarantee: the thread ends with the iterator, even if that is closed before its end.
 
     Example:
-        >>> list(ahead(lambda n: n * n, range(4)))
+        >>> list(prefetch(lambda n: n * n, range(4)))
         [0, 1, 4, 9]
     """
     waiting: Deque[Future[R]] = deque()
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as pool:
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch") as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(make, item))
