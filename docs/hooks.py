@@ -1,0 +1,40 @@
+"""What MkDocs needs to build the site: the pages of results/, and a reference page per room."""
+
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = (
+    "accounting",
+    "privacy",
+    "attacks",
+    "runs",
+    "training",
+    "models",
+    "data",
+    "metrics",
+    "reports",
+    "runtime",
+)
+
+
+def on_files(files, config):
+    """Add the pages that are not below docs/."""
+    for path in sorted((ROOT / "results").glob("*.md")):
+        files.append(File.generated(config, f"results/{path.name}", content=path.read_text()))
+    index = ["# API", "", "One page per room of the package, made from its docstrings.", ""]
+    for room in ROOMS:
+        folder = ROOT / "edp_mx" / room
+        modules = sorted(p.relative_to(ROOT) for p in folder.rglob("*.py") if p.stem[0] != "_")
+        names = [".".join(path.with_suffix("").parts) for path in modules]
+        text = "\n\n".join([f"# {room}", *(f"::: {name}" for name in names)])
+        files.append(File.generated(config, f"api/{room}.md", content=text))
+        index.append(f"- [{room}]({room}.md)")
+    files.append(File.generated(config, "api/index.md", content="\n".join(index) + "\n"))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Point links at what the site has: results/ lies beside docs/ in the repository."""
+    return markdown.replace("](../results/", "](results/")

@@ -1,0 +1,78 @@
+"""What README and docs name exists, and the commands that they show are understood."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+from support.documentation import PAGES, ROOT, shown_commands
+
+from edp_mx.cli import parser
+from edp_mx.config import load_config
+from edp_mx.runs.pretraining.config import PretrainingConfig
+
+TABLE = (ROOT / "docs" / "paper-to-code.md").read_text()
+COMMANDS = sorted(set(shown_commands()))
+
+
+def definitions(tree, prefix=""):
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            yield prefix + node.name
+        if isinstance(node, ast.ClassDef):
+            yield from definitions(node, f"{prefix}{node.name}.")
+
+
+@pytest.mark.parametrize("file, symbol", re.findall(r"`(edp_mx/[\w/]+\.py):([\w.]+)`", TABLE))
+def test_each_symbol_of_the_paper_to_code_table_exists(file, symbol):
+    assert symbol in set(definitions(ast.parse((ROOT / file).read_text())))
+
+
+def test_the_table_names_the_whole_algorithm():
+    for line in ("Scale", "Clip", "Rescale", "Add scaled Gaussian noise", "Aggregate", "Set noise"):
+        assert line in TABLE
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "STYLE.md"))], ids=lambda p: p.name
+)
+def test_links_and_named_files_exist(page):
+    text = page.read_text()
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text)
+    for link in links:
+        is_made = link.startswith("api/")  # by docs/hooks.py
+        assert is_made or link.startswith("https://") or (page.parent / link).exists(), link
+    named = re.findall(r"(?<![\w/.])((?:configs|launch|benchmarks|tests)/[\w/]+\.\w+)", text)
+    for path in named:
+        assert (ROOT / path).exists(), path
+    for path in re.findall(r"`((?:accounting|privacy|data|models|runs|attacks)/[\w/]+\.py)", text):
+        assert (ROOT / "edp_mx" / path).exists(), path
+
+
+@pytest.mark.parametrize("page, command", COMMANDS, ids=lambda value: str(value)[:60])
+def test_each_command_is_understood_and_its_configuration_loads(page, command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    arguments = parser().parse_args(list(command))  # exits where it is not
+    files = getattr(arguments, "config", None) or []
+    shipped = [path for path in files if str(path).startswith("configs/")]
+    if files and shipped == files:
+        kind = {"kind": PretrainingConfig} if command[0] == "pretrain" else {}
+        load_config(files, arguments.overrides or (), **kind)
+
+
+def test_commands_are_found():
+    assert len({page for page, _ in COMMANDS}) >= 5 and len(COMMANDS) >= 25
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_broken_link(tmp_path):
+    site = tmp_path / "site"
+    result = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", site],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "privatise" in (site / "api" / "privacy" / "index.html").read_text()
