@@ -36,6 +36,8 @@ EXTRAS = {
         "ruff>=0.17,<0.18",
         "mypy>=1.4",
         "types-PyYAML",
+        "mkdocs>=1.5,<2",
+        "mkdocstrings[python]>=0.24",
         "seqeval>=1.2",
         "dp-accounting>=0.6,<0.7",  # peers of the accountants
         "prv-accountant>=0.2,<0.3",
