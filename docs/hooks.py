@@ -35,6 +35,6 @@ def on_files(files, config):
     return files
 
 
-def on_page_markdown(markdown, page, config, files):
+def on_page_markdown(markdown, **_):
     """Point links at what the site has: results/ lies beside docs/ in the repository."""
     return markdown.replace("](../results/", "](results/")
