@@ -42,7 +42,7 @@ from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.reports.table import render_table
-from edp_mx.runs.build import Start, encode_parts, vocabulary_for
+from edp_mx.runs.build import encode_parts, vocabulary_for
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import write_json
@@ -83,7 +83,7 @@ def encoded(size: int, family: str) -> EncodedCorpus:
     )
     config = ExperimentConfig(data=data, model=CLCConfig() if family == "clc" else BERTConfig())
     corpus = load_corpus(data)
-    return encode_parts(config, corpus, vocabulary_for(config, corpus, Start()))["train"]
+    return encode_parts(config, corpus, vocabulary_for(config, corpus))["train"]
 
 
 def start(size: int) -> Dict[str, float]:

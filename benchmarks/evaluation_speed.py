@@ -39,7 +39,7 @@ from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import WithoutPrivacy
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.reports.table import render_table
-from edp_mx.runs.build import Start, encode_part, model_for, vocabulary_for
+from edp_mx.runs.build import encode_part, model_for, vocabulary_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import TrainedRun, load_run
 from edp_mx.runtime import distributed
@@ -71,7 +71,7 @@ def untrained(family: str) -> TrainedRun:
     """A model of the paper's size for ATIS, with the weights that training begins with."""
     path = Path(__file__).resolve().parents[1] / "configs" / "model" / f"{family}.yaml"
     config = load_config(path, ["data.corpus=atis"])
-    vocabulary = vocabulary_for(config, load_corpus(config.data), Start())
+    vocabulary = vocabulary_for(config, load_corpus(config.data))
     model = model_for(config, vocabulary, mx.cpu())
     return TrainedRun(RunDirectory(Path("no run")), config, vocabulary, model)
 

@@ -9,7 +9,8 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
-from edp_mx.models.bert import BERTConfig, BERTEncoder
+from edp_mx.models.bert import BERTConfig
+from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import IntentSlotModel, build_model, cross_entropy
 from edp_mx.privacy.clipping import Losses

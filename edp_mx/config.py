@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
     Any,
-    Dict,
     Iterable,
     List,
     Sequence,
@@ -29,16 +28,15 @@ from cattrs.gen import make_dict_structure_fn
 
 from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
+from edp_mx.models.encoder import ModelConfig
+from edp_mx.models.registry import FAMILIES
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.yaml_tree import KeyPath, override, read_layers
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
-ModelConfig = Union[CLCConfig, BERTConfig]
-FAMILIES: Dict[str, type] = {"clc": CLCConfig, "bert": BERTConfig}  # by `model.family`
 Files = Union[str, Path, Sequence[Union[str, Path]]]
 
 
@@ -49,7 +47,7 @@ class ExperimentConfig:
     Attributes:
         name: the beginning of the run directory's name.
         data: the corpus, its split and its vocabulary.
-        model: the network; `family` chooses between clc and bert, which have different keys.
+        model: the network; `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
         training: epochs, batches, optimizer and seeds.
     """
@@ -130,24 +128,25 @@ def _converter() -> Converter:
     )
     for scalar, accepted in ((bool, (bool,)), (str, (str,)), (int, (int,)), (float, (int, float))):
         converter.register_structure_hook(scalar, _strict(scalar, accepted))
-    converter.register_structure_hook(
-        ModelConfig, lambda value, _: converter.structure(value, _family_of(value))
-    )
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
         lambda cls: _from_mapping(
             cls, make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
         ),
     )
+    converter.register_structure_hook_func(
+        lambda kind: kind is ModelConfig,
+        lambda value, _: converter.structure(value, _model_config(value)),
+    )
     return converter
 
 
-def _family_of(value: Any) -> type:
-    """Return the configuration class that `model.family` names; CLC where it is left out."""
-    family = value.get("family", "clc") if isinstance(value, dict) else "clc"
+def _model_config(value: Any) -> Any:
+    """Return the dataclass of the settings that `model.family` names; CLC's by default."""
+    family = value.get("family", CLCConfig.family) if isinstance(value, dict) else CLCConfig.family
     if family not in FAMILIES:
         raise SettingError("family", f"must be one of {', '.join(FAMILIES)}, not {family!r}")
-    return FAMILIES[family]
+    return FAMILIES[family].config
 
 
 def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:

@@ -10,11 +10,11 @@ from edp_mx.data.corpus import Corpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.runs.build import (
+    checkpoint_for,
     encode_part,
     model_for,
-    start_of,
+    start_from_pretrained,
     vocabulary_for,
-    word_vectors_for,
 )
 from edp_mx.runs.prepare import Prepared, training_users
 from edp_mx.runs.run_directory import RunDirectory
@@ -38,14 +38,15 @@ def prepare_on(
     Raises:
         UserError: settings that are impossible.
     """
-    start = start_of(config)
-    vocabulary = vocabulary or vocabulary_for(config, corpus, start)
-    start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
+    checkpoint = checkpoint_for(config)
+    vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
     encoded = {part: encode_part(config, getattr(corpus, part), vocabulary, part) for part in PARTS}
+    model = model_for(config, vocabulary, device(workers))
+    start_from_pretrained(model, config, vocabulary, checkpoint)
     return Prepared(
         corpus=corpus,
         vocabulary=vocabulary,
-        model=model_for(config, vocabulary, device(workers), start),
+        model=model,
         train=encoded["train"],
         validation=encoded["validation"],
         test=encoded["test"],

@@ -1,4 +1,4 @@
-"""BERT: GluonNLP's encoder over word pieces, read out at the first piece of each token."""
+"""BERT: its settings, and GluonNLP's network with the shapes and first values that we need."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 import gluonnlp
-import mxnet as mx
 import numpy as np
 from mxnet import gluon
-from mxnet.gluon import nn
 
 from edp_mx.errors import UserError
-from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.encoder import ModelConfig
 from edp_mx.runtime.files import path_field
 
 ACTIVATIONS = ("gelu", "relu")
@@ -21,7 +19,7 @@ _INITIAL_STDDEV = 0.02
 
 
 @dataclass(frozen=True)
-class BERTConfig:
+class BERTConfig(ModelConfig):
     """Sizes of a BERT; the defaults are the paper's, which are also TinyBERT's (4 layers, 312).
 
     Attributes:
@@ -162,65 +160,6 @@ class BERT(gluon.HybridBlock):
     def hybrid_forward(self, F, pieces, piece_lengths):
         """See the class. Shapes: (N, P), (N,) → (N, P, H), (N, H)."""
         return self.model(pieces, F.zeros_like(pieces), piece_lengths)
-
-
-class BERTEncoder(gluon.HybridBlock):
-    """Token states and an utterance vector from word pieces.
-
-    A token's state is that of its first piece; the intent reads the pooled [CLS].
-
-    Args:
-        config: sizes.
-        num_pieces: size of the vocabulary.
-
-    Shapes: pieces (N, P), piece_lengths (N,), first pieces (N, T) → states (N, T, H), pooled
-    (N, H).
-    Source: paper, section "Models"; Devlin et al. 2019, sections 4.1 and 5.3.
-    """
-
-    initial_values = staticmethod(initial_bert_values)
-
-    def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
-        super().__init__(**block)
-        self._num_pieces = num_pieces
-        self._max_positions = config.max_positions
-        self.output_size = config.hidden_size
-        with self.name_scope():
-            self.bert = BERT(config, num_pieces=num_pieces, prefix="")
-            self.dropout = nn.Dropout(config.dropout)
-
-    def embedding_parameters(self) -> List[gluon.Parameter]:
-        """What `training.learning_rates.embeddings` is for."""
-        return self.bert.embedding_parameters()
-
-    def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """What the encoder takes of a batch, checked, as NDArrays.
-
-        Raises:
-            UserError: an id does not fit the vocabulary, or a sequence the positions.
-        """
-        pieces, lengths, firsts = batch.inputs  # (N, P), (N,), (N, T)
-        check_lengths(lengths, pieces.shape[1])
-        check_ids("pieces", pieces, self._num_pieces)
-        check_ids("first pieces", firsts, pieces.shape[1])
-        if pieces.shape[1] > self._max_positions:
-            raise UserError(
-                f"a batch has {pieces.shape[1]} word pieces an utterance, but "
-                f"model.max_positions is {self._max_positions}; lower data.max_pieces"
-            )
-        return (
-            mx.nd.array(pieces, ctx=context, dtype="int32"),
-            mx.nd.array(lengths, ctx=context, dtype="float32"),
-            mx.nd.array(firsts, ctx=context, dtype="float32"),
-        )
-
-    def hybrid_forward(self, F, pieces, piece_lengths, firsts):
-        """See the class. Shapes: (N, P), (N,), (N, T) → (N, T, H), (N, H)."""
-        sequence, pooled = self.bert(pieces, piece_lengths)  # (N, P, H), (N, H)
-        rows = F.expand_dims(F.contrib.arange_like(firsts, axis=0), axis=1)  # (N, 1)
-        places = F.stack(F.broadcast_like(rows, firsts), firsts, axis=0)  # (2, N, T)
-        states = F.gather_nd(sequence, places)  # (N, T, H)
-        return self.dropout(states), self.dropout(pooled)
 
 
 def _settle_shapes(model: gluonnlp.model.BERTModel, config: BERTConfig) -> None:

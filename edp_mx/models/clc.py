@@ -1,4 +1,4 @@
-"""CLC: character CNN and word vectors, then a bi-LSTM."""
+"""The family `clc`: word vectors and a character CNN, then a bi-LSTM."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
 
+from edp_mx.data.config import DataConfig
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bilstm import BiLSTM
 from edp_mx.models.char_cnn import CharCNN
+from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.id_ranges import check_ids, check_lengths
-from edp_mx.models.initialization import initial_values
 from edp_mx.models.pooling import POOLINGS, Pooling
 
 
 @dataclass(frozen=True)
-class CLCConfig:
+class CLCConfig(ModelConfig):
     """Sizes of a CLC model; the defaults are the paper's where it says.
 
     Attributes:
@@ -61,7 +63,7 @@ class CLCConfig:
             raise UserError(f"intent_pooling: {self.intent_pooling!r} is none of {known}")
 
 
-class CLCEncoder(gluon.HybridBlock):
+class CLCEncoder(Encoder):
     """Token states and an utterance vector from words and their characters.
 
     Args:
@@ -74,8 +76,6 @@ class CLCEncoder(gluon.HybridBlock):
     pooled (N, 2·hidden_size).
     Source: paper, section "Models"; Ma & Hovy 2016, figure 3.
     """
-
-    initial_values = staticmethod(initial_values)
 
     def __init__(
         self,
@@ -112,17 +112,11 @@ class CLCEncoder(gluon.HybridBlock):
             self.words.weight.grad_req = "null"
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
-        """What `training.learning_rates.embeddings` is for."""
+        """See `Encoder`."""
         return [self.words.weight]
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:
-        """Starts from vectors made elsewhere.
-
-        Raises:
-            UserError: there is not one vector of the right size a word.
-
-        Shapes: vectors (num_words, word_dimension).
-        """
+        """See `Encoder`."""
         if vectors.shape != tuple(self.words.weight.shape):
             raise UserError(
                 f"word vectors of shape {vectors.shape} do not fit {self._num_words} words of "
@@ -131,11 +125,7 @@ class CLCEncoder(gluon.HybridBlock):
         self.words.weight.set_data(mx.nd.array(vectors, dtype="float32"))
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """What the encoder takes of a batch, checked, as NDArrays.
-
-        Raises:
-            UserError: an id does not fit the vocabularies, or a length the batch.
-        """
+        """See `Encoder`."""
         words, characters, lengths = map(np.asarray, (*batch.inputs, batch.lengths))
         check_lengths(lengths, words.shape[1])
         check_ids("words", words, self._num_words)
@@ -154,3 +144,18 @@ class CLCEncoder(gluon.HybridBlock):
         states = self.dropout(self.lstm(tokens, lengths))  # (T, N, 2H)
         states = F.swapaxes(states, 0, 1)  # (N, T, 2H)
         return states, self.pooling(states, lengths)
+
+
+def build_encoder(config: CLCConfig, data: DataConfig, vocabulary: Vocabulary) -> CLCEncoder:
+    """Build the encoder for a vocabulary of words."""
+    return CLCEncoder(
+        config,
+        num_words=len(vocabulary.words),
+        num_characters=len(vocabulary.characters),
+        word_dimension=data.embeddings.dimension,
+        is_embedding_trainable=data.embeddings.is_trainable,
+        prefix="clc_",
+    )
+
+
+FAMILY = Family(name="clc", config=CLCConfig, has_pieces=False, build=build_encoder)

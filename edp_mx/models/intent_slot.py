@@ -9,6 +9,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.data.batching import Batch
+from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import token_mask
 from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
@@ -44,16 +45,14 @@ class IntentSlotModel(gluon.Block):
     """Intent and slots of utterances.
 
     Args:
-        encoder: a block with `output_size` H, `inputs(batch, context)` → arrays, and a forward of
-            these arrays → (token states (N, T, H), utterance vector (N, H)), as `CLCEncoder` and
-            `BERTEncoder` are.
+        encoder: from tokens to their states.
         num_slots: number of tags K.
         num_intents: number of intents I.
 
     Guarantee: an example's loss depends on no other example of its batch (outside dropout's draws).
     """
 
-    def __init__(self, encoder: gluon.Block, *, num_slots: int, num_intents: int) -> None:
+    def __init__(self, encoder: Encoder, *, num_slots: int, num_intents: int) -> None:
         super().__init__(prefix="")  # the parts' own prefixes make the same names in every process
         self._num_slots, self._num_intents = num_slots, num_intents
         self.encoder = encoder
@@ -135,7 +134,7 @@ def _fetch(batch: Batch, emissions: mx.nd.NDArray, intent_scores: mx.nd.NDArray)
 
 
 def build_model(
-    encoder: gluon.HybridBlock,
+    encoder: Encoder,
     *,
     num_slots: int,
     num_intents: int,
@@ -145,7 +144,7 @@ def build_model(
     """A model ready to train: initialised, hybridized, with the same names in every process.
 
     Args:
-        encoder: see `IntentSlotModel`; its `initial_values` says how its parameters are drawn.
+        encoder: without values.
         num_slots, num_intents: sizes of the label sets.
         seed: initial values are a function of it alone.
         context: where the parameters live.

@@ -1,9 +1,8 @@
-"""The vocabulary and the model that a configuration asks for, and what the model starts from."""
+"""The vocabulary, the encoded corpus and the model that a configuration asks for."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Optional, Sequence
 
@@ -23,44 +22,30 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERTConfig, BERTEncoder
-from edp_mx.models.clc import CLCEncoder
-from edp_mx.models.huggingface import Checkpoint, load_bert, read_checkpoint, require_sizes
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
+from edp_mx.models.registry import family_of
 
 logger = logging.getLogger(__name__)
 
 NUM_PIECES = 30_522  # of BERT's own vocabulary
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What a model starts from beside drawn values.
-
-    Attributes:
-        word_vectors: of a CLC's words, (words, dimension).
-        checkpoint: of a BERT.
-    """
-
-    word_vectors: Optional[np.ndarray] = None
-    checkpoint: Optional[Checkpoint] = None
-
-
-def start_of(config: ExperimentConfig) -> Start:
-    """Reads the checkpoint that a BERT starts from; nothing for all other models.
+def checkpoint_for(config: ExperimentConfig) -> Optional[Any]:
+    """Read the pre-trained weights that the model starts from; None where it starts from none.
 
     Raises:
-        UserError: the checkpoint is broken or of another size.
+        UserError: the checkpoint is broken or does not fit the model.
     """
-    if not isinstance(config.model, BERTConfig) or config.model.checkpoint is None:
-        return Start()
-    checkpoint = read_checkpoint(config.model.checkpoint)
-    require_sizes(config.model, checkpoint)
-    return Start(checkpoint=checkpoint)
+    return family_of(config.model).read_checkpoint(config.model)
 
 
-def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vocabulary:
-    """Words or word pieces, and labels, from where the configuration takes them.
+def vocabulary_for(
+    config: ExperimentConfig, corpus: Corpus, checkpoint: Optional[Any] = None
+) -> Vocabulary:
+    """Build the vocabulary: words or pieces, and labels, from where the configuration takes them.
+
+    Args:
+        checkpoint: what `checkpoint_for` returned.
 
     Raises:
         UserError: a source is missing, broken, or does not go with the model.
@@ -70,9 +55,9 @@ def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vo
         public_sample(data, part.path) if part.source == "sample" else []
         for part in (data.vocabulary, data.labels)
     )
-    if isinstance(config.model, BERTConfig):
+    if family_of(config.model).has_pieces:
         return Vocabulary.of_pieces(
-            _tokenizer(data, word_sample or corpus.train, start.checkpoint),
+            _tokenizer(data, word_sample or corpus.train, checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
             labels=data.labels,
@@ -88,24 +73,20 @@ def vocabulary_for(config: ExperimentConfig, corpus: Corpus, start: Start) -> Vo
     )
 
 
-def _tokenizer(
-    data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional[Checkpoint]
-) -> Tokenizer:
-    """The pieces of a BERT; those of its checkpoint if it starts from one.
-
-    Args:
-        seen: the utterances to learn from, with the sources "train" and "sample".
-    """
+def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional[Any]) -> Tokenizer:
+    """Return the pieces of the checkpoint or a file, or learn them from the utterances seen."""
     vocabulary = data.vocabulary
     if (checkpoint is None) == (vocabulary.source == "checkpoint"):
         raise UserError(
             "data.vocabulary.source: checkpoint needs the folder in model.checkpoint"
             if checkpoint is None
-            else "a BERT that starts from model.checkpoint has its word pieces: set "
+            else "a model that starts from model.checkpoint has its word pieces: set "
             "data.vocabulary.source: checkpoint"
         )
     if data.embeddings.path is not None or vocabulary.source == "embeddings":
-        raise UserError("data.embeddings: word vectors go with model.family: clc only")
+        raise UserError(
+            "data.embeddings: word vectors need a model that reads words, such as model.family: clc"
+        )
     if checkpoint is not None:
         return checkpoint.tokenizer
     if vocabulary.source == "file":
@@ -122,14 +103,30 @@ def _tokenizer(
     return WordPiece(pieces, vocabulary.lowercase)
 
 
-def word_vectors_for(config: ExperimentConfig, vocabulary: Vocabulary) -> Optional[np.ndarray]:
-    """The pre-trained vectors of a CLC's words, where there are any.
+def start_from_pretrained(
+    model: IntentSlotModel,
+    config: ExperimentConfig,
+    vocabulary: Vocabulary,
+    checkpoint: Optional[Any],
+) -> None:
+    """Set the encoder's values to those of word vectors and checkpoint, where there are any.
 
-    Shapes: (words, dimension); words that the file lacks get small random ones.
+    Args:
+        checkpoint: what `checkpoint_for` returned.
+
+    Raises:
+        UserError: they do not fit the encoder.
     """
+    if config.data.embeddings.path is not None:
+        model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
+    load = family_of(config.model).load_checkpoint
+    if checkpoint is not None and load is not None:
+        load(model.encoder, checkpoint)
+
+
+def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarray:
+    """Return the file's vectors, and small random ones for other words: (words, dimension)."""
     embeddings = config.data.embeddings
-    if embeddings.path is None:
-        return None
     found, known = load_embeddings(embeddings, vocabulary.words)
     generator = np.random.default_rng(np.random.SeedSequence([config.training.seed, 0xE3B]))
     width = np.sqrt(3.0 / embeddings.dimension)  # Ma & Hovy 2016, section 3.1
@@ -188,48 +185,17 @@ def encode_part(
 
 
 def model_for(
-    config: ExperimentConfig,
-    vocabulary: Vocabulary,
-    context: mx.Context,
-    start: Start = Start(),  # noqa: B008 (frozen)
+    config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context
 ) -> IntentSlotModel:
-    """A model of the configured family and size, ready to train.
+    """Build a model of the configured family and size, with drawn values.
 
     Raises:
-        UserError: what it is to start from does not fit it.
+        UserError: the model's settings do not go with those of the data.
     """
-    encoder = _encoder(config, vocabulary)
-    model = build_model(
-        encoder,
+    return build_model(
+        family_of(config.model).build(config.model, config.data, vocabulary),
         num_slots=len(vocabulary.slots),
         num_intents=len(vocabulary.intents),
         seed=config.training.seed,
         context=context,
-    )
-    if start.word_vectors is not None:
-        encoder.set_word_vectors(start.word_vectors)
-    if start.checkpoint is not None:
-        load_bert(encoder.bert, start.checkpoint)
-    return model
-
-
-def _encoder(config: ExperimentConfig, vocabulary: Vocabulary) -> Any:
-    """The encoder alone, without values."""
-    prefix = f"{config.model.family}_"
-    if isinstance(config.model, BERTConfig):
-        assert vocabulary.tokenizer is not None  # made by `vocabulary_for` of the same settings
-        if config.data.max_pieces > config.model.max_positions:
-            raise UserError(
-                f"data.max_pieces is {config.data.max_pieces}, but the model has only "
-                f"{config.model.max_positions} positions (model.max_positions); lower it"
-            )
-        return BERTEncoder(config.model, num_pieces=len(vocabulary.tokenizer), prefix=prefix)
-    embeddings = config.data.embeddings
-    return CLCEncoder(
-        config.model,
-        num_words=len(vocabulary.words),
-        num_characters=len(vocabulary.characters),
-        word_dimension=embeddings.dimension,
-        is_embedding_trainable=embeddings.is_trainable,
-        prefix=prefix,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
 import mxnet as mx
@@ -20,11 +20,11 @@ from edp_mx.data.users import users_of
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import (
+    checkpoint_for,
     encode_parts,
     model_for,
-    start_of,
+    start_from_pretrained,
     vocabulary_for,
-    word_vectors_for,
 )
 from edp_mx.runtime.distributed import Workers
 
@@ -68,12 +68,12 @@ def prepare(
     corpus = load_corpus(config.data, heartbeat=heartbeat, progress=progress)
     workers.agree("the corpus", corpus.fingerprint())
     workers.agree("the split", fingerprint(corpus.train))
-    start = start_of(config)
-    vocabulary = vocabulary_for(config, corpus, start)
+    checkpoint = checkpoint_for(config)
+    vocabulary = vocabulary_for(config, corpus, checkpoint)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
-    start = replace(start, word_vectors=word_vectors_for(config, vocabulary))
     encoded = encode_parts(config, corpus, vocabulary)
-    model = model_for(config, vocabulary, context, start)
+    model = model_for(config, vocabulary, context)
+    start_from_pretrained(model, config, vocabulary, checkpoint)
     users = training_users(config, corpus)
     return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, users=users, **encoded)
 

@@ -86,7 +86,7 @@ def test_edp_sgd_from_a_checkpoint_with_frozen_layers(folder):
     ("settings", "told"),
     [
         (["data.vocabulary.source=checkpoint"], "checkpoint needs the folder in model.checkpoint"),
-        (["data.vocabulary.source=embeddings", "data.embeddings.path=a.vec"], "word vectors go"),
+        (["data.vocabulary.source=embeddings", "data.embeddings.path=a.vec"], "word vectors need"),
         (["data.max_pieces=600"], "data.max_pieces is 600, but the model has only 512 positions"),
         (["model.checkpoint=absent", "data.vocabulary.source=checkpoint"], "absent"),
     ],

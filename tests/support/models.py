@@ -9,7 +9,8 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
-from edp_mx.models.bert import BERTConfig, BERTEncoder
+from edp_mx.models.bert import BERTConfig
+from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.intent_slot import build_model
 

@@ -11,7 +11,8 @@ from mxnet import autograd
 from support.models import loss_and_gradients, padded, random_batch, tiny_bert
 
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERTConfig, BERTEncoder
+from edp_mx.models.bert import BERTConfig
+from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.privacy.layers import layers_of
 
 

@@ -21,7 +21,7 @@ from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.runs.build import encode_part, start_of, vocabulary_for
+from edp_mx.runs.build import checkpoint_for, encode_part, vocabulary_for
 from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
@@ -68,7 +68,7 @@ def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabula
     that was trained without the utterance too, else the run looks stranger than any shadow. Labels
     are the run's, so that each utterance has a loss.
     """
-    own = vocabulary_for(config, inside, start_of(config))
+    own = vocabulary_for(config, inside, checkpoint_for(config))
     return replace(own, slots=of_run.slots, intents=of_run.intents)
 
 

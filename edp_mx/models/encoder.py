@@ -1,0 +1,79 @@
+"""What a kind of encoder offers, so that `model.family` can name it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.data.batching import Batch
+from edp_mx.errors import UserError
+from edp_mx.models.initialization import Rule, initial_values
+
+
+class ModelConfig:
+    """Settings of an encoder: a frozen dataclass per family, whose `family` names it."""
+
+    family: str
+
+
+class Encoder(gluon.HybridBlock):
+    """Token states and one vector per utterance.
+
+    A subclass sets `output_size`, and its `hybrid_forward` takes what `inputs` returns. For ghost
+    clipping, every block that has parameters is hybrid and its inputs have the examples first.
+
+    Attributes:
+        output_size: H.
+        initial_values: the rule by which parameters are drawn, see `initialize`.
+
+    Shapes: inputs → states (N, T, H), pooled (N, H).
+    """
+
+    output_size: int
+    initial_values: Rule = staticmethod(initial_values)
+
+    def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        """Return what the encoder reads of a batch, checked, as NDArrays.
+
+        Raises:
+            UserError: an id or a length does not fit the encoder.
+        """
+        raise NotImplementedError
+
+    def embedding_parameters(self) -> List[gluon.Parameter]:
+        """Return the parameters that `training.learning_rates.embeddings` is for."""
+        return []
+
+    def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
+        """Start from word vectors made elsewhere. Shapes: (words, dimension).
+
+        Raises:
+            UserError: the vectors do not fit the encoder's words, or it has no vectors of words.
+        """
+        raise UserError("data.embeddings: this model.family has no word vectors to start from")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of encoder: an entry of `registry.FAMILIES`.
+
+    Attributes:
+        name: the value of `model.family`.
+        config: the dataclass of its settings, a `ModelConfig`.
+        has_pieces: whether it reads the pieces of a tokenizer; else words and their characters.
+        build: (settings, `DataConfig`, `Vocabulary`) → the encoder, without values.
+        read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;
+            None where the settings name none, or where a family cannot start from any.
+        load_checkpoint: (encoder, weights) sets the encoder's values.
+    """
+
+    name: str
+    config: Callable[..., ModelConfig]
+    has_pieces: bool
+    build: Callable[..., Encoder]
+    read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
+    load_checkpoint: Optional[Callable[[Any, Any], None]] = None

@@ -1,0 +1,104 @@
+"""A new encoder needs a description and a line in the registry: a toy one is trained here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet.gluon import nn
+
+from edp_mx.attacks.training import prepare_on, train_prepared
+from edp_mx.config import ExperimentConfig, dump_config, load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.errors import UserError
+from edp_mx.models.encoder import Encoder, Family, ModelConfig
+from edp_mx.models.registry import FAMILIES
+from edp_mx.runs.build import checkpoint_for, vocabulary_for
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.distributed import start
+
+SETTINGS = """
+data: {corpus: communication, size: 60, vocabulary: {source: sample}, labels: {source: sample}}
+model: {family: toy, size: 6}
+privacy: {mechanism: dp_sgd, noise_multiplier: 0.5, insecure_fixed_seed: 1}
+training: {epochs: 1, batch_size: 9, learning_rate: 0.02}
+"""
+
+
+@dataclass(frozen=True)
+class ToyConfig(ModelConfig):
+    family: str = "toy"
+    size: int = 4
+
+
+class ToyEncoder(Encoder):
+    """A token's vector, through one layer; the utterance's is that of its first token."""
+
+    def __init__(self, config, *, num_words):
+        super().__init__(prefix="toy_")
+        self.output_size = config.size
+        with self.name_scope():
+            self.words = nn.Embedding(num_words, config.size, prefix="words_")
+            self.layer = nn.Dense(config.size, flatten=False, in_units=config.size, prefix="layer_")
+
+    def inputs(self, batch, context):
+        return (mx.nd.array(batch.inputs.words, ctx=context, dtype="int32"),)
+
+    def hybrid_forward(self, F, words):
+        states = F.tanh(self.layer(self.words(words)))  # (N, T, H)
+        return states, F.squeeze(F.slice_axis(states, axis=1, begin=0, end=1), axis=1)
+
+
+class PretrainedBias:
+    """A checkpoint, of a single number."""
+
+    value = 7.0
+
+
+TOY = Family(
+    name="toy",
+    config=ToyConfig,
+    has_pieces=False,
+    build=lambda config, data, vocabulary: ToyEncoder(config, num_words=len(vocabulary.words)),
+    read_checkpoint=lambda config: PretrainedBias(),
+    load_checkpoint=lambda encoder, start: encoder.layer.bias.set_data(
+        mx.nd.full((encoder.output_size,), start.value)
+    ),
+)
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setitem(FAMILIES, "toy", TOY)
+    (tmp_path / "toy.yaml").write_text(SETTINGS)
+    return load_config(tmp_path / "toy.yaml")
+
+
+def test_its_settings_are_read_and_written(config, tmp_path):
+    assert config.model == ToyConfig(size=6)
+    (tmp_path / "again.yaml").write_text(dump_config(config))
+    assert load_config(tmp_path / "again.yaml") == config
+
+
+@pytest.mark.parametrize("clipping", ["loop", "ghost"])
+def test_it_is_trained_by_the_names_of_a_configuration(config, tmp_path, clipping):
+    config = load_config(tmp_path / "toy.yaml", [f"privacy.clipping={clipping}"])
+    workers = start()
+    prepared = prepare_on(load_corpus(config.data), config, workers)
+    parameters = prepared.model.encoder.collect_params()
+    assert (parameters["toy_layer_bias"].data() == PretrainedBias.value).asnumpy().all()
+    before = {name: values.data().asnumpy().copy() for name, values in parameters.items()}
+    (tmp_path / "run").mkdir()
+    run = RunDirectory(tmp_path / "run")
+    train_prepared(prepared, config, workers, run, lambda steps, *_: steps)
+    assert all((before[name] != p.data().asnumpy()).any() for name, p in parameters.items())
+
+
+def test_what_a_family_does_not_have(config):
+    encoder = TOY.build(config.model, config.data, vocabulary_for(config, load_corpus(config.data)))
+    with pytest.raises(UserError, match="has no word vectors"):
+        encoder.set_word_vectors(np.zeros((3, 4)))
+    assert encoder.embedding_parameters() == []
+    assert checkpoint_for(ExperimentConfig()) is None
