@@ -1,4 +1,4 @@
-"""What a model that an attack trained, or learned on, has other than the attacked run."""
+"""Differences between the settings of an attacked run and of the models that attack it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
-Differences = Dict[str, Dict[str, Any]]  # a key -> its value in "run" and in "trained"
+Differences = Dict[str, Dict[str, Any]]  # key of the settings -> its values, "run" and "trained"
 OTHER_SETTINGS = "settings other than the run's"
 OTHER_MODEL_SETTINGS = "settings of the model other than the run's"
 
 
 def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences:
-    """Each key that two configurations have different values for, in their order.
+    """Return the keys of two configurations whose values differ, in their order.
 
     Args:
         run: of the attacked run.
         trained: of the other model.
 
-    Edge cases: a key that only one of them has is null in the other. The name is no setting.
+    Edge cases: a key that only one of them has is null in the other. The name is left out.
 
     Example:
         >>> from dataclasses import replace
@@ -43,17 +43,17 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
 
 
 def describe_differences(found: Differences) -> str:
-    """The same in words, e.g. "training.epochs 3 instead of 14"."""
+    """Describe differences in words, e.g. "training.epochs 3 instead of 14"."""
     said = [f"{key} {_say(each['trained'])} instead of {_say(each['run'])}"
             for key, each in found.items()]  # fmt: skip
     return ", ".join(said) or "none"
 
 
 def trained_model_facts(run: RunDirectory, folder: Path) -> Dict[str, Differences]:
-    """For an attack's facts: how the models that it trained for itself differ from the run.
+    """Return how the models that an attack trained differ from the run, for its facts.
 
     Args:
-        folder: of the attack, with the `config.yaml` that they were trained by.
+        folder: of the attack, with the `config.yaml` of these models.
 
     Raises:
         UserError: a configuration is missing or broken.
@@ -63,7 +63,7 @@ def trained_model_facts(run: RunDirectory, folder: Path) -> Dict[str, Difference
 
 
 def shadow_run_facts(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
-    """For the facts of an attack by a shadow run: its family, and how its model differs.
+    """Return the family of a shadow run and how its model differs, for the facts of an attack.
 
     Raises:
         UserError: it is of another family.
@@ -80,23 +80,23 @@ def shadow_run_facts(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
 
 
 def check_family(run: ExperimentConfig, shadow: ExperimentConfig, name: str) -> None:
-    """Refuses a shadow of another architecture: its outputs are no model of the run's.
+    """Refuse a shadow of another architecture, whose outputs say nothing of the run's.
 
     Args:
-        name: of what brought the shadow, for the sentence.
+        name: of the shadow, for the message.
 
     Raises:
-        UserError: it is one.
+        UserError: the families differ.
     """
     if shadow.model.family != run.model.family:
         raise UserError(
             f"{name} is a {shadow.model.family} model, and the attacked run a {run.model.family} "
-            "model: name one of the same architecture, by others the attack learns nothing"
+            "model: the attack learns nothing from another architecture; name a shadow of the same"
         )
 
 
 def _leaves(tree: Dict[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
-    """Each key's path with its value."""
+    """Yield the path of each key with its value."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.")

@@ -1,14 +1,22 @@
-"""Trains a model only to be asked about its training part: shadows, and models with canaries."""
+"""Training of the models that attacks need, and the losses of any utterances by a model."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
-from typing import Any, Callable, Iterable, Optional
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Optional
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
+from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import (
     checkpoint_for,
     encode_part,
@@ -29,14 +37,14 @@ def prepare_on(
     *,
     vocabulary: Optional[Vocabulary] = None,
 ) -> Prepared:
-    """Encodes a corpus that is given, and makes a model for it.
+    """Encode a given corpus and build a model for it.
 
     Args:
-        corpus: whatever `config.data` says of a corpus and its split.
-        vocabulary: without it one is made as `config.data` says.
+        corpus: used in place of the one that `config.data` names.
+        vocabulary: the default is built as `config.data` says.
 
     Raises:
-        UserError: settings that are impossible.
+        UserError: the settings are impossible.
     """
     checkpoint = checkpoint_for(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
@@ -55,7 +63,7 @@ def prepare_on(
 
 
 def without_model_selection(config: ExperimentConfig) -> ExperimentConfig:
-    """The settings that `train_prepared` goes by: nothing is validated, the last epoch counts."""
+    """Return the settings with which the last epoch counts, and nothing is validated."""
     training = replace(config.training, checkpoint="last", early_stop_patience=0)
     return replace(config, training=training)
 
@@ -64,20 +72,42 @@ def train_prepared(
     prepared: Prepared,
     config: ExperimentConfig,
     workers: Workers,
-    run: RunDirectory,
+    folder: Path,
     progress: Callable[..., Iterable[Any]],
 ) -> None:
-    """Trains the model as `edp-mx train` does, with the configured mechanism, to the last epoch.
+    """Train the model to the last epoch as `edp-mx train` does, with the configured mechanism.
 
     Args:
-        config: its `training.checkpoint` and early stopping have no say: nothing is validated.
-        run: a folder that exists; a ledger may be written there.
+        config: `training.checkpoint` and early stopping are ignored.
+        folder: made anew for the files of the training, and removed afterwards.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Raises:
-        UserError: settings that are impossible.
+        UserError: the settings are impossible.
     """
     config = without_model_selection(config)
-    parts = set_up_on(prepared, config, workers, run, lambda _: None)
-    for _ in parts.epochs(config.training, workers, progress, lambda _: None):
-        pass
+    shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted attack
+    folder.mkdir(parents=True)
+    try:
+        parts = set_up_on(prepared, config, workers, RunDirectory(folder), lambda _: None)
+        for _ in parts.epochs(config.training, workers, progress, lambda _: None):
+            pass
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def losses_of(
+    model: IntentSlotModel, corpus: EncodedCorpus, *, config: ExperimentConfig, workers: Workers
+) -> np.ndarray:
+    """Return the loss of each utterance without dropout, (n,) float64; the same on all workers."""
+    size = config.training.evaluation_batch_size
+    parts = [range(i, min(i + size, len(corpus))) for i in range(0, len(corpus), size)]
+    share: Dict[int, np.ndarray] = {}
+    with autograd.pause(train_mode=False):
+        for number in range(workers.rank, len(parts), workers.size):
+            losses: mx.nd.NDArray = model.loss(corpus.batch(parts[number]))  # (n,)
+            share[number] = losses.asnumpy().astype(np.float64)
+    found: Dict[int, np.ndarray] = {}
+    for one in workers.gather(share):
+        found.update(one)
+    return np.concatenate([found[number] for number in range(len(parts))])

@@ -58,8 +58,8 @@ def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScore
         attack_by_lira,
         attack_by_shadows_of,
         borrowed_plan,
-        check_kept,
-        lira_config,
+        check_kept_shadows,
+        check_shadow_settings,
     )
     from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
     from edp_mx.cli.console import progress_bar
@@ -69,13 +69,14 @@ def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScore
     if lender is None:
         check_shadow_count(shadows)
         if arguments.from_scores:
-            check_kept(path, shadows)
+            check_kept_shadows(path, shadows)
             lender = path
     if lender is not None:
         borrowed_plan(path, lender)
         return lambda scores: attack_by_shadows_of(path, scores, lender=lender)
     settings = path / "config.yaml"
-    config = lira_config(load_config(settings, arguments.overrides), load_config(settings))
+    config = load_config(settings, arguments.overrides)
+    check_shadow_settings(config, load_config(settings))
     return lambda scores: attack_by_lira(
         path,
         scores,

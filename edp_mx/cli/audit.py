@@ -18,7 +18,7 @@ from edp_mx.accounting.release import (
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.attacks.audit.probe import AuditedStep
+    from edp_mx.attacks.audit.audited_step import AuditedStep
 
 CLAIMS = ("published", "holds")
 REFUTED = 1  # exit code
@@ -238,7 +238,7 @@ def _step(arguments: argparse.Namespace) -> AuditedStep:
     Raises:
         UserError: settings that no run can have.
     """
-    from edp_mx.attacks.audit.probe import AuditedStep
+    from edp_mx.attacks.audit.audited_step import AuditedStep
 
     _at_least(arguments.utterances_per_user, 1, "--utterances-per-user")
     step = AuditedStep(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import hashlib
+import io
 import json
 import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Iterator, Union
+from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
 
 from edp_mx.errors import UserError
 
@@ -80,6 +82,15 @@ def write_text(path: PathLike, text: str) -> None:
 def write_json(path: PathLike, value: Any) -> None:
     """Writes strict JSON (no NaN, no Infinity), indented, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_csv(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a CSV table, whole or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def read_json(path: PathLike) -> Any:

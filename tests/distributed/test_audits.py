@@ -30,8 +30,8 @@ def audit_all(names, draws, size):
     import mxnet as mx
     import numpy as np
 
+    from edp_mx.attacks.audit.audited_step import AuditedStep
     from edp_mx.attacks.audit.noise import audit_noise
-    from edp_mx.attacks.audit.probe import AuditedStep
     from edp_mx.attacks.audit.step import audit_step
     from edp_mx.privacy.clipping import ClippedSum
     from edp_mx.privacy.mechanism import Mechanism

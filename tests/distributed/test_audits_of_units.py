@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.workers import run_workers
 
-from edp_mx.attacks.audit.probe import AuditedStep
+from edp_mx.attacks.audit.audited_step import AuditedStep
 
 SURE = 1 - 1e-9  # that a sound system passes all checks of a noise audit
 DRAWS = 240
@@ -41,8 +41,9 @@ def audit_all(draws, names):
     """Runs on a worker: both audits of each sound step, A1 of the bugs and of the paper's."""
     from unittest import mock
 
+    from edp_mx.attacks.audit.audited_step import AuditedStep
     from edp_mx.attacks.audit.noise import audit_noise
-    from edp_mx.attacks.audit.probe import AuditedStep, Probe
+    from edp_mx.attacks.audit.probe import Probe
     from edp_mx.attacks.audit.step import audit_step
     from edp_mx.privacy.mechanism import Mechanism
     from edp_mx.runtime import distributed

@@ -30,7 +30,9 @@ def attack(workers, step, *, slots, against, draws, significance):
         there = mine[worlds[workers.rank * slots :][:slots] == 1]
         rows = far * np.concatenate([there, *[-mine] * against])  # (drawn, size)
         examples = [rows * (k == layer) for k in range(len(step.layer_scales))]
-        for value, world in zip(directions @ probe.released(examples)[layer], worlds):
+        for value, world in zip(
+            directions @ probe.released(examples, [1] * len(rows))[layer], worlds
+        ):
             seen[world].append(float(value))
     means = [float(np.mean(part)) for part in seen]
     first = [part[: len(part) // 4] for part in seen]

@@ -1,4 +1,4 @@
-"""What an attack that was tried so many times proves about ε, at a stated confidence."""
+"""Lower bounds on ε from the number of errors that an attack made."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from edp_mx.accounting.zcdp import log_epsilon_exact
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """How often an attack erred when it told two neighbouring data sets apart.
+    """Number of errors of an attack that tells two neighbouring data sets apart.
 
     Attributes:
-        false_positives: "in" said of the world without, out of `negatives` trials.
-        false_negatives: "out" said of the world with, out of `positives` trials.
+        false_positives: "with" said of the world without, out of `negatives` trials.
+        false_negatives: "without" said of the world with, out of `positives` trials.
     """
 
     false_positives: int
@@ -36,35 +36,30 @@ class ErrorCounts:
                 raise ValueError(f"{errors} errors in {trials} trials")
 
     def upper_rates(self, *, significance: float) -> Tuple[float, float]:
-        """Bounds on FPR and FNR that hold together, each with half of the significance."""
+        """Upper bounds on FPR and FNR that hold together, each with half of the significance."""
         return (
-            clopper_pearson(self.false_positives, self.negatives, significance=significance)[1],
-            clopper_pearson(self.false_negatives, self.positives, significance=significance)[1],
+            upper_rate(self.false_positives, self.negatives, significance=significance / 2),
+            upper_rate(self.false_negatives, self.positives, significance=significance / 2),
         )
 
 
-def clopper_pearson(successes: int, trials: int, *, significance: float) -> Tuple[float, float]:
-    """The exact two-sided interval of a probability.
+def upper_rate(errors: int, trials: int, *, significance: float) -> float:
+    """Return the exact upper bound on a probability, given how often it came true.
 
     Args:
-        significance: the chance that the interval misses, half of it on each side.
+        significance: the probability that the bound is too small, at most.
 
     Source: Clopper and Pearson (1934).
 
     Example:
-        >>> low, high = clopper_pearson(0, 100, significance=0.05)
-        >>> low, round(high, 6)  # 1 − 0.025^(1/100)
-        (0.0, 0.036217)
+        >>> round(upper_rate(0, 100, significance=0.025), 6)  # 1 − 0.025^(1/100)
+        0.036217
     """
-    low = beta.ppf(significance / 2, successes, trials - successes + 1) if successes else 0.0
-    high = (
-        beta.isf(significance / 2, successes + 1, trials - successes) if successes < trials else 1.0
-    )
-    return float(low), float(high)
+    return float(beta.isf(significance, errors + 1, trials - errors)) if errors < trials else 1.0
 
 
 def epsilon_from_errors(counts: ErrorCounts, *, delta: float, significance: float) -> float:
-    """ε that any mechanism with such errors has at least.
+    """Return a lower bound on the ε of any mechanism that permits such errors.
 
     (ε, δ) privacy means TPR ≤ e^ε FPR + δ and TNR ≤ e^ε FNR + δ for every attack.
 
@@ -81,7 +76,7 @@ def epsilon_from_errors(counts: ErrorCounts, *, delta: float, significance: floa
 
 
 def mu_from_errors(counts: ErrorCounts, *, significance: float) -> float:
-    """μ that a Gaussian mechanism with such errors has at least: Φ⁻¹(1 − FPR) − Φ⁻¹(FNR).
+    """Return a lower bound on the μ of a Gaussian mechanism: Φ⁻¹(1 − FPR) − Φ⁻¹(FNR).
 
     Returns:
         The bound, which holds with probability 1 − significance; 0 where nothing is shown.
@@ -95,7 +90,7 @@ def mu_from_errors(counts: ErrorCounts, *, significance: float) -> float:
 
 
 def epsilon_of_mu(mu: float, *, delta: float) -> float:
-    """ε at δ of a Gaussian mechanism whose sensitivity is μ standard deviations; exact.
+    """Return the exact ε at δ of a Gaussian mechanism with sensitivity μ standard deviations.
 
     Example:
         >>> round(epsilon_of_mu(1.0, delta=1e-5), 4)

@@ -1,40 +1,35 @@
-"""Utterances that nobody would say, some of them trained on: what a one-run audit looks for."""
+"""Random utterances that a one-run audit inserts into the training part, each by a coin."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from typing import Dict, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-import mxnet as mx
 import numpy as np
-from mxnet import autograd
 
 from edp_mx.data.draws import Sampler
-from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.runtime.distributed import Workers
 
 
 @dataclass(frozen=True)
 class Canaries:
-    """m canaries of random utterances, and which of them are in the training data.
+    """m canaries, each of random utterances, and the coins that include them.
 
     Attributes:
-        utterances: words, tags and intents drawn alike from the vocabulary; one canary's after the
-            other's.
+        utterances: canary by canary, with words, tags and intents drawn uniformly from the
+            vocabulary.
         is_member: fair coins from the operating system, one per canary.
-        utterances_per_canary: 1; where users are what is protected, a canary is a user who says one
-            thing so often, since gradients that point one way move the sum furthest.
+        utterances_per_canary: 1; where users are protected, a canary is a user who repeats one
+            utterance so often, since gradients in one direction move the sum furthest.
 
     Guarantee:
-        A coin that turns makes a neighbour of the kind that the run's ε speaks of, in the same
-        shards and with the same n. replace_one: a plain utterance takes the place of a canary that
-        is out (`insert`). zero_out: its place stays empty, so that it adds no gradient
-        (`insert` and `place`): a plain utterance there would be another neighbour, which a
+        The turn of a coin makes a neighbouring data set in the sense of the run's ε, with the same
+        shards and the same n. replace_one: an utterance of the corpus takes the place of an
+        excluded canary (`insert`). zero_out: its place stays empty and adds no gradient (`insert`
+        and `place`); an utterance of the corpus there would be another kind of neighbour, which a
         κ of 1 or the Poisson pair of zero_out does not count.
     """
 
@@ -46,7 +41,7 @@ class Canaries:
     def draw(
         cls, vocabulary: Vocabulary, *, count: int, tokens: int, utterances_per_canary: int = 1
     ) -> Canaries:
-        """Draw new ones from the operating system's random numbers.
+        """Draw canaries with random numbers of the operating system.
 
         Raises:
             UserError: the vocabulary has no words.
@@ -72,10 +67,10 @@ class Canaries:
         return cls(tuple(repeated), is_member, utterances_per_canary)
 
     def insert(self, corpus: Sequence[Utterance], *, adjacency: str) -> List[Utterance]:
-        """The corpus with places for the canaries, the same ones whatever the coins.
+        """Return the corpus followed by one place per utterance of a canary, whatever the coins.
 
-        Under zero_out each canary is in its place, which `place` empties: so the
-        lengths of all places, which count as public, do not depend on the coins either.
+        Under zero_out each canary is in its place, which `place` empties: so the lengths of all
+        places, which count as public, do not depend on the coins either.
         """
         if adjacency == "zero_out":
             return [*corpus, *self.utterances]
@@ -88,19 +83,18 @@ class Canaries:
         return [*corpus, *places]
 
     def place(self, sampler: Sampler, *, first: int, adjacency: str) -> Sampler:
-        """The sampler that is trained with: under zero_out the canaries that are out leave gaps.
+        """Return the sampler to train with: under zero_out it skips the excluded canaries.
 
         Args:
-            sampler: dealt for all places; α may be taken from it, which then tells nothing of the
-                coins.
-            first: place of the first canary: a record's, or a user's where users are drawn.
+            sampler: over all places; α may be taken from it without revealing the coins.
+            first: index of the first canary, among records, or users where users are drawn.
         """
         if adjacency != "zero_out":
             return sampler
         return sampler.without(first + np.flatnonzero(~np.asarray(self.is_member, bool)))
 
     def users(self, users: np.ndarray) -> np.ndarray:
-        """Who says each utterance of `insert`: each canary is a user of its own.
+        """Return the user of each utterance of `insert`: each canary is one new user.
 
         Shapes: users (U,), of the corpus, from 0 → (U + m · utterances per canary,).
         """
@@ -109,35 +103,12 @@ class Canaries:
         return np.concatenate([users, new.astype(users.dtype)])
 
 
-def canary_losses(
-    model: IntentSlotModel, canaries: EncodedCorpus, *, workers: Workers, batch_size: int
-) -> np.ndarray:
-    """The loss of each utterance without dropout, (n,) float64; the same on all workers.
-
-    Args:
-        batch_size: how many one worker scores at once.
-    """
-    parts = [
-        range(start, min(start + batch_size, len(canaries)))
-        for start in range(0, len(canaries), batch_size)
-    ]
-    share: Dict[int, np.ndarray] = {}
-    with autograd.pause(train_mode=False):
-        for number in range(workers.rank, len(parts), workers.size):
-            losses: mx.nd.NDArray = model.loss(canaries.batch(parts[number]))  # (n,)
-            share[number] = losses.asnumpy().astype(np.float64)
-    found: Dict[int, np.ndarray] = {}
-    for one in workers.gather(share):
-        found.update(one)
-    return np.concatenate([found[number] for number in range(len(parts))])
-
-
 def _plain_words(vocabulary: Vocabulary) -> List[str]:
-    """Words to draw from: those of the vocabulary, or the pieces that are words by themselves."""
+    """Return the words of the vocabulary, or the pieces that are words by themselves."""
     if vocabulary.tokenizer is not None:
         words = vocabulary.tokenizer.whole_words()
     else:
         words = list(vocabulary.words[2:])  # without padding and the unknown word
     if not words:
-        raise UserError("data.vocabulary: there is no word in it to make canaries of")
+        raise UserError("data.vocabulary: it has no words to make canaries from")
     return words

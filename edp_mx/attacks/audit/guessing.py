@@ -1,4 +1,4 @@
-"""What the guesses about the canaries of ONE training run prove about its ε."""
+"""Lower bound on the ε of one training run from guesses about its canaries."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed bef
 def one_run_p_value(
     *, canaries: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-    """How likely an (ε, δ) private training run lets so many guesses be right, at most.
+    """Return a bound on the probability of so many right guesses if training is (ε, δ) private.
 
     Args:
-        canaries: m, each included by a fair coin of its own.
-        guesses: r ≤ m, the coins that were guessed; the others were abstained from.
-        correct: v ≤ r, of them right.
+        canaries: m, each included by its own fair coin.
+        guesses: r ≤ m, the number of coins that were guessed.
+        correct: v ≤ r, the number of right guesses.
         epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
 
     Guarantee:
-        Needs two things of the run and no more: the coins are fair and independent, and training,
-        as a map from all coins to what the guesser sees, is (ε, δ) private for the turn of any one
-        of them. How it is private does not enter: whatever the sampler, whatever is released
-        beside the steps (α), whatever z₀ or a planned end was calculated from without the data.
-        The guesser may know anything but the coins and what the claim takes as secret, such as the
-        draws of Poisson sampling.
+        Rests on two assumptions only: the coins are fair and independent, and training, as a map
+        from all coins to what the guesser sees, is (ε, δ) private for the turn of any one coin.
+        How it is private does not matter: neither the sampler, nor further releases (α), nor how
+        z₀ or the end of training was calculated without the data. The guesser may know everything
+        except the coins and what the claim takes as secret, such as the draws of Poisson sampling.
 
     Source: Steinke, Nasr and Jagielski (2023), "Privacy Auditing with One (1) Training Run",
     Theorem 5.2 and appendix D: P[W ≥ v] + 2 m δ max_i P[v − i ≤ W < v] / i,
@@ -57,7 +56,7 @@ def one_run_p_value(
 def one_run_epsilon(
     *, canaries: int, guesses: int, correct: int, delta: float, significance: float
 ) -> float:
-    """ε that the run has at least: the smallest whose p-value reaches the significance.
+    """Return a lower bound on ε: the smallest ε whose p-value reaches the significance.
 
     Returns:
         The bound, which holds with probability 1 − significance; 0 where nothing is shown.
@@ -85,11 +84,11 @@ def one_run_epsilon(
 
 @dataclass(frozen=True)
 class CoinGuesses:
-    """The best of several numbers of guesses, each paid for.
+    """Best of several numbers of guesses, which share the significance.
 
     Attributes:
         guesses: r, half of them "in" and half "out".
-        correct: of them right.
+        correct: the number of right ones.
         epsilon: the bound at the stated significance.
     """
 
@@ -104,24 +103,22 @@ def guess_coins(
     *,
     delta: float,
     significance: float,
-    fractions: Sequence[float] = FRACTIONS,
 ) -> CoinGuesses:
-    """CoinGuesses the highest scores in and the lowest out, and bounds ε by how many are right.
+    """Guess "in" for the highest scores and "out" for the lowest, and bound ε.
 
     Args:
-        scores: one a canary; high means "was trained on".
+        scores: one per canary; high means "was trained on".
         is_member: the coins.
-        fractions: of the canaries that are guessed; the significance is shared among them, so that
-            the best may be taken.
+        delta, significance: of the bound.
 
     Edge cases: a score that is not finite counts as 0; equal scores are guessed in the order
-    given, which has nothing to do with the coins.
+    given, which does not depend on the coins.
     """
     values = np.nan_to_num(np.asarray(scores, np.float64), nan=0.0, posinf=0.0, neginf=0.0)  # (m,)
     members = np.asarray(is_member, bool)  # (m,)
     order = np.argsort(values, kind="stable")  # lowest first
     found = []
-    for fraction in fractions:
+    for fraction in FRACTIONS:
         half = max(1, int(fraction * len(values) / 2))
         correct = int((~members[order[:half]]).sum() + members[order[-half:]].sum())
         bound = one_run_epsilon(
@@ -129,7 +126,7 @@ def guess_coins(
             guesses=2 * half,
             correct=correct,
             delta=delta,
-            significance=significance / len(fractions),
+            significance=significance / len(FRACTIONS),
         )
         found.append(CoinGuesses(2 * half, correct, bound))
     return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
@@ -137,13 +134,13 @@ def guess_coins(
 
 @dataclass(frozen=True)
 class OneRunAudit:
-    """The outcome of A2.
+    """Outcome of A2.
 
     Attributes:
         verdict: the bound beside the claims.
-        guesses: what it rests on.
+        guesses: what the bound rests on.
         canaries: m.
-        members: of them trained on.
+        members: the number of canaries that were trained on.
     """
 
     verdict: Verdict
@@ -157,7 +154,7 @@ class OneRunAudit:
         return self.verdict.is_refuted
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON, for `audit.json`."""
+        """Return a value for strict JSON (`audit.json`)."""
         return {
             "audit": "one-run",
             **self.verdict.to_dict(),
@@ -168,7 +165,7 @@ class OneRunAudit:
         }
 
     def describe(self) -> str:
-        """The verdict and what it rests on."""
+        """Return the verdict and what it rests on."""
         return (
             f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
             f"guesses were right; {self.members} of {self.canaries} canaries were trained on"

@@ -1,4 +1,4 @@
-"""A0: is the noise that the workers really release the noise that the accountant is told of?"""
+"""Audit A0: whether the noise that workers release is the noise that the accountant is told."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import chi2
 
-from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.attacks.audit.audited_step import AuditedStep
+from edp_mx.attacks.audit.probe import Probe
 from edp_mx.runtime.distributed import Workers
 
-LISTENED = 20_000  # coordinates of each worker's message that are compared
+LISTENED = 20_000  # coordinates of the message of each worker that are compared
 
 
 @dataclass(frozen=True)
 class Check:
-    """One number that was measured, and where it must lie if the claim is true."""
+    """Measured number and the interval in which it must lie if the claim is true."""
 
     name: str
     measured: float
@@ -29,17 +30,17 @@ class Check:
 
     @property
     def is_passed(self) -> bool:
-        """False for NaN too."""
+        """Whether the number lies in the interval; False for NaN."""
         return self.lowest <= self.measured <= self.highest
 
 
 @dataclass(frozen=True)
 class NoiseAudit:
-    """All checks of A0.
+    """Outcome of A0.
 
     Attributes:
         checks: at least one.
-        confidence: with which a sound system passes them all.
+        confidence: the probability with which a sound system passes them all.
     """
 
     checks: Tuple[Check, ...]
@@ -47,18 +48,19 @@ class NoiseAudit:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the noise is not what is claimed."""
+        """Whether a check failed."""
         return not all(check.is_passed for check in self.checks)
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON; NaN becomes null."""
+        """Return a value for strict JSON; NaN becomes null."""
         return {
             "audit": "noise",
             "refuted": self.is_refuted,
             "confidence": self.confidence,
             "checks": [
                 {
-                    **{key: _plain(value) for key, value in asdict(check).items()},
+                    **asdict(check),
+                    "measured": check.measured if math.isfinite(check.measured) else None,
                     "passed": check.is_passed,
                 }
                 for check in self.checks
@@ -66,7 +68,7 @@ class NoiseAudit:
         }
 
     def describe(self) -> str:
-        """The verdict, and a line for each check."""
+        """Return the verdict and a line per check."""
         failed = [check.name for check in self.checks if not check.is_passed]
         verdict = (
             f"REFUTED: the noise is not what the accounting says ({'; '.join(failed)})"
@@ -90,24 +92,24 @@ def audit_noise(
     steps: int = 4,
     confidence: float = 0.999999,
 ) -> NoiseAudit:
-    """Steps with zero gradients through the real trainer and all-reduce; looks at what comes out.
+    """Run steps with zero gradients through the real trainer and all-reduce, and test the result.
 
     Args:
         workers: this worker among all; each calls this with the same arguments.
-        step: the settings; the expected noise is what their `Release` says.
+        step: the settings, whose `Release` says which noise to expect.
         size: coordinates of each layer.
         steps: at least 2.
-        confidence: with which a sound system passes all checks together.
+        confidence: the probability with which a sound system passes all checks together.
 
     Returns:
-        The same on every worker. Each layer's standard deviation (χ²), correlations from step to
-        step and from worker to worker, equal weights and different noise keys.
+        The same on every worker: the standard deviation per layer (χ²), the correlations from step
+        to step and from worker to worker, equal weights and different noise keys.
 
-    Guarantee: by default the standard deviation is known to 1 % (half a million draws a layer), so
-    that one silent worker of 8 (−6.5 %) fails.
+    Guarantee: by default the standard deviation is measured to 1 % (half a million draws per
+    layer), so that one silent worker of 8 (−6.5 %) fails.
     """
     probe = Probe(workers, step, size=size)
-    sampler = step.dealt(workers)
+    sampler = step.build_sampler(workers)
     releases: List[List[np.ndarray]] = []
     while len(releases) < steps:
         for draw in itertools.islice(sampler.draws(len(releases)), steps - len(releases)):
@@ -115,7 +117,7 @@ def audit_noise(
             releases.append(probe.released(zeros, draw.sizes.tolist()))
     digest = hashlib.sha256(b"".join(part.tobytes() for part in probe.weights())).hexdigest()
     fingerprints = workers.gather(probe.fingerprint)
-    messages = workers.gather(probe.mechanism.sent[:LISTENED])  # of layer 0, N times (LISTENED,)
+    messages = workers.gather(probe.mechanism.sent[:LISTENED])  # of layer 0, (LISTENED,) per worker
     digests = workers.gather(digest)
 
     pairs = list(itertools.combinations(range(workers.size), 2))
@@ -142,7 +144,7 @@ def audit_noise(
 
 
 def _spread(name: str, parts: Sequence[np.ndarray], stddev: float, significance: float) -> Check:
-    """The standard deviation around 0 of all parts together, against χ² of as many draws."""
+    """Compare the standard deviation of all parts around 0 with χ² of as many draws."""
     count = sum(part.size for part in parts)
     squares = sum(float(np.square(part, dtype=np.float64).sum()) for part in parts)
     low, high = chi2.ppf(significance / 2, count), chi2.isf(significance / 2, count)
@@ -155,13 +157,8 @@ def _spread(name: str, parts: Sequence[np.ndarray], stddev: float, significance:
 
 
 def _correlation(name: str, one: np.ndarray, other: np.ndarray, significance: float) -> Check:
-    """Pearson's r, whose standard error is 1/√n for independent numbers; NaN of a constant."""
+    """Compare Pearson's r (NaN for a constant) with 0; its standard error is 1/√n."""
     with np.errstate(invalid="ignore", divide="ignore"):
         r = float(np.corrcoef(one.astype(np.float64), other.astype(np.float64))[0, 1])
     limit = -float(ndtri(significance / 2)) / math.sqrt(len(one))
     return Check(name, r, -limit, limit)
-
-
-def _plain(value: Any) -> Any:
-    """None for NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,19 +1,20 @@
-"""A2: one training run with canaries in it, and what guessing them back proves about its ε."""
+"""Audit A2: one training run with canaries, and what guessing them proves about its ε."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Iterable, Tuple
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.guarantee import Guarantee
-from edp_mx.attacks.audit.canaries import Canaries, canary_losses
+from edp_mx.attacks.audit.canaries import Canaries
 from edp_mx.attacks.audit.directory import write_audit
 from edp_mx.attacks.audit.guessing import OneRunAudit, guess_coins
 from edp_mx.attacks.audit.verdict import Verdict
+from edp_mx.attacks.training import losses_of, without_model_selection
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.errors import UserError
@@ -30,10 +31,10 @@ LEAST_CANARIES = 10
 
 @dataclass(frozen=True)
 class OneRunSettings:
-    """How a run is audited.
+    """Settings of a one-run audit.
 
     Attributes:
-        canaries: m; the more, the larger an ε can be shown.
+        canaries: m; more canaries can show a larger ε.
         tokens: of each canary.
         confidence: of the bound.
         claim: which accounting is audited, published or holds.
@@ -47,11 +48,11 @@ class OneRunSettings:
     def __post_init__(self) -> None:
         if self.canaries < LEAST_CANARIES:
             raise UserError(
-                f"--canaries is {self.canaries}; fewer than {LEAST_CANARIES} show nothing, and "
-                "1000 are usual"
+                f"--canaries is {self.canaries}; it must be {LEAST_CANARIES} or more "
+                "(1000 is usual)"
             )
         if self.tokens < 1:
-            raise UserError(f"--tokens is {self.tokens}; a canary has at least one")
+            raise UserError(f"--tokens is {self.tokens}; it must be 1 or more")
 
 
 def audit_one_run(
@@ -61,31 +62,31 @@ def audit_one_run(
     settings: OneRunSettings,
     progress: Callable[..., Iterable[Any]],
 ) -> OneRunAudit:
-    """Trains once with canaries and guesses them back.
+    """Train once with canaries and bound ε by guessing which of them were included.
 
-    The run is built, accounted and stopped as `edp-mx train` does it: any sampler, any source of
-    α, a target and a budget. The theory allows them all, since it asks only that the whole run be
-    private for the turn of one coin (`one_run_p_value`): Poisson sampling, whose draws the guesser
-    does not see; α released with noise, which the ledger counts; z₀ from `target_epsilon` and an
-    end by `max_epsilon`, which come from public numbers. The weights of the last epoch are
-    attacked; `training.checkpoint` and early stopping have no say. A canary's score is how much
-    its loss has fallen since before the training.
+    The run is built, accounted and stopped as by `edp-mx train`, with any sampler, any source of
+    α, a target and a budget. The theory allows all of these, since it only asks that the whole run
+    be private for the turn of one coin (`one_run_p_value`): the guesser does not see the draws of
+    Poisson sampling, the ledger counts α released with noise, and z₀ of `target_epsilon` and the
+    end by `max_epsilon` come from public numbers. The weights of the last epoch are attacked,
+    whatever `training.checkpoint` and early stopping say. The score of a canary is the fall of its
+    loss since before the training.
 
     Args:
         config: of the run, with its mechanism.
         workers: this worker among all; each calls this with the same arguments.
-        run: a folder that exists; only rank 0 writes to it.
+        run: an existing folder, to which only rank 0 writes.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         The same on every worker.
 
     Raises:
-        UserError: bad settings or data, or workers that disagree.
+        UserError: settings or data are wrong, or the workers disagree.
 
     Edge cases: with `layer_scales: first_batch` nothing is claimed to hold, so that only the
-    published claim can be refuted. Under zero_out α is taken with all canaries in their places,
-    so that it tells nothing of the coins: its share of the claim is not attacked.
+    published claim can be refuted. Under zero_out α is taken with all canaries in their places and
+    reveals nothing of the coins: its share of the claim is not attacked.
     """
     workers.agree("the configuration", short_hash((config, settings)))
     peers = workers.gather(Peer.myself(workers.rank))
@@ -110,30 +111,21 @@ class _OneRun:
         progress: Callable[..., Iterable[Any]],
         heartbeat: Callable[[str], None],
     ) -> None:
-        last = replace(config.training, checkpoint="last", early_stop_patience=0)
-        self.config = replace(config, training=last)
+        self.config = without_model_selection(config)
         self.workers, self.run, self.settings = workers, run, settings
         self.progress, self.heartbeat = progress, heartbeat
 
     def audit(self) -> OneRunAudit:
-        """See the function of that name."""
+        """See `audit_one_run`."""
         self.heartbeat("preparing the data")
         prepared = prepare(
             self.config, self.workers, device(self.workers), self.heartbeat, self.progress
         )
-        canaries, encoded = self._canaries(prepared)
-        training_part = canaries.insert(prepared.corpus.train, adjacency=self._adjacency)
-        encoded_part = encode_part(self.config, training_part, prepared.vocabulary, "training")
-        users = None if prepared.users is None else canaries.users(prepared.users)
-        parts = set_up_on(
-            replace(prepared, train=encoded_part, users=users),
-            self.config,
-            self.workers,
-            self.run,
-            self.heartbeat,
-        )
+        canaries = self._draw(prepared)
+        parts = self._set_up(prepared, canaries)
+        encoded = encode_part(self.config, canaries.utterances, prepared.vocabulary, "canary")
         before = self._losses(prepared, encoded)
-        self._train(parts, canaries)
+        self._train(parts)
         scores = before - self._losses(prepared, encoded)
         claimed = self.workers.on_first(parts.spending.spent)
         audit = self._judge(scores, canaries, claimed)
@@ -149,60 +141,52 @@ class _OneRun:
             )
         return audit
 
-    @property
-    def _adjacency(self) -> str:
-        return self.config.privacy.adjacency
-
-    @property
-    def _most_utterances(self) -> int:
-        """What one user may say in a step: more of them would not move it further."""
-        return self.config.privacy.max_utterances_per_user
-
-    def _canaries(self, prepared: Prepared) -> Tuple[Canaries, EncodedCorpus]:
-        """The same on every worker, as text and encoded."""
-        canaries = self.workers.broadcast(
+    def _draw(self, prepared: Prepared) -> Canaries:
+        """Draw canaries, the same on every worker; users say as much as counts in a step."""
+        most = self.config.privacy.max_utterances_per_user
+        return self.workers.broadcast(
             Canaries.draw(
                 prepared.vocabulary,
                 count=self.settings.canaries,
                 tokens=self.settings.tokens,
-                utterances_per_canary=1 if prepared.users is None else self._most_utterances,
+                utterances_per_canary=1 if prepared.users is None else most,
             )
         )
-        return canaries, encode_part(
-            self.config, canaries.utterances, prepared.vocabulary, "canary"
-        )
 
-    def _train(self, parts: SetUp, canaries: Canaries) -> None:
-        """Trains as `edp-mx train` does, with empty places where the coins say so."""
+    def _set_up(self, prepared: Prepared, canaries: Canaries) -> SetUp:
+        """Set up training on the training part with places for the canaries."""
+        adjacency = self.config.privacy.adjacency
+        utterances = canaries.insert(prepared.corpus.train, adjacency=adjacency)
+        train = encode_part(self.config, utterances, prepared.vocabulary, "training")
+        users = None if prepared.users is None else canaries.users(prepared.users)
+        prepared = replace(prepared, train=train, users=users)
+        parts = set_up_on(prepared, self.config, self.workers, self.run, self.heartbeat)
+        first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
+        sampler = canaries.place(parts.sampler, first=first, adjacency=adjacency)
+        return replace(parts, sampler=sampler)
+
+    def _train(self, parts: SetUp) -> None:
+        """Train as `edp-mx train` does."""
         training = self.config.training
         logger.info("%s", parts.spending.planned().describe())
-        first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
-        sampler = canaries.place(parts.sampler, first=first, adjacency=self._adjacency)
-        trained = replace(parts, sampler=sampler).epochs(
-            training, self.workers, self.progress, self.heartbeat
-        )
-        for epoch in trained:
+        for epoch in parts.epochs(training, self.workers, self.progress, self.heartbeat):
             logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
 
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
-        """The loss of each canary, (m,): summed over its utterances."""
+        """Return the loss of each canary, (m,): summed over its utterances."""
         self.heartbeat("scoring the canaries")
-        size = self.config.training.evaluation_batch_size
-        losses = canary_losses(prepared.model, encoded, workers=self.workers, batch_size=size)
+        losses = losses_of(prepared.model, encoded, config=self.config, workers=self.workers)
         return losses.reshape(self.settings.canaries, -1).sum(axis=1)
 
     def _judge(self, scores: np.ndarray, canaries: Canaries, claimed: Guarantee) -> OneRunAudit:
-        guesses = guess_coins(
-            scores,
-            canaries.is_member,
-            delta=claimed.plan.delta,
-            significance=1 - self.settings.confidence,
-        )
+        """Guess the coins and hold the bound against the claims."""
+        delta, confidence = claimed.plan.delta, self.settings.confidence
+        guesses = guess_coins(scores, canaries.is_member, delta=delta, significance=1 - confidence)
         verdict = Verdict(
             subject="the run",
             bound=guesses.epsilon,
-            confidence=self.settings.confidence,
-            delta=claimed.plan.delta,
+            confidence=confidence,
+            delta=delta,
             claim=self.settings.claim,
             claims={"published": claimed.as_published, "holds": claim_that_holds(claimed)},
         )
@@ -210,9 +194,9 @@ class _OneRun:
 
 
 def claim_that_holds(claimed: Guarantee) -> Bound:
-    """The ε that is held against the audit: under the conditions that its canaries grant.
+    """Return the ε that the audit is held against.
 
-    Those are that vocabulary and lengths are public: neither depends on a coin. α from the first
-    batch does depend on them, and no ε is claimed for it.
+    Vocabulary and lengths count as public, since no coin changes them. α from the first batch does
+    depend on the coins, and no ε is claimed for it.
     """
     return claimed.holds if claimed.plan.scales_source == "first_batch" else claimed.holds_if

@@ -1,21 +1,22 @@
-"""A1: can an observer of the aggregate tell the two worst neighbours apart better than claimed?"""
+"""Audit A1: a membership attack on single steps of the real system, between worst neighbours."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 import numpy as np
 
 from edp_mx.accounting.release import Release
+from edp_mx.attacks.audit.audited_step import AuditedStep
 from edp_mx.attacks.audit.bounds import (
     ErrorCounts,
     epsilon_from_errors,
     epsilon_of_mu,
     mu_from_errors,
 )
-from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.verdict import Verdict
 from edp_mx.data.draws import Draw, Sampler
 from edp_mx.runtime.distributed import Workers
@@ -26,12 +27,12 @@ OVERSHOOT = 1e4  # how far beyond C the gradients reach: only the clipping holds
 
 @dataclass(frozen=True)
 class LayerAudit:
-    """What one layer gave away.
+    """Outcome of the attack on one layer.
 
     Attributes:
         layer: k.
         scale: α_k.
-        counts: the attack's errors.
+        counts: errors of the attack.
         mu: the lower bound on sensitivity / noise.
         means: of ⟨Δ, e⟩ in the world without and the world with.
     """
@@ -45,7 +46,7 @@ class LayerAudit:
 
 @dataclass(frozen=True)
 class StepAudit:
-    """All of A1: its verdict, and the layers behind it."""
+    """Outcome of A1: the verdict and the layers that it rests on."""
 
     verdict: Verdict
     layers: Tuple[LayerAudit, ...]
@@ -56,12 +57,12 @@ class StepAudit:
         return self.verdict.is_refuted
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON."""
+        """Return a value for strict JSON."""
         layers = [asdict(layer) for layer in self.layers]
         return {"audit": "step", **self.verdict.to_dict(), "layers": layers}
 
     def describe(self) -> str:
-        """The verdict, and a line for each layer."""
+        """Return the verdict and a line per layer."""
         lines = [self.verdict.describe()]
         for layer in self.layers:
             counts = layer.counts
@@ -84,29 +85,30 @@ def audit_step(
     is_alone: bool = False,
     progress: Callable[..., Iterable[Any]] = lambda steps, *_: steps,
 ) -> StepAudit:
-    """Attack real steps: one record turns its micro-batch's mean round, or is there or not.
+    """Attack real steps in two neighbouring worlds and bound ε by the errors of the attack.
 
-    In both worlds what is clipped lies far beyond C along a direction e of one layer, with opposite
-    signs (for κ = 1: there, or zero). The observer sees ⟨Δ, e⟩ of the aggregate and says "with"
-    above a threshold that is fixed beforehand: the middle, or for Poisson steps, in which the
-    record may not have been drawn, what is released where it was. Tried on the layers with the
-    largest and smallest α.
+    One record turns the mean of its micro-batch round, or is present or absent. In both worlds what
+    is clipped lies far beyond C along a direction e of one layer, with opposite signs (for κ = 1:
+    present or zero). The observer sees ⟨Δ, e⟩ of the aggregate and says "with" above a threshold
+    that is fixed beforehand: the middle, or for Poisson steps, in which the record may not have
+    been drawn, the noiseless release with the record. The layers with the largest and the smallest
+    α are attacked.
 
-    Every worker has an e of its own, orthogonal to the others', so that one step is a draw for
-    each of them: to any one, the others are data that do not change.
+    Every worker has its own e, orthogonal to the others', so that one step is a draw for each of
+    them: to any one worker, the others are data that do not change.
 
     Args:
         workers: this worker among all; each calls this with the same arguments.
         draws: in each world and layer.
         delta, confidence: of the bound on ε.
         claim: which accounting is audited, published or holds.
-        is_alone: one worker moves in a step, in turn, and the others' gradients are zero: N times
-            slower, but finds leaks that other gradients drown.
+        is_alone: one worker at a time moves, and the gradients of the others are zero. N times
+            slower, but finds leaks that the gradients of others drown.
         progress: `progress(iterable, description, total)`, e.g. a bar.
 
     Guarantee: the bounds take the draws as independent. Shuffled, ε comes from a bound on μ, which
-    takes the noise as Gaussian; A0 looks at both. For Poisson steps it comes from the errors alone.
-    Layers share the significance.
+    takes the noise as Gaussian; A0 checks both. For Poisson steps it comes from the errors alone.
+    The layers share the significance.
 
     Source: Nasr et al. (2021, 2023); Jagielski, Ullman and Oprea (2020); docs/privacy.md, section
     12.
@@ -116,28 +118,30 @@ def audit_step(
     chosen = sorted({int(np.argmax(scales)), int(np.argmin(scales))})
     significance = (1 - confidence) / len(chosen)
     plan = _plan(draws, workers.size, is_alone=is_alone)
-    drawn = _endless(step.dealt(workers))
+    sampler = step.build_sampler(workers)
+    draws_of_epochs = (draw for epoch in itertools.count() for draw in sampler.draws(epoch))
     layers, bounds = [], []
     for k in chosen:
-        seen = _observe(probe, workers, step, k, progress(plan, f"layer {k}", len(plan)), drawn)
+        lengths = _worlds(probe.release, step, sampler)
+        steps = zip(progress(plan, f"layer {k}", len(plan)), draws_of_epochs)
+        seen = _observe(probe, workers, k, lengths, steps)
         layers.append(_judge(probe, seen[:, :draws], k, significance))
         bounds.append(_epsilon(layers[-1], step.sampler, delta, significance))
-    published, holds = step.claims(num_workers=workers.size, delta=delta)
     verdict = Verdict(
         subject="one step",
         bound=max(bounds),
         confidence=confidence,
         delta=delta,
         claim=claim,
-        claims={"published": published, "holds": holds},
+        claims=step.claims(num_workers=workers.size, delta=delta),
     )
     return StepAudit(verdict, tuple(layers))
 
 
 def _plan(draws: int, num_workers: int, *, is_alone: bool) -> List[Dict[int, int]]:
-    """For each step, the workers that move and the world (0 or 1) that each is in.
+    """Return for each step the workers that move and the world, 0 or 1, of each.
 
-    Each worker is in either world equally often, `draws` times in all or a few more.
+    Each worker is equally often in either world, `draws` times in all or a few more.
     """
     turns = -(-draws // num_workers)
     if is_alone:
@@ -145,35 +149,23 @@ def _plan(draws: int, num_workers: int, *, is_alone: bool) -> List[Dict[int, int
     return [{i: (i + s) % 2 for i in range(num_workers)} for s in range(2 * turns)]
 
 
-def _endless(sampler: Sampler) -> Iterator[Tuple[Sampler, Draw]]:
-    """One draw after the other, epoch after epoch."""
-    for epoch in itertools.count():
-        for draw in sampler.draws(epoch):
-            yield sampler, draw
-
-
 def _observe(
     probe: Probe,
     workers: Workers,
-    step: AuditedStep,
     layer: int,
-    plan: Iterable[Dict[int, int]],
-    drawn: Iterator[Tuple[Sampler, Draw]],
+    lengths: np.ndarray,
+    steps: Iterable[Tuple[Dict[int, int], Draw]],
 ) -> np.ndarray:
-    """⟨Δ, e⟩ in the world without and the world with: (2, draws) float64."""
+    """Return ⟨Δ, e⟩ in the world without and the world with, (2, draws) float64."""
     signs = np.where(np.arange(BLOCK) % 2 == 0, 1.0, -1.0) / np.sqrt(BLOCK)
-    directions = np.kron(np.eye(workers.size), signs)  # the worker's e, (N, size)
+    directions = np.kron(np.eye(workers.size), signs)  # e of each worker, (N, size)
     seen: Tuple[List[float], List[float]] = ([], [])
-    lengths: Optional[np.ndarray] = None
-    for worlds in plan:
-        sampler, draw = next(drawn)
-        if lengths is None:
-            lengths = _worlds(probe.release, step, sampler)  # (2, records)
+    for worlds, draw in steps:
         mine = worlds.get(workers.rank)
         along = np.zeros(len(draw.records)) if mine is None else lengths[mine, draw.records]  # (R,)
         examples = [
             np.outer(along, directions[workers.rank]) * (k == layer)
-            for k in range(len(step.layer_scales))
+            for k in range(len(probe.release.layer_scales or ()))
         ]  # (R, size) each
         released = probe.released(examples, draw.sizes.tolist())[layer]
         for worker, world in worlds.items():
@@ -182,11 +174,11 @@ def _observe(
 
 
 def _worlds(release: Release, step: AuditedStep, sampler: Sampler) -> np.ndarray:
-    """Each record's gradient along e, in the world without and the world with; (2, records).
+    """Return the gradient of each record along e in the worlds without and with, (2, records).
 
-    This worker's first record, or all utterances of its first user, is the one that differs: absent
-    (zero) or far along e; under replace-one far the other way where it is clipped by itself. Where
-    a micro-batch is clipped, all others in it pull the other way, and it outweighs them together.
+    What differs is the first record of this worker, or all utterances of its first user: absent
+    (zero) or far along e; under replace-one far the other way where it is clipped by itself. In a
+    clipped micro-batch all others pull the other way, and it outweighs them together.
     """
     own = sampler.indices
     first = own[: step.utterances_per_user] if release.unit == "user" else own[:1]
@@ -204,7 +196,7 @@ def _worlds(release: Release, step: AuditedStep, sampler: Sampler) -> np.ndarray
 
 
 def _judge(probe: Probe, seen: np.ndarray, layer: int, significance: float) -> LayerAudit:
-    """Count the errors of the threshold, set by what the two worlds release without noise."""
+    """Count the errors of the threshold, which the noiseless releases of both worlds set."""
     release = probe.release
     assert release.layer_scales is not None  # an audited step names them
     scale = release.layer_scales[layer]
@@ -227,7 +219,7 @@ def _judge(probe: Probe, seen: np.ndarray, layer: int, significance: float) -> L
 
 
 def _epsilon(layer: LayerAudit, sampler: str, delta: float, significance: float) -> float:
-    """ε that what was seen on a layer has at least."""
+    """Return the lower bound on ε that the errors on a layer give."""
     if sampler == "shuffle":
         return epsilon_of_mu(layer.mu, delta=delta)
     return epsilon_from_errors(layer.counts, delta=delta, significance=significance)

@@ -1,4 +1,4 @@
-"""What an audit says of a claim."""
+"""Verdict of an audit on a claimed ε."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from edp_mx.accounting.lognumber import log_of
 
 CLAIMS = {
     "published": "the published accounting",
-    "holds": "the accounting of what holds",
+    "holds": "the accounting that holds",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A lower bound on ε that was measured, beside what is claimed.
+    """Measured lower bound on ε beside the claims.
 
     Attributes:
         subject: what leaks, e.g. "one step".
-        bound: ε that it has at least.
-        confidence: with which the bound holds.
+        bound: the lower bound on its ε.
+        confidence: the probability with which the bound holds.
         delta: δ of the bound and of the claims.
         claim: the claim that is audited, a key of `claims`.
         claims: published (the paper's) and holds.
 
-    Guarantee: a claim that is true is refuted with probability 1 − confidence at most. One that is
-    not refuted may still be false.
+    Guarantee: a true claim is refuted with probability 1 − confidence at most. A claim that is not
+    refuted may still be false.
     """
 
     subject: str
@@ -43,11 +43,11 @@ class Verdict:
         return self.refutes(self.claim)
 
     def refutes(self, claim: str) -> bool:
-        """The same for either claim."""
+        """Return whether more leaks than a claim allows."""
         return log_of(self.bound) > self.claims[claim].epsilon.log
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON."""
+        """Return a value for strict JSON."""
         return {
             "subject": self.subject,
             "epsilon_at_least": self.bound,
@@ -62,7 +62,7 @@ class Verdict:
         }
 
     def describe(self) -> str:
-        """One sentence on the audited claim, one on the other."""
+        """Return a sentence on the audited claim and one on the other."""
         word = "REFUTED" if self.is_refuted else "not refuted"
         lines = [
             f"{word}: at {100 * self.confidence:.6g} % confidence {self.subject} leaks at least "
@@ -71,7 +71,7 @@ class Verdict:
         for other in self.claims:
             if other != self.claim:
                 refuted = "refuted as well" if self.refutes(other) else "not refuted"
-                lines.append(f"  beside it, {self._say(other)}: {refuted}")
+                lines.append(f"  for comparison, {self._say(other)}: {refuted}")
         return "\n".join(lines)
 
     def _say(self, claim: str) -> str:

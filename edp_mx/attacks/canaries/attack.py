@@ -1,19 +1,17 @@
-"""Canaries: utterances with a random phone number in them, trained on once, ten, a hundred times.
+"""Exposure of canaries: utterances with random phone numbers, trained on once or repeatedly.
 
-A model is trained anew by a run's own settings with the canaries in its training part; how much
-smaller its loss is for a canary than for the same utterance with other numbers is its exposure.
+A model is trained anew with the settings of a run and canaries in its training part. The exposure
+of a canary says how its loss compares with those of the same utterance with other numbers.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Sequence
 
 import numpy as np
 
-from edp_mx.attacks.audit.canaries import canary_losses
 from edp_mx.attacks.canaries.exposure import exposure_of
 from edp_mx.attacks.canaries.numbers import (
     Canary,
@@ -25,7 +23,7 @@ from edp_mx.attacks.canaries.numbers import (
 from edp_mx.attacks.directory import attack_folder
 from edp_mx.attacks.membership.scores import read_arrays, write_arrays
 from edp_mx.attacks.settings_differences import trained_model_facts
-from edp_mx.attacks.training import prepare_on, train_prepared
+from edp_mx.attacks.training import losses_of, prepare_on, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
@@ -43,16 +41,16 @@ def attack_by_canaries(
     workers: Workers,
     progress: Callable[..., Iterable[Any]],
 ) -> Dict[str, Any]:
-    """Trains with canaries, measures each, and writes `RUN/attack-canaries/`.
+    """Train with canaries, measure their exposure, and write `RUN/attack-canaries/`.
 
     Args:
-        config: the run's.
+        config: of the run, perhaps with other settings.
 
     Returns:
-        As `write_exposures`.
+        See `write_exposures`.
 
     Raises:
-        UserError: the corpus is gone, or the vocabulary cannot tell digits apart.
+        UserError: the corpus is missing, or the vocabulary cannot tell digits apart.
     """
     run = RunDirectory.existing(path)
     folder = attack_folder(run, "canaries")
@@ -60,13 +58,7 @@ def attack_by_canaries(
     canaries = draw_canaries(corpus, config, settings)
     prepared = prepare_on(with_canaries(corpus, canaries), config, workers)
     check_digits(prepared.vocabulary)
-    work = folder / ".training"
-    shutil.rmtree(work, ignore_errors=True)  # of one that was interrupted
-    work.mkdir(parents=True)
-    try:
-        train_prepared(prepared, config, workers, RunDirectory(work), progress)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    train_prepared(prepared, config, workers, folder / ".training", progress)
     losses = [
         _losses(prepared, config, canary, workers)
         for canary in progress(canaries, "candidates", len(canaries))
@@ -78,14 +70,14 @@ def attack_by_canaries(
 
 
 def write_exposures(run: RunDirectory) -> Dict[str, Any]:
-    """The exposures, from the losses that were saved; written to `exposure.json`.
+    """Compute the exposures from the saved losses and write `exposure.json`.
 
     Returns:
-        What was written: `canaries`, for each its tokens, slots, intent and repeats, its loss and
-        its exposure; `settings` of the draw; `facts`, what the model has other than the run.
+        What was written: `canaries`, with tokens, slots, intent, repeats, loss and exposure;
+        `settings` of the draw; `facts`, how the settings of the model differ from the run's.
 
     Raises:
-        UserError: there are none, or they are torn.
+        UserError: the losses are missing or damaged.
     """
     folder = attack_folder(run, "canaries")
     about = read_json(folder / "canaries.json")
@@ -98,7 +90,7 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
             rows.append({**canary, "loss": loss, **exposure.to_dict()})
         settings = about["settings"]
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{folder / 'canaries.json'} is not ours ({error})") from error
+        raise UserError(f"{folder / 'canaries.json'} is damaged ({error})") from error
     value = {
         "run": run.path.resolve().name,
         "settings": settings,
@@ -110,7 +102,7 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
 
 
 def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, Any]:
-    """What was inserted, for `canaries.json`."""
+    """Return what was inserted, for `canaries.json`."""
     return {
         "settings": {**asdict(settings), "repeats": list(settings.repeats)},
         "canaries": [
@@ -128,8 +120,7 @@ def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, 
 def _losses(
     prepared: Prepared, config: ExperimentConfig, canary: Canary, workers: Workers
 ) -> np.ndarray:
-    """Of the canary, then of its candidates, (1 + n,)."""
+    """Return the losses of the canary and of its candidates, (1 + n,)."""
     utterances = [canary.utterance, *(canary.with_number(number) for number in canary.others)]
     encoded = encode_part(config, utterances, prepared.vocabulary, "canary")
-    size = config.training.evaluation_batch_size
-    return canary_losses(prepared.model, encoded, workers=workers, batch_size=size)
+    return losses_of(prepared.model, encoded, config=config, workers=workers)

@@ -1,4 +1,4 @@
-"""Exposure of a secret that was trained on: how far it stands out among all that it could be."""
+"""Exposure of a secret in the training part, compared with other secrets of its kind."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ BY_CHANCE = 1 / math.log(2)  # mean exposure of a secret that was not trained on
 
 @dataclass(frozen=True)
 class Exposure:
-    """One secret's exposure, in bits.
+    """Exposure of one secret, in bits.
 
     Attributes:
         rank: of its loss among the candidates and itself, 1 for the smallest; ties count half.
-        candidates: how many others it was compared with.
-        by_rank: log2 of their number (with it) minus log2 of its rank.
-        by_fit: −log2 of the chance that a random candidate has so small a loss, by a skew-normal
-            distribution fitted to the logarithms of their losses; it goes beyond what ranks among
-            a few can show. None where there is nothing to fit (all losses are equal). A fit that
-            ends in half a Gaussian (|shape| > 10), beyond whose edge all is impossible, gives way
-            to a whole one.
+        candidates: number of other secrets that it was compared with.
+        by_rank: log2 of the number of secrets (itself included) minus log2 of its rank.
+        by_fit: −log2 of the probability that a random candidate has a smaller loss, by a
+            skew-normal distribution fitted to the logarithms of their losses; it goes beyond what
+            ranks among few candidates can show. None where all losses are equal. A fit that is
+            close to half a Gaussian (|shape| > 10), beyond whose edge everything is impossible, is
+            replaced by a Gaussian.
     """
 
     rank: float
@@ -37,17 +37,17 @@ class Exposure:
     by_fit: Optional[float]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON."""
+        """Return a value for strict JSON."""
         return asdict(self)
 
 
 def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
-    """Compares a secret's loss with those of other values in its place.
+    """Compare the loss of a secret with those of other values in its place.
 
     Args:
         loss: of the secret that was trained on: minus the log-likelihood of its labels.
-        candidates: of values drawn alike, without the secret; all of them, if they are few, which
-            makes the rank exact.
+        candidates: losses of values of the same distribution, without the secret; of all such
+            values, if they are few, which makes the rank exact.
 
     Raises:
         UserError: a loss is not finite, or there are no candidates.
@@ -56,7 +56,7 @@ def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
 
     Source: Carlini et al. 2019, "The Secret Sharer", definitions 4 and 5 and section 4.3.
     Departs: there the log-perplexity itself is fitted. The losses of labels lie near 0 and are
-    skewed, their logarithms are not; ranks are the same.
+    skewed; their logarithms are not, and have the same ranks.
 
     Example:
         >>> exposure_of(0.1, np.array([0.5, 0.2, 0.3])).by_rank  # first of four
@@ -64,7 +64,9 @@ def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
     """
     candidates = np.asarray(candidates, np.float64)
     if not (np.isfinite(candidates).all() and math.isfinite(loss)) or len(candidates) == 0:
-        raise UserError("the exposure needs finite losses: the model has diverged")
+        raise UserError(
+            "exposure needs finite losses, and the model has diverged: lower training.learning_rate"
+        )
     rank = 1 + float((candidates < loss).sum()) + float((candidates == loss).sum()) / 2
     return Exposure(
         rank=rank,
@@ -75,12 +77,12 @@ def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
 
 
 def _by_fit(loss: float, candidates: np.ndarray) -> Optional[float]:
-    """−log2 P[X ≤ log loss] for a skew-normal X."""
+    """Return −log2 P[X ≤ log loss] for the fitted skew-normal X; None where it cannot be fitted."""
     tiny = np.finfo(np.float64).tiny
     logs = np.log(np.maximum(candidates, tiny))
     if len(logs) < 10 or logs.std() < 1e-9:
         return None
-    # From the quantiles of 1,000: the fit is a search, and more points change it little.
+    # From 1,000 quantiles: the fit is a search, and more points change it little.
     points = np.quantile(logs, (np.arange(1000) + 0.5) / 1000) if len(logs) > 1000 else logs
     shape, place, scale = skewnorm.fit(points, loc=points.mean(), scale=points.std())
     if abs(shape) > LARGEST_SHAPE:
@@ -90,7 +92,7 @@ def _by_fit(loss: float, candidates: np.ndarray) -> Optional[float]:
 
 
 def log_below(value: float, shape: float) -> float:
-    """log P[X ≤ value] of a standard skew-normal X, also where the chance itself underflows.
+    """Return log P[X ≤ value] of a standard skew-normal X, without underflow.
 
     Example:
         >>> round(log_below(0.0, 0.0), 6)  # one half

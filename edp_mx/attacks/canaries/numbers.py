@@ -1,4 +1,4 @@
-"""Utterances with a random phone number in them, and where they go in a corpus."""
+"""Canaries with random phone numbers, and their insertion into a corpus."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from edp_mx.errors import UserError
 
 DIGITS = tuple("0123456789")
 SLOT = "phone_number"
-PREFIX = 3  # random words before the number: what tells one canary from another
+PREFIX = 3  # random words before the number, which tell the canaries apart
 
 
 @dataclass(frozen=True)
 class CanarySettings:
-    """What is inserted, and what it is compared with.
+    """Settings of the canaries and of the numbers that they are compared with.
 
     Attributes:
-        repeats: how often a canary is in the training part; for each, `count` canaries.
-        count: of canaries with as many repeats.
+        repeats: how often canaries are in the training part.
+        count: number of canaries for each of `repeats`.
         digits: of a phone number, each a token.
-        candidates: other numbers; where there are no more than that, all of them.
+        candidates: how many other numbers to compare with, at most.
         seed: of the canaries and the candidates.
     """
 
@@ -46,11 +46,11 @@ class CanarySettings:
 
 @dataclass(frozen=True)
 class Canary:
-    """One secret.
+    """Utterance with a secret number.
 
     Attributes:
-        utterance: some words, then the number, one digit a token.
-        repeats: how often it was trained on.
+        utterance: some words, then the number, one digit per token.
+        repeats: how often it is in the training part.
         others: the numbers that it is compared with.
     """
 
@@ -59,7 +59,7 @@ class Canary:
     others: Tuple[str, ...]
 
     def with_number(self, number: str) -> Utterance:
-        """The same with another number."""
+        """Return the utterance with another number."""
         prefix = self.utterance.tokens[: len(self.utterance.tokens) - len(number)]
         return replace(self.utterance, tokens=(*prefix, *number))
 
@@ -67,10 +67,9 @@ class Canary:
 def draw_canaries(
     corpus: Corpus, config: ExperimentConfig, settings: CanarySettings
 ) -> List[Canary]:
-    """Random words of the training part, a random intent, a random number in a slot of its own.
+    """Draw canaries: random words of the training part, an intent, and a number in its own slot.
 
-    Edge cases: with a public label list the slot is one of the corpus', for there is no other: the
-    one with the most "number" in its name, else the most frequent.
+    Edge cases: with a public label list the slot is one of the corpus (`slot_for`).
     """
     generator = np.random.default_rng(np.random.SeedSequence([settings.seed, 0xCA4A]))
     words = sorted({t for u in corpus.train for t in u.tokens if t.isalpha()}) or ["call"]
@@ -95,10 +94,10 @@ def draw_canaries(
 
 
 def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
-    """Which slot holds the numbers.
+    """Return the slot of the numbers: the most frequent with "number" in its name, else of all.
 
     Args:
-        is_free: whether a slot may be added to those of the corpus.
+        is_free: whether a slot may be added to those of the corpus; it is then `SLOT`.
     """
     names = [tag[2:] for utterance in train for tag in utterance.slots if tag.startswith("I-")]
     if SLOT in names or is_free or not names:
@@ -108,7 +107,7 @@ def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
 
 
 def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
-    """The corpus with each canary in its training part, as often as it says."""
+    """Return the corpus with each canary in its training part, `repeats` times."""
     added = [
         replace(canary.utterance, id=f"{canary.utterance.id}/{n}")
         for canary in canaries
@@ -124,7 +123,7 @@ def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
 
 
 def _numbers(total: int, settings: CanarySettings, generator: np.random.Generator) -> List[str]:
-    """Different random numbers, in which every digit occurs if there is room for it."""
+    """Draw different random numbers, in which every digit occurs if there are enough of them."""
     room = total * settings.digits
     while True:
         numbers = ["".join(generator.choice(DIGITS, settings.digits)) for _ in range(total)]
@@ -140,7 +139,7 @@ def _numbers(total: int, settings: CanarySettings, generator: np.random.Generato
 def _others(
     number: str, settings: CanarySettings, generator: np.random.Generator
 ) -> Tuple[str, ...]:
-    """All other numbers, or as many at random as are wanted."""
+    """Return all other numbers, or a random choice of `settings.candidates` of them."""
     space = 10**settings.digits
     if space - 1 <= settings.candidates:
         drawn: Iterable[int] = range(space)
@@ -151,7 +150,11 @@ def _others(
 
 
 def check_digits(vocabulary: Vocabulary) -> None:
-    """Refuses a model to which all numbers look the same."""
+    """Refuse a vocabulary that cannot tell the digits apart.
+
+    Raises:
+        UserError: two digits look the same to the model.
+    """
 
     def seen(digit: str) -> Tuple[Any, ...]:
         if vocabulary.tokenizer is not None:
@@ -160,6 +163,6 @@ def check_digits(vocabulary: Vocabulary) -> None:
 
     if len({seen(digit) for digit in DIGITS}) < len(DIGITS):
         raise UserError(
-            "data.vocabulary: the model cannot tell all digits apart, so that no number can be "
-            "exposed; canaries need a vocabulary with digits"
+            "data.vocabulary: the model cannot tell all digits apart, so no number can be exposed; "
+            "use a vocabulary with digits"
         )

@@ -1,4 +1,4 @@
-"""The paper's attack: a classifier that learned on a shadow model what members look like."""
+"""The attack of the paper: a classifier of members that is trained on the outputs of a shadow."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from edp_mx.errors import UserError
 
 FOLDS = 5
 LARGEST_LOG_ODDS = 20.0
-LEAST_VARIANCE = 1e-12  # of a feature, below which nothing is learned from it
-MOST_ROWS = 20_000  # to learn from: far more than 17 features need
+LEAST_VARIANCE = 1e-12  # below which a feature counts as constant
+MOST_ROWS = 20_000  # to train on: far more than 17 features need
 
 
 @dataclass(frozen=True, eq=False)
 class AttackClassifier:
-    """A classifier that was chosen and trained on a shadow's outputs alone.
+    """Classifier that was chosen and trained on the outputs of a shadow alone.
 
     Attributes:
-        name: of the kind that was chosen.
+        name: of the chosen kind.
         shadow_auc: kind -> its cross-validated AUC on the shadow, mean over the folds.
     """
 
@@ -39,30 +39,30 @@ class AttackClassifier:
     _model: Any
 
     def log_odds(self, signals: Signals) -> np.ndarray:
-        """log p/(1 − p) of being a member, (U,); above 0 it says "member".
+        """Return log p/(1 − p) of being a member, (U,); above 0 it says "member".
 
         Raises:
-            UserError: the attacked model's outputs are no numbers.
+            UserError: outputs of the attacked model are not finite.
         """
         return _log_odds_by(self._model, _finite_features(signals, "attacked model"))
 
 
 class _Scaler(StandardScaler):
-    """Mean 0 and variance 1; 0 for a feature that does not vary among those it learned on.
+    """Scaler to mean 0 and variance 1; to 0 for features that are constant in training.
 
-    A perceptron's weights for such a feature stay as they were drawn. On a model where it does vary
-    they would have a say, and mean nothing.
+    The weights of a perceptron for such a feature stay random, and would add noise on a model where
+    the feature varies.
     """
 
     def transform(self, X: np.ndarray, copy: Optional[bool] = None) -> np.ndarray:
-        """Shapes: (U, F) → (U, F)."""
+        """Return the scaled features. Shapes: (U, F) → (U, F)."""
         return np.where(self.var_ > LEAST_VARIANCE, super().transform(X, copy), 0.0)
 
 
 def features_of(signals: Signals) -> np.ndarray:
-    """The paper's features: sorted intent and slot scores, of the same length for all label sets.
+    """Return the features of the paper: sorted intent and slot scores, for any label set.
 
-    Probabilities become log-odds, cut at ±20: nearly all lie next to 1, and how near is what tells.
+    Probabilities become log-odds, cut at ±20: nearly all lie close to 1, and how close matters.
 
     Shapes: (U, 17): 5 of the intent, 10 of the tokens (the least sure ones), the best tag path's
     log-probability and its margin over the second best.
@@ -77,7 +77,7 @@ def features_of(signals: Signals) -> np.ndarray:
 
 
 def candidates(seed: int) -> Dict[str, Any]:
-    """The kinds to choose from, each with its own preparation."""
+    """Return the kinds of classifiers to choose from, each with its scaling."""
 
     def scaled(model: Any) -> Any:
         return make_pipeline(_Scaler(), model)
@@ -94,17 +94,15 @@ def candidates(seed: int) -> Dict[str, Any]:
 
 
 def learn_classifier(signals: Signals, is_member: np.ndarray, *, seed: int) -> AttackClassifier:
-    """Chooses the kind with the best cross-validated AUC on the shadow, and trains it there.
-
-    What is measured in cross-validation is what the attack then says: the log-odds.
+    """Choose the kind with the best cross-validated AUC on the shadow, and train it there.
 
     Args:
-        signals, is_member: of the shadow's members and non-members.
+        signals, is_member: of the members and non-members of the shadow.
 
     Raises:
-        UserError: fewer than 10 members or non-members, or the shadow has diverged.
+        UserError: there are fewer than 10 members or non-members, or the shadow has diverged.
 
-    Edge cases: of more than 20,000 utterances so many are drawn.
+    Edge cases: of more than 20,000 utterances a random 20,000 are used.
 
     Source: the structure is that of Shokri et al. 2017, as in the paper.
     """
@@ -120,7 +118,7 @@ def learn_classifier(signals: Signals, is_member: np.ndarray, *, seed: int) -> A
         auc = {name: value for name, value in found.items() if math.isfinite(value)}
         if not auc:
             raise UserError(
-                "no classifier could be trained on the shadow's outputs: train the shadow with a "
+                "no classifier could be trained on the outputs of the shadow: train it with a "
                 "smaller training.learning_rate, or name another run"
             )
         best = max(auc, key=lambda name: auc[name])
@@ -130,35 +128,35 @@ def learn_classifier(signals: Signals, is_member: np.ndarray, *, seed: int) -> A
 
 
 def _features_to_learn(signals: Signals, is_member: np.ndarray) -> np.ndarray:
-    """The shadow's features, (U, 17), where there is something to be learned from them."""
+    """Return the features of the shadow, (U, 17), if a classifier can learn from them."""
     if min(is_member.sum(), (~is_member).sum()) < 2 * FOLDS:
         raise UserError(
             f"the shadow has {is_member.sum()} members and {(~is_member).sum()} non-members; "
-            f"{2 * FOLDS} of each are the least to learn from"
+            f"the attack needs at least {2 * FOLDS} of each"
         )
     features = _finite_features(signals, "shadow")
     if features.var(axis=0).max() <= LEAST_VARIANCE:
         raise UserError(
-            f"the shadow says the same of all {len(features)} utterances, as one does that has "
-            "diverged: train it with a smaller training.learning_rate, or name another run"
+            f"the shadow has the same outputs for all {len(features)} utterances, so it has "
+            "probably diverged: train it with a smaller training.learning_rate, or name another run"
         )
     return features
 
 
 def _finite_features(signals: Signals, whose: str) -> np.ndarray:
-    """The features, (U, 17), of a model that has not diverged."""
+    """Return the features, (U, 17), if all are finite."""
     features = features_of(signals)
     broken = int((~np.isfinite(features)).any(axis=1).sum())
     if broken:
         raise UserError(
             f"the {whose} has diverged (its outputs for {broken} of {len(features)} utterances are "
-            "no numbers): train it anew with a smaller training.learning_rate, or name another run"
+            "not finite): train it anew with a smaller training.learning_rate, or name another run"
         )
     return features
 
 
 def _shadow_auc(kind: Any, features: np.ndarray, labels: np.ndarray, folds: Any) -> float:
-    """Mean AUC over the folds; NaN for a kind that cannot be trained on one."""
+    """Return the mean AUC over the folds; NaN for a kind that cannot be trained on one of them."""
 
     def score(model: Any, features: np.ndarray, labels: np.ndarray) -> float:
         return area(roc_curve(_log_odds_by(model, features), labels))
@@ -174,9 +172,7 @@ def _shadow_auc(kind: Any, features: np.ndarray, labels: np.ndarray, folds: Any)
 
 
 def _log_odds_by(model: Any, features: np.ndarray) -> np.ndarray:
-    """log p/(1 − p) of the second class.
-
-    Not from p: next to 1 it runs out of digits, and all that a model is sure of would be one tie.
+    """Return log p/(1 − p) of the second class, not from p, which runs out of digits close to 1.
 
     Shapes: (U, F) → (U,).
     """

@@ -1,4 +1,4 @@
-"""Whom an attack is tried on: members and non-members, as many of each, no text on both sides."""
+"""Choice of members and non-members: equally many, and no text on both sides."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from edp_mx.errors import UserError
 
 @dataclass(frozen=True)
 class Chosen:
-    """The utterances of an attack.
+    """Utterances of an attack.
 
     Attributes:
-        members, non_members: as many of each; no text occurs twice, on either side.
+        members, non_members: equally many; no text occurs twice.
         reference: further utterances that were not trained on, each text once.
-        left_out: how many were left out, and why.
+        left_out: how many were left out, and why, in words.
     """
 
     members: List[Utterance]
@@ -41,27 +41,27 @@ def choose(
     size: int = 0,
     has_public_labels: bool = False,
 ) -> Chosen:
-    """Draws members from the training part and as many non-members from the test part.
+    """Draw members from the training part and equally many non-members from the test part.
 
     Args:
-        validation: with the test utterances that are not drawn it is the reference.
-        slots, intents: that the model knows. An utterance with another label is left out: its loss
-            is infinite, and it is found without any model, since no such label was trained on.
+        validation: the reference, together with the test utterances that are not drawn.
+        slots, intents: labels of the model. An utterance with another label is left out: its loss
+            is infinite, and the label alone shows that it was not trained on.
         seed: of the draw.
-        is_balanced: as many members as non-members of each intent.
-        size: how many members to draw at most; 0: as many as there are.
-        has_public_labels: the model's labels come from elsewhere than its training part.
+        is_balanced: draw equally many members and non-members of each intent.
+        size: members to draw at most; 0: all.
+        has_public_labels: the labels of the model do not come from its training part.
 
     Raises:
-        UserError: nobody is left on one side.
+        UserError: no utterance is left on one side.
 
-    Guarantee: utterances with equal tokens, whatever their case and annotation, are one text. A
-    text that occurs in two parts is on neither side. Both sides are drawn by one rule: had a member
-    been in the test part instead, it would have been kept. So a member is left out too if it alone
-    taught the model a label.
+    Guarantee: utterances with equal tokens in lower case are one text, whatever their annotation. A
+    text that occurs in two parts is on neither side. One rule holds for both sides: a member is
+    kept only if it would have been kept in the test part. So a member is also left out if no other
+    utterance taught the model one of its labels.
 
-    Edge cases: repeats within a part count once, so that the utterances that are judged are
-    independent of each other, as intervals take them to be.
+    Edge cases: repeats within a part count once, so that the judged utterances are independent, as
+    the intervals assume.
     """
     parts = [_by_text(part) for part in (train, test, validation)]
     members, others, reference = (_only_in(part, parts) for part in parts)
@@ -73,8 +73,8 @@ def choose(
     drawn_members, drawn_others = _draw(kept, strangers, generator, is_balanced, size)
     if not drawn_members:
         raise UserError(
-            f"no members and non-members are left to compare ({len(kept)} and {len(strangers)} "
-            "different utterances)"
+            f"no pair of members and non-members is left to compare: {len(kept)} different members "
+            f"and {len(strangers)} non-members"
         )
     drawn = {id(utterance) for utterance in drawn_others}
     spare = [u for u in strangers if id(u) not in drawn]
@@ -91,15 +91,15 @@ def choose(
 
 
 def text_of(utterance: Utterance) -> str:
-    """What makes two utterances repeats of each other: their tokens in lower case."""
+    """Return the tokens in lower case, by which repeats of an utterance are recognised."""
     return "\0".join(utterance.tokens).lower()
 
 
 def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:
-    """How many words of each the vocabulary lacks, if it was read off the training part.
+    """Count the unknown words of each utterance, if the words come from the training part.
 
-    Every word of a member is then known, so that a word which is not tells a stranger without a
-    look at the model. None where the words are public or are pieces.
+    Every word of a member is then known, so that an unknown word gives a non-member away without
+    any model. None where the words are public or are word pieces.
 
     Shapes: (U,) int64.
     """
@@ -110,7 +110,7 @@ def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Op
 
 
 def _by_text(part: Sequence[Utterance]) -> Dict[str, Utterance]:
-    """The first utterance of each text."""
+    """Return the first utterance of each text."""
     found: Dict[str, Utterance] = {}
     for utterance in part:
         found.setdefault(text_of(utterance), utterance)
@@ -118,28 +118,28 @@ def _by_text(part: Sequence[Utterance]) -> Dict[str, Utterance]:
 
 
 def _only_in(part: Dict[str, Utterance], parts: List[Dict[str, Utterance]]) -> List[Utterance]:
-    """The utterances of a part whose text is in no other."""
+    """Return the utterances of a part whose text is in no other part."""
     others = [other for other in parts if other is not part]
     return [u for text, u in part.items() if not any(text in other for other in others)]
 
 
 def _labels_of(utterance: Utterance) -> Set[str]:
-    """Its tags and its intent."""
+    """Return the tags and the intent of an utterance."""
     return {*(f"tag {tag}" for tag in utterance.slots), f"intent {utterance.intent}"}
 
 
 def _taught_twice(train: Dict[str, Utterance]) -> Set[str]:
-    """The labels of two texts or more."""
+    """Return the labels of two texts or more."""
     counts = Counter(label for utterance in train.values() for label in _labels_of(utterance))
     return {label for label, count in counts.items() if count > 1}
 
 
 def _say_left_out(repeats: int, shared: int, unknown: int) -> str:
-    """How many utterances are not judged, and why."""
+    """Say how many utterances are not judged, and why."""
     counts = (
         (repeats, "repeats of others in their part"),
         (shared, "in two parts"),
-        (unknown, "with a label that the model has from no other utterance"),
+        (unknown, "with a label that no other training utterance has"),
     )
     return "; ".join(f"{count} {why}" for count, why in counts if count)
 
@@ -151,7 +151,7 @@ def _draw(
     is_balanced: bool,
     size: int,
 ) -> List[List[Utterance]]:
-    """As many of each side, at random, in their first order; of each intent too, if balanced."""
+    """Draw equally many of each side (and of each intent, if balanced), in their order."""
     sides = [members, others]
     if is_balanced:
         shared = sorted({u.intent for u in members} & {u.intent for u in others})
@@ -170,7 +170,7 @@ def _draw(
 
 
 def _shrunk(counts: List[int], size: int) -> List[int]:
-    """Each in proportion, `size` together: rounded down, and one more where most was cut off."""
+    """Scale counts down to the sum `size`, rounding by the largest remainders."""
     shares = [divmod(count * size, sum(counts)) for count in counts]
     missing = size - sum(whole for whole, _ in shares)
     most = sorted(range(len(counts)), key=lambda i: -shares[i][1])[:missing]

@@ -1,4 +1,4 @@
-"""A finished run's outputs for its members and non-members: `scores.npz`."""
+"""Scores of a finished run for its members and non-members: `scores.npz`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Progress = Callable[..., Iterable[Any]]
 
 @dataclass(frozen=True)
 class Selection:
-    """Who is attacked.
+    """Choice of the utterances that are attacked.
 
     Attributes:
-        seed: of the draw of utterances, of the attack's classifier and of the bootstrap.
-        is_balanced: as many members as non-members of each intent.
-        size: members at most; 0: as many as there are.
+        seed: of the draw of utterances, the classifier of an attack and the bootstrap.
+        is_balanced: equally many members and non-members of each intent.
+        size: members at most; 0: all.
     """
 
     seed: int = 0
@@ -37,14 +37,14 @@ class Selection:
 
     def __post_init__(self) -> None:
         if self.seed < 0 or self.size < 0:
-            raise UserError("--seed and --size are 0 or more")
+            raise UserError("--seed and --size must be 0 or more")
 
 
 def score_run(path: Path, selection: Selection, progress: Progress) -> MembershipScores:
-    """Computes a run's `scores.npz` and writes it.
+    """Compute the scores of a run and write `scores.npz`.
 
     Raises:
-        UserError: no run there, a file of it is broken, or its corpus has changed.
+        UserError: there is no run, a file of it is damaged, or its corpus has changed.
     """
     trained = load_run(path)
     chosen = chosen_of(trained, selection)
@@ -77,22 +77,22 @@ def score_run(path: Path, selection: Selection, progress: Progress) -> Membershi
 
 
 def saved_scores(path: Path) -> MembershipScores:
-    """The scores that an earlier attack left.
+    """Read the scores that an earlier attack saved.
 
     Raises:
-        UserError: there are none, or they are torn or of other weights.
+        UserError: they are missing, damaged, or of other weights.
     """
     run = RunDirectory.existing(path)
     return MembershipScores.read(scores_path(run), weights=hash_of(run.weights))
 
 
 def scores_path(run: RunDirectory) -> Path:
-    """Where a run's scores are."""
+    """Return the path of the scores of a run."""
     return run.path / "scores.npz"
 
 
 def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
-    """Members and non-members of a run."""
+    """Choose members and non-members of a run."""
     return choose(
         trained.part("train"),
         trained.part("test"),
@@ -109,14 +109,14 @@ def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
 def compute_signals(
     model: IntentSlotModel, corpus: EncodedCorpus, *, batch_size: int, progress: Progress
 ) -> Signals:
-    """All signals, in the corpus' order; no autograd, no dropout.
+    """Compute all signals in the order of the corpus, without autograd and dropout.
 
     Args:
-        corpus: utterances whose labels the model knows.
-        batch_size: how many at once; of similar length, so that little is padding.
+        corpus: utterances with labels of the model.
+        batch_size: of utterances of similar length, so that there is little padding.
 
     Raises:
-        UserError: no utterances.
+        UserError: there are no utterances.
     """
     if len(corpus) == 0:
         raise UserError("there are no utterances to compute scores of")

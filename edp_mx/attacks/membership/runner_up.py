@@ -13,16 +13,16 @@ from edp_mx.models.viterbi import leads, within_reach
 def best_two_scores(
     emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Viterbi decoding that keeps, for each last tag, the two best paths; exact.
+    """Return the scores of the two best tag paths, exactly (Viterbi with two paths per tag).
 
     Shapes: emissions (N, T, K) · lengths (N,), at least 1 → (N,), (N,).
-    Edge cases: −inf for the second where there is one path only (a single tag).
+    Edge cases: the second is −inf where there is one path only (a single tag).
     """
     emissions, lengths = np.asarray(emissions, np.float64), np.asarray(lengths)
     transitions = np.asarray(chain.transitions, np.float64)
     lead = leads(transitions)  # (K,)
     best = chain.start + emissions[:, 0]  # (N, K)
-    second = np.full_like(best, -np.inf)  # (N, K): there is one path of one token a tag
+    second = np.full_like(best, -np.inf)  # (N, K): one path of one token per tag
     for t in range(1, int(lengths.max())):
         rows = np.flatnonzero(lengths > t)  # of utterances that still have a token
         paths = np.concatenate([best[rows], second[rows]], axis=1)  # (rows, 2K)
@@ -35,7 +35,7 @@ def best_two_scores(
 def _moved(
     paths: np.ndarray, transitions: np.ndarray, lead: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """The scores of the two best ways into each tag, of those within the runner-up's reach.
+    """Return the scores of the two best ways into each tag, among those that can be best.
 
     Shapes: paths (N, 2K), two for each tag to come from → (N, K), (N, K).
     """

@@ -1,8 +1,7 @@
-"""`scores.npz`: what a model says of members and non-members, and of which model it is."""
+"""`scores.npz`: the signals of a model for members and non-members, and their origin."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -15,23 +14,23 @@ import numpy as np
 
 from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import whole_file
+from edp_mx.runtime.files import sha256_of, whole_file
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where scores come from.
+    """Origin of scores.
 
     Attributes:
-        weights: hash of the file of weights.
+        weights: SHA-256 of the file of weights.
         corpus: its name.
         seed: of the choice of utterances.
-        is_balanced: whether each intent has as many members as non-members.
-        size: how many members were asked for; 0: as many as there are.
-        member_part, non_member_part, reference_part: of the run's split.
-        left_out: why and how many utterances were left out, in words.
+        is_balanced: whether each intent has equally many members and non-members.
+        size: how many members were asked for; 0: all.
+        member_part, non_member_part, reference_part: parts of the split.
+        left_out: how many utterances were left out, and why, in words.
         format: of the file.
     """
 
@@ -53,10 +52,10 @@ class MembershipScores:
 
     Attributes:
         is_member: True: in the training data.
-        is_reference: not trained on, and known to the attacker as such: calibrates, is not judged.
+        is_reference: True: known to the attacker as a non-member, for calibration; not judged.
         ids, intents: of the utterances.
-        unknown_words: how many tokens of each the vocabulary lacks, where it was read off the
-            training part (no member has any); None where it is public.
+        unknown_words: number of unknown tokens of each, where the words come from the training
+            part (no member has any); None where they are public.
 
     Shapes: all (U,) or (U, something), in one order.
     """
@@ -71,16 +70,21 @@ class MembershipScores:
 
     @property
     def is_judged(self) -> np.ndarray:
-        """(U,) bool: those that an attack is measured on."""
+        """(U,) bool: the utterances on which an attack is measured."""
         return ~self.is_reference
 
     @property
+    def judged_ids(self) -> Tuple[str, ...]:
+        """Ids of the judged utterances."""
+        return tuple(self.ids[i] for i in np.flatnonzero(self.is_judged))
+
+    @property
     def labels(self) -> np.ndarray:
-        """`is_member` of those that are judged."""
+        """`is_member` of the judged utterances."""
         return self.is_member[self.is_judged]
 
     def write(self, path: Path) -> None:
-        """Writes the file, whole or not at all."""
+        """Write the file, whole or not at all."""
         arrays: Dict[str, np.ndarray] = {
             **self.signals._asdict(),
             "is_member": self.is_member,
@@ -95,13 +99,13 @@ class MembershipScores:
 
     @classmethod
     def read(cls, path: Path, *, weights: str = "") -> MembershipScores:
-        """Reads what `write` wrote.
+        """Read the file.
 
         Args:
-            weights: the hash of the weights that it must be of; empty: any.
+            weights: the hash of the weights that the scores must be of; empty: any.
 
         Raises:
-            UserError: it is missing, torn, of other weights, or inconsistent.
+            UserError: the file is missing, damaged, of other weights, or inconsistent.
         """
         arrays = read_arrays(path, "run `edp-mx attack RUN` without --from-scores first")
         try:
@@ -116,7 +120,7 @@ class MembershipScores:
                 unknown_words=arrays.get("unknown_words"),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{path} is not a file of scores of this version ({error})") from error
+            raise UserError(f"{path} holds no scores of this version ({error})") from error
         scores._check(path)
         if weights and origin.weights != weights:
             raise UserError(
@@ -126,7 +130,7 @@ class MembershipScores:
         return scores
 
     def _check(self, path: Path) -> None:
-        """Refuses arrays that do not go together."""
+        """Refuse arrays that do not go together."""
         size = len(self.ids)
         shapes = {"intent_top": (size, TOP_INTENTS), "slot_top": (size, TOP_TOKENS)}
         for name, array in self.signals._asdict().items():
@@ -135,10 +139,10 @@ class MembershipScores:
         for name in ("is_member", "is_reference"):
             array = getattr(self, name)
             if array.shape != (size,) or array.dtype != bool:
-                raise UserError(f"{path}: {name} is not one truth value an utterance")
+                raise UserError(f"{path}: {name} is not one truth value per utterance")
         words = self.unknown_words
         if words is not None and (words.shape != (size,) or words.dtype != np.int64):
-            raise UserError(f"{path}: unknown_words is not one whole number an utterance")
+            raise UserError(f"{path}: unknown_words is not one integer per utterance")
         if len(self.intents) != size or len(set(self.ids)) != size:
             raise UserError(f"{path}: ids and intents do not go together, or an id occurs twice")
         if (self.is_member & self.is_reference).any():
@@ -146,7 +150,7 @@ class MembershipScores:
 
 
 def write_arrays(path: Path, arrays: Dict[str, np.ndarray]) -> None:
-    """Writes a `.npz`, whole or not at all."""
+    """Write a `.npz` file, whole or not at all."""
     archive = io.BytesIO()
     np.savez_compressed(archive, **arrays)
     with whole_file(path) as file:
@@ -154,13 +158,13 @@ def write_arrays(path: Path, arrays: Dict[str, np.ndarray]) -> None:
 
 
 def read_arrays(path: Path, advice: str) -> Dict[str, np.ndarray]:
-    """Reads a `.npz`; nothing in it is executed.
+    """Read a `.npz` file without executing anything in it.
 
     Args:
-        advice: what to do where it is missing.
+        advice: what to do if it is missing.
 
     Raises:
-        UserError: it is missing or torn.
+        UserError: the file is missing or damaged.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -168,16 +172,16 @@ def read_arrays(path: Path, advice: str) -> Dict[str, np.ndarray]:
     except FileNotFoundError as error:
         raise UserError(f"there is no {path}: {advice}") from error
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} is torn or not ours ({error}); {advice}") from error
+        raise UserError(f"{path} is damaged or of another program ({error}); {advice}") from error
 
 
 def hash_of(path: Path) -> str:
-    """SHA-256 of a file.
+    """Return the SHA-256 of a file.
 
     Raises:
         UserError: it cannot be read.
     """
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error

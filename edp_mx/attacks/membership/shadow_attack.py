@@ -1,11 +1,11 @@
-"""The paper's attack on a finished run, and the attacks that need no other model."""
+"""The attack of the paper, by a shadow run, and the attacks that need no other model."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 from edp_mx.attacks.directory import Outcome, write_outcome
 from edp_mx.attacks.membership.classifiers import learn_classifier
@@ -19,7 +19,7 @@ from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
-# Whose shadow is trained on what, unless another is named.
+# The corpus of the default shadow of a run on each corpus.
 OTHER_CORPUS = {
     "atis": "snips",
     "snips": "atis",
@@ -28,27 +28,27 @@ OTHER_CORPUS = {
     "health": "video",
     "video": "communication",
 }
-MOST_DEVIATIONS = 8.0  # between two splits that know nothing of each other
+MOST_DEVIATIONS = 8.0  # standard deviations of the agreement of two independent splits
 
 
 def attack_by_threshold(path: Path, scores: MembershipScores) -> Outcome:
-    """All attacks that need nothing but the run."""
-    run, seed = RunDirectory.existing(path), scores.origin.seed
-    return write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=seed, facts={})
+    """Run all attacks that need nothing but the run."""
+    run = RunDirectory.existing(path)
+    return write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
 
 
 def attack_by_shadow(
     path: Path, scores: MembershipScores, *, shadow_path: Path, shadow: MembershipScores
 ) -> Outcome:
-    """The paper's attack: learned on a shadow's outputs, tried on the run's.
+    """Run the attack of the paper: trained on the outputs of a shadow, tried on those of the run.
 
     Args:
-        scores: of the run, whose membership labels serve to measure and for nothing else.
+        scores: of the run; their membership labels only measure the success.
         shadow: of the shadow run at `shadow_path`.
 
     Raises:
-        UserError: the shadow is the run itself, was trained on the run's own members, or has too
-            few; or one of the two has diverged.
+        UserError: the shadow is the run itself, was trained on the members of the run, or has too
+            few members; or one of the two has diverged.
     """
     if shadow.origin.weights == scores.origin.weights:
         raise UserError(
@@ -78,23 +78,22 @@ def attack_by_shadow(
         **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
     }
     run = RunDirectory.existing(path)
-    return write_outcome(run, "shadow", [guesses], scores, seed=seed, facts=facts)
+    return write_outcome(run, "shadow", [guesses], scores, facts=facts)
 
 
 def _source_of(path: Path) -> Tuple[Any, ...]:
-    """Where a run's utterances come from."""
+    """Return the settings that name the utterances of a run."""
     data = load_config(RunDirectory.existing(path).config).data
     return data.corpus, data.path, data.layout
 
 
 def _check_apart(scores: MembershipScores, shadow: MembershipScores, shadow_path: Path) -> None:
-    """Refuses a shadow from which the attack would learn who is a member of the run.
+    """Refuse a shadow on the split of the run, from which the attack would learn the members.
 
-    On the same utterances it must have a split of its own. Then half of those that are judged in
-    both are on the same side, as near as chance has it.
+    With independent splits about half of the utterances that both judge are on the same side.
     """
-    sides = dict(zip(_judged_ids(scores), scores.labels.tolist()))
-    others = dict(zip(_judged_ids(shadow), shadow.labels.tolist()))
+    sides = dict(zip(scores.judged_ids, scores.labels.tolist()))
+    others = dict(zip(shadow.judged_ids, shadow.labels.tolist()))
     shared = sides.keys() & others.keys()
     agreeing = sum(sides[name] == others[name] for name in shared)
     if abs(agreeing - len(shared) / 2) > MOST_DEVIATIONS * math.sqrt(len(shared) / 4):
@@ -105,24 +104,20 @@ def _check_apart(scores: MembershipScores, shadow: MembershipScores, shadow_path
         )
 
 
-def _judged_ids(scores: MembershipScores) -> List[str]:
-    return [name for name, judged in zip(scores.ids, scores.is_judged.tolist()) if judged]
-
-
 def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
-    """The run's own settings on another corpus: same architecture, same training, same mechanism.
+    """Return the settings of the run on another corpus: same architecture, training, mechanism.
 
-    Words and labels come from where the run has them, except public lists made for its corpus:
-    then from the shadow's training part (a shadow holds nothing private).
+    Words and labels come from the same source as the run's. Public lists that were made for the
+    corpus of the run are replaced by the training part of the shadow, which is not private.
 
     Raises:
-        UserError: the run's corpus is one's own, so that no other goes with it by default.
+        UserError: there is no default shadow for a corpus of the user.
     """
     data = config.data
     other = OTHER_CORPUS.get(data.corpus)
     if other is None:
         raise UserError(
-            f"--shadow: there is no shadow corpus for {data.corpus} by default; name a run or a "
+            f"--shadow: {data.corpus} has no default shadow corpus; name a run or a "
             "configuration, e.g. --shadow configs/snips_clc.yaml"
         )
     vocabulary, labels = data.vocabulary, data.labels
@@ -139,5 +134,5 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
 
 
 def _rows(signals: Signals, rows: Any) -> Signals:
-    """The signals of some utterances."""
+    """Return the signals of some utterances."""
     return Signals(*(array[rows] for array in signals))

@@ -1,4 +1,4 @@
-"""What a model's outputs say about one utterance: the features of every attack on membership."""
+"""Signals of membership in the outputs of a model, on which all attacks are built."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ TOP_INTENTS = 5
 TOP_TOKENS = 10
 TINY = float(np.finfo(np.float64).tiny)
 LARGEST_LOG_ODDS = -float(np.log(TINY))
-LEAST_LOSS = 1e-14  # what float64 leaves of log Z − score; below it all is one certainty
+LEAST_LOSS = 1e-14  # precision of log Z − score in float64
 
 
 class Signals(NamedTuple):
-    """The outputs for U utterances, first without the labels, then with them.
+    """Signals of U utterances, first those without the labels, then those with them.
 
     Shapes: intent_top (U, 5), the largest intent probabilities, falling, 0 where there are fewer ·
-    slot_top (U, 10), each token's largest tag marginal, rising, 1 where there are fewer · all
+    slot_top (U, 10), the largest tag marginal of each token, rising, 1 where there are fewer · all
     others (U,).
     Units: losses, scores, log-odds and entropies in nats. `sequence_score` is the best tag path's
-    log-probability, `sequence_margin` how far the second best lies below it. A `margin` is what
-    the true label has more than the best other one (negative where it is not the best);
-    `slot_modified_entropy` is the mean over the tokens. `loss` is the training loss, and
-    `log_odds` those of all labels being right at once.
+    log-probability, `sequence_margin` its distance to the second best. A `margin` is the score
+    of the true label minus that of the best other one; `slot_modified_entropy` is the mean over the
+    tokens. `loss` is the training loss, and `log_odds` are those of all labels together.
     """
 
     intent_top: np.ndarray
@@ -63,17 +62,16 @@ def signals_of(
     lengths: np.ndarray,
     chain: Chain,
 ) -> Signals:
-    """All signals of a batch, in float64.
+    """Compute all signals of a batch in float64.
 
     Args:
-        intent_scores, emissions: as the model gives them; what stands at padding is ignored.
+        intent_scores, emissions: outputs of the model; padding is ignored.
         intents, slots: the true labels.
 
     Shapes: intent_scores (N, I) · intents (N,) · emissions (N, T, K) · slots (N, T) · lengths (N,).
 
-    Edge cases: labels that the model does not know have no loss: leave such utterances out before.
-    With a single intent (or tag sequence) there is nothing to be unsure of: log-odds and margins
-    are as large as they get, +inf for margins.
+    Edge cases: leave out utterances with labels that the model does not know, which have no loss.
+    With a single intent (or tag sequence) log-odds have their largest value and margins are +inf.
     """
     intent = _intent_signals(np.asarray(intent_scores, np.float64), np.asarray(intents))
     slot = _slot_signals(
@@ -84,7 +82,7 @@ def signals_of(
 
 
 def sorted_top(values: np.ndarray, count: int, *, fill: float) -> np.ndarray:
-    """The `count` largest of each row, falling; `fill` where a row has fewer.
+    """Return the `count` largest of each row, falling; `fill` where a row has fewer.
 
     Shapes: (N, V) → (N, count).
 
@@ -97,7 +95,7 @@ def sorted_top(values: np.ndarray, count: int, *, fill: float) -> np.ndarray:
 
 
 def log_odds_of(loss: np.ndarray) -> np.ndarray:
-    """log p − log(1 − p) of a probability p = e^−loss. Shapes: (N,) → (N,).
+    """Return log p − log(1 − p) for the probability p = e^−loss. Shapes: (N,) → (N,).
 
     Edge cases: a loss below 1e-14 counts as 1e-14, which is log-odds of 32.
 
@@ -108,7 +106,9 @@ def log_odds_of(loss: np.ndarray) -> np.ndarray:
 
 
 def modified_entropy(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """−(1 − p_y) log p_y − Σ_{i≠y} p_i log(1 − p_i): 0 for a sure right answer, ∞ for a wrong one.
+    """Return −(1 − p_y) log p_y − Σ_{i≠y} p_i log(1 − p_i).
+
+    It is 0 for a right answer with certainty, and ∞ for a wrong one.
 
     Shapes: (N, V) · (N,) → (N,).
 
@@ -124,14 +124,14 @@ def modified_entropy(log_probabilities: np.ndarray, labels: np.ndarray) -> np.nd
 
 
 def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.ndarray]:
-    """Those whose names begin with "intent"."""
+    """Compute the signals of the intent."""
     rows = np.arange(len(intents))
     log_probabilities = log_softmax(scores, axis=1)  # (N, I)
     probabilities = np.exp(log_probabilities)
     others = scores.copy()
     others[rows, intents] = -np.inf
     true = scores[rows, intents]  # (N,)
-    with np.errstate(divide="ignore"):  # log 0 where there is one intent only
+    with np.errstate(divide="ignore"):  # log 0 with one intent only
         log_odds = true - logsumexp(others, axis=1)
     return {
         "intent_top": sorted_top(probabilities, TOP_INTENTS, fill=0.0),
@@ -146,7 +146,7 @@ def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.nda
 def _slot_signals(
     emissions: np.ndarray, slots: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Dict[str, np.ndarray]:
-    """Those of the tags and of the whole tag path."""
+    """Compute the signals of the tags and of the tag path."""
     expected = marginals(emissions, lengths, chain)
     mask = token_mask(lengths, emissions.shape[1])  # (N, T)
     surest = np.where(mask, expected.unary.max(axis=2), 1.0)  # (N, T)
@@ -172,7 +172,7 @@ def _slot_signals(
 def _path_entropy(
     expected: Marginals, emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> np.ndarray:
-    """Entropy of the distribution over tag paths: log Z minus the expected score, (N,)."""
+    """Return the entropy over tag paths, log Z minus the expected score, (N,)."""
     unary = expected.unary
     local = np.where(unary > 0, unary * emissions, 0.0).sum(axis=(1, 2))  # (N,)
     ends = unary[:, 0] @ chain.start + unary[np.arange(len(lengths)), lengths - 1] @ chain.end

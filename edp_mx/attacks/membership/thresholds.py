@@ -1,4 +1,4 @@
-"""Attacks that need no other model: one number an utterance, and a threshold on it."""
+"""Attacks that need no other model: a threshold on one number per utterance."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from edp_mx.attacks.membership.scores import MembershipScores
 
-PRIOR_WEIGHT = 5.0  # utterances that the mean over all intents counts for
+PRIOR_WEIGHT = 5.0  # weight of the mean over all intents, in utterances
 
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """What one attack says of each utterance.
+    """Scores of one attack.
 
     Attributes:
         name: of the attack.
-        says: how it comes to it, in a sentence.
+        says: how it works, in a sentence.
         scores: (U,), high means "is a member".
-        threshold: above it the attack says "member"; None where it names none.
+        threshold: above it the attack says "member"; None where it has none.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Guesses:
 
 
 def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
-    """Loss, loss calibrated by intent, the other label-aware signals, and the words alone.
+    """Return the guesses by loss, calibrated loss, the other signals, and the words alone.
 
     Source: Yeom et al. 2018 (loss); Song and Mittal 2021 (modified entropy, thresholds by class);
     Watson et al. 2022 (calibration).
@@ -45,18 +45,19 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
 
 
 def _by_loss(scores: MembershipScores) -> Guesses:
+    """Guess by the training loss."""
     loss = scores.signals.loss[scores.is_judged]  # (U,)
     return Guesses(
         "loss",
-        "low training loss; the threshold is the members' mean loss, which the attacker is taken "
-        "to know (Yeom et al.)",
+        "low training loss; the threshold is the mean loss of the members, which the attacker is "
+        "assumed to know (Yeom et al.)",
         -loss,
         threshold=-float(loss[scores.labels].mean()),
     )
 
 
 def _by_calibrated_loss(scores: MembershipScores) -> Guesses:
-    """Against what others, who are known not to be members, have."""
+    """Guess by the loss in comparison with known non-members of the same intent."""
     judged, reference = scores.is_judged, scores.is_reference
     usual = usual_losses(
         scores.signals.loss[reference],
@@ -65,13 +66,14 @@ def _by_calibrated_loss(scores: MembershipScores) -> Guesses:
     )
     return Guesses(
         "loss calibrated by intent",
-        "loss below what utterances of the same intent, known not to be members, have",
+        "loss below the mean of known non-members with the same intent",
         usual - scores.signals.loss[judged],
         threshold=0.0,
     )
 
 
 def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
+    """Guess by losses of the parts, modified entropy and margin."""
     judged, signals = scores.is_judged, scores.signals
     entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (all,)
     margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (all,)
@@ -80,31 +82,31 @@ def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
         ("loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss),
         (
             "modified entropy",
-            "a sure and right intent and sure and right tags (Song and Mittal)",
+            "right intent and tags with high certainty (Song and Mittal)",
             -entropy,
         ),
-        ("margin", "how far the true labels lie above the best others", margin),
+        ("margin", "distance of the true labels to the best others", margin),
     )
     return [Guesses(name, says, values[judged]) for name, says, values in kinds]
 
 
 def _by_words(unknown: np.ndarray) -> Guesses:
-    """What a word list that was read off the training part gives away without any model."""
+    """Guess by the words, if the vocabulary comes from the training part."""
     return Guesses(
         "words alone",
-        "all its words are in the model's vocabulary, which was read off the training part; no "
-        "output of the model is looked at",
+        "all words are in the vocabulary, which comes from the training part; the outputs of the "
+        "model are not used",
         -unknown.astype(np.float64),
         threshold=-0.5,
     )
 
 
 def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
-    """The mean loss of each wanted intent among reference utterances, drawn to the overall mean.
+    """Return the mean loss of each wanted intent, shrunk towards the overall mean.
 
     Args:
         losses, intents: of the reference utterances.
-        wanted: the intents of those to be judged.
+        wanted: the intents of the judged utterances.
 
     Shapes: losses (R,) → (U,).
     Edge cases: an intent without a reference has the overall mean.

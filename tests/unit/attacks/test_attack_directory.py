@@ -12,11 +12,11 @@ from edp_mx.runs.run_directory import RunDirectory
 def test_an_attack_that_is_no_json_leaves_the_old_one_whole(generator, tmp_path):
     scores = made_scores(generator, 20, gap=1.0)
     run = RunDirectory(tmp_path / "run")
-    write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
+    write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     folder = run.path / "attack-threshold"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(before) == {"attack.json", "guesses.csv"}
     guesses = [Guesses("loss", "says", scores.signals.loss)]
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write_outcome(run, "threshold", guesses, scores, seed=0, facts={"AUC": np.nan})
+        write_outcome(run, "threshold", guesses, scores, facts={"AUC": np.nan})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -18,7 +18,7 @@ from edp_mx.attacks.canaries.numbers import (
     slot_for,
     with_canaries,
 )
-from edp_mx.attacks.membership.lira.attack import lira_config
+from edp_mx.attacks.membership.lira.attack import check_shadow_settings
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shadow, shadow_config
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.config import DataConfig
@@ -146,17 +146,17 @@ def test_a_shadow_takes_no_lists_that_were_made_for_the_run():
     public = VocabularyConfig("sample")
     standin = DataConfig(corpus="health", vocabulary=public, labels=LabelsConfig("sample"))
     assert shadow_config(ExperimentConfig(data=standin)).data.vocabulary == public
-    with pytest.raises(UserError, match="there is no shadow corpus for mine"):
+    with pytest.raises(UserError, match="mine has no default shadow corpus"):
         shadow_config(ExperimentConfig(data=DataConfig(corpus="mine", path="x")))
 
 
 def test_liras_shadows_may_be_smaller_but_of_the_same_utterances():
     smaller = replace(CONFIG, model=replace(CONFIG.model, hidden_size=8))
     data = replace(CONFIG.data, embeddings=replace(CONFIG.data.embeddings, dimension=5))
-    assert lira_config(replace(smaller, data=data), CONFIG).model.hidden_size == 8
+    check_shadow_settings(replace(smaller, data=data), CONFIG)
     for change in ({"size": 200}, {"split_seed": 1}, {"corpus": "health"}):
         with pytest.raises(UserError, match="train on the run's own utterances"):
-            lira_config(replace(CONFIG, data=replace(CONFIG.data, **change)), CONFIG)
+            check_shadow_settings(replace(CONFIG, data=replace(CONFIG.data, **change)), CONFIG)
 
 
 def test_the_words_before_a_number_are_random(corpus):

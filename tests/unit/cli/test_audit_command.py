@@ -56,7 +56,7 @@ def test_a_refuted_claim_ends_with_1(capsys):
     # z = 0.5 with one worker: κ = 2 alone makes μ = 4 of the 2 that are claimed
     assert out.startswith("REFUTED: at 95 % confidence one step leaks at least epsilon = ")
     assert "the published accounting claims" in out.splitlines()[0]
-    assert "the accounting of what holds claims" in out.splitlines()[1]
+    assert "the accounting that holds claims" in out.splitlines()[1]
 
 
 def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(capsys):

@@ -31,7 +31,7 @@ def run_with(folder, generator, holds_if, **origin):
     scores = made_scores(generator, 20, gap=1.0)
     scores = replace(scores, origin=replace(scores.origin, **origin))
     run = RunDirectory(folder)
-    write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
+    write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     privacy = {"as_published": bound(4.4), "holds": bound(None), "holds_if": holds_if}
     run.write("privacy", {**privacy, "delta": 1e-3})
     test = {"ser": 0.1, "intent_accuracy": 0.9, "slot_f1": 0.8}
@@ -85,7 +85,7 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
          "--seed 3, by the weights bbbbbbbbbbbb…"),
     ):  # fmt: skip
         others = replace(scores, origin=replace(scores.origin, **changed))
-        write_outcome(run, "lira", guesses, others, seed=0, facts={})
+        write_outcome(run, "lira", guesses, others, facts={})
         _, _, *rows, first, second = compare_attacks(points_of([run])).splitlines()
         assert ["loss [1]" in rows[0], "LiRA online [2]" in rows[1]] == [True, True]
         assert (

@@ -33,9 +33,7 @@ def attacked(tmp_path_factory):
     generator, tmp_path = np.random.default_rng(8), tmp_path_factory.mktemp("attacked")
     scores = made_scores(generator, 60, gap=1.5, reference=10)
     run = RunDirectory(tmp_path / "run")
-    outcome = write_outcome(
-        run, "threshold", threshold_attacks(scores), scores, seed=0, facts={"x": 1}
-    )
+    outcome = write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={"x": 1})
     folder = run.path / "attack-threshold"
     write_report(folder)
     return run, folder, outcome, scores
@@ -83,7 +81,7 @@ def test_names_are_escaped(generator, tmp_path):
     scores = made_scores(generator, 10, gap=0.5)
     run = RunDirectory(tmp_path / "<b>&run")
     guesses = [Guesses("<script>", "says", scores.signals.loss)]
-    write_outcome(run, "threshold", guesses, scores, seed=0, facts={"<i>": "&"})
+    write_outcome(run, "threshold", guesses, scores, facts={"<i>": "&"})
     html = write_report(run.path / "attack-threshold").read_text()
     assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
 
@@ -96,7 +94,7 @@ def test_the_page_says_what_the_shadows_have_other_than_the_run(generator, tmp_p
         ({"training.epochs": {"run": 14, "trained": 3}}, "training.epochs 3 instead of 14", True),
         ({}, "none", False),
     ):
-        write_outcome(run, "lira", guesses, scores, seed=0, facts={OTHER_SETTINGS: unlike})
+        write_outcome(run, "lira", guesses, scores, facts={OTHER_SETTINGS: unlike})
         html = write_report(run.path / "attack-lira").read_text()
         assert f'<td class="says">{fact}</td>' in html
         assert (f"Shadow models have settings other than the run&#39;s: {fact}." in html) == (
@@ -108,7 +106,7 @@ def test_long_curves_keep_their_shape(generator, tmp_path):
     scores = made_scores(generator, 4000, gap=0.5)
     run = RunDirectory(tmp_path / "run")
     guesses = [Guesses("loss", "says", -scores.signals.loss)]
-    write_outcome(run, "threshold", guesses, scores, seed=0, facts={})
+    write_outcome(run, "threshold", guesses, scores, facts={})
     guessed = read_guesses(run.path / "attack-threshold")
     plot_roc(guessed, tmp_path)
     points = table(tmp_path / "roc.csv")
@@ -126,7 +124,7 @@ def test_scores_that_are_infinite_or_all_equal_are_drawn(generator, tmp_path):
     run = RunDirectory(tmp_path / "run")
     infinite = np.where(np.arange(40) < 5, np.inf, scores.signals.loss)
     guesses = [Guesses("equal", "says", np.zeros(40)), Guesses("infinite", "says", infinite)]
-    write_outcome(run, "threshold", guesses, scores, seed=0, facts={})
+    write_outcome(run, "threshold", guesses, scores, facts={})
     write_report(run.path / "attack-threshold")
     bins = table(run.path / "attack-threshold" / "scores.csv")
     assert sum(int(row["members"]) for row in bins) == 40

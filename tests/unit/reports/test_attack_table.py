@@ -47,10 +47,10 @@ def made_run(folder, name, *settings):
 def attacked(run, generator):
     """The same, attacked in all ways; what was measured of the losses."""
     scores = replace(made_scores(generator, 60, gap=1.0), unknown_words=np.arange(120) % 2)
-    found = write_outcome(run, "threshold", threshold_attacks(scores), scores, seed=0, facts={})
+    found = write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     guesses = [Guesses("LiRA online", "says", generator.normal(size=120))]
     facts = {"shadows": 16, "shadows' epochs": 20}
-    write_outcome(run, "lira", guesses, scores, seed=0, facts=facts)
+    write_outcome(run, "lira", guesses, scores, facts=facts)
     canaries = [
         {"repeats": r, "by_fit": 2.0 * r, "by_rank": 1.0} for r in (1, 10, 100) for _ in "ab"
     ]

@@ -1,4 +1,4 @@
-"""LiRA: how much likelier an output is from models with an utterance than from models without."""
+"""LiRA: likelihood ratio of outputs under models trained with and without an utterance."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
 
-LEAST_SHADOWS = 4  # two with and two without, so that there is a spread
-FEW_SHADOWS = 64  # below these a spread of each utterance's own is too rough
+LEAST_SHADOWS = 4  # two with and two without an utterance, for a standard deviation
+FEW_SHADOWS = 64  # fewer shadows share one standard deviation among all utterances
 LEAST_STDDEV = 1e-6
 
 
 class Worlds(NamedTuple):
-    """What shadow models say of each utterance, where it was trained on and where not.
+    """Log-odds of each utterance by shadow models with it (in) and without it (out).
 
     Shapes: all (U,).
     """
@@ -28,17 +28,17 @@ class Worlds(NamedTuple):
 
 
 def check_shadow_count(shadows: int) -> None:
-    """Refuses too few shadows.
+    """Refuse too few shadows.
 
     Raises:
         UserError: fewer than 4.
     """
     if shadows < LEAST_SHADOWS:
-        raise UserError(f"--lira is {shadows}; {LEAST_SHADOWS} shadows are the least, 16 are usual")
+        raise UserError(f"--lira is {shadows}; it must be {LEAST_SHADOWS} or more (16 is usual)")
 
 
 def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
-    """Which shadow trains on which utterance, at random: each utterance in half of the shadows.
+    """Draw which shadow trains on which utterance: each is in half of the shadows.
 
     Shapes: (size, shadows) bool.
 
@@ -51,8 +51,8 @@ def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
     return ranks < shadows // 2
 
 
-def draw_others(size: int, shadows: int, *, share: float, seed: int) -> np.ndarray:
-    """Which shadow trains on whom nobody judges: each by itself, with probability `share`.
+def draw_further(size: int, shadows: int, *, share: float, seed: int) -> np.ndarray:
+    """Draw which shadow trains on utterances that are not judged, each with probability `share`.
 
     Shapes: (V, shadows) bool.
     """
@@ -61,19 +61,19 @@ def draw_others(size: int, shadows: int, *, share: float, seed: int) -> np.ndarr
 
 
 def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
-    """Mean and standard deviation of each utterance's log-odds with it and without it.
+    """Return mean and standard deviation of the log-odds of each utterance with and without it.
 
     Args:
         shadows: log-odds by shadow model.
         is_in: whether that model was trained on the utterance.
-        is_pooled: one standard deviation for all utterances on a side, the root of the mean
-            variance: better with few shadows. The sides stay apart: what a model was trained on it
-            mostly knows in one way, and what not, in many.
+        is_pooled: one standard deviation per side for all utterances, the root of the mean
+            variance: better with few shadows. The sides are not pooled together, since the outputs
+            for utterances that were not trained on vary more.
 
     Shapes: shadows, is_in (U, K).
 
     Raises:
-        UserError: an utterance has fewer than two models on a side, or a log-odds is no number.
+        UserError: an utterance has fewer than two models on a side, or a score is not finite.
 
     Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
     """
@@ -94,9 +94,9 @@ def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Wor
 
 
 def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
-    """log of the likelihood ratio in : out of two Gaussians; above 0 says "member".
+    """Return the log likelihood ratio in : out of two Gaussians; above 0 it says "member".
 
-    Shapes: target (U,), the attacked model's log-odds → (U,).
+    Shapes: target (U,), log-odds by the attacked model → (U,).
 
     Source: Carlini et al. 2022, "Membership Inference Attacks From First Principles", algorithm 1.
 
@@ -111,10 +111,11 @@ def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
 
 
 def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
-    """The same ratio, if both sides had one spread: above 0, nearer to the side with it.
+    """Return the ratio of two Gaussians with equal standard deviation; above 0 it says "member".
 
-    Where the sides differ it is weaker. But it never takes an output that is surer than those of
-    all shadows for a stranger's, so that it stands where the run is not quite like its shadows.
+    Where the standard deviations differ it is weaker than `online_scores`. But it never takes an
+    output that is more certain than those of all shadows for a non-member's, so that it stands
+    where the run is not quite like its shadows.
 
     Shapes: target (U,) → (U,).
 
@@ -128,10 +129,10 @@ def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
 
 
 def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
-    """How many standard deviations an output lies above what models without the utterance give.
+    """Return how many standard deviations an output lies above the mean without the utterance.
 
-    It needs only shadows that were trained without the utterance. Its rank is that of one minus the
-    p-value of the one-sided test, whose digits would run out.
+    It needs only shadows that were trained without the utterance. It ranks as one minus the p-value
+    of the one-sided test does, without running out of digits.
 
     Shapes: target (U,) → (U,).
 
@@ -143,17 +144,17 @@ def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
 def lira_attacks(
     scores: MembershipScores, log_odds: np.ndarray, losses: np.ndarray, is_in: np.ndarray
 ) -> List[Guesses]:
-    """Online (by two spreads and by one), offline, and the loss held against the shadows' mean.
+    """Return the guesses of LiRA online (two variants) and offline, and of the calibrated loss.
 
     Args:
         scores: of the attacked model.
-        log_odds, losses: of its judged utterances by shadow model.
+        log_odds, losses: of the judged utterances by shadow model.
         is_in: whether that model was trained on the utterance.
 
     Shapes: log_odds, losses, is_in (U, K).
 
     Raises:
-        UserError: as `worlds_of`.
+        UserError: see `worlds_of`.
 
     Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
     """
@@ -170,7 +171,7 @@ def lira_attacks(
         ),
         Guesses(
             "LiRA online, one spread",
-            "the same, as if outputs were as spread with the utterance as without it",
+            "the same with equal standard deviations with and without the utterance",
             linear_scores(target, worlds),
             threshold=0.0,
         ),
@@ -189,5 +190,5 @@ def lira_attacks(
 
 
 def _log_density(values: np.ndarray, mean: np.ndarray, stddev: np.ndarray) -> np.ndarray:
-    """Of a Gaussian, without the constant."""
+    """Return the log density of a Gaussian, without the constant."""
     return -0.5 * ((values - mean) / stddev) ** 2 - np.log(stddev)

@@ -1,4 +1,4 @@
-"""Which shadow model of LiRA trains on whom: `RUN/attack-lira/plan.npz`."""
+"""Training parts of the shadow models of LiRA: `RUN/attack-lira/plan.npz`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from edp_mx.attacks.membership.lira.likelihood import draw_halves, draw_others
+from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.scores import MembershipScores, read_arrays, write_arrays
 from edp_mx.config import ExperimentConfig, dump_config
@@ -23,16 +23,16 @@ from edp_mx.runtime.files import write_text
 
 @dataclass(frozen=True, eq=False)
 class ShadowPlan:
-    """Each shadow's training part, of about as many utterances as the run's.
+    """Training part of each shadow, with about as many utterances as the run's.
 
     Attributes:
         ids: of the utterances that are judged.
         is_in: which shadow trains on which of them: each is in half of the shadows.
-        other_ids: of further utterances of the corpus, which fill the shadows up.
+        other_ids: of further utterances of the corpus, which fill the training parts up.
         others_in: which shadow trains on which of these.
-        about: what it was made from.
+        about: the settings that the plan was made for.
 
-    Shapes: ids (U,) · is_in (U, K) · other_ids (V,) · others_in (V, K). Each stands for all
+    Shapes: ids (U,) · is_in (U, K) · other_ids (V,) · others_in (V, K). Each id stands for all
     utterances with its text.
     """
 
@@ -44,27 +44,25 @@ class ShadowPlan:
 
     @property
     def shadows(self) -> int:
-        """How many, K."""
+        """Number of shadows, K."""
         return int(self.is_in.shape[1])
 
     def part(self, corpus: Corpus, vocabulary: Vocabulary, number: int) -> List[Utterance]:
-        """The training part of one shadow: what is in, with its repeats, in the corpus' order.
+        """Return the training part of one shadow, with repeats, in the order of the corpus.
 
         Raises:
             UserError: the corpus has changed.
         """
         by_id = {utterance.id: utterance for utterance in corpus.utterances}
-        drawn = (
-            *_chosen(self.ids, self.is_in, number),
-            *_chosen(self.other_ids, self.others_in, number),
-        )
-        if not by_id.keys() >= {*self.ids, *self.other_ids}:
+        ids = np.array([*self.ids, *self.other_ids])
+        if not by_id.keys() >= set(ids.tolist()):
             raise UserError(f"{corpus.name} has changed since the shadows of LiRA were planned")
-        texts = {text_of(by_id[name]) for name in drawn}
+        is_in = np.concatenate([self.is_in[:, number], self.others_in[:, number]])
+        texts = {text_of(by_id[name]) for name in ids[is_in].tolist()}
         return [u for u in corpus.utterances if text_of(u) in texts and is_known(u, vocabulary)]
 
     def write(self, folder: Path) -> None:
-        """Writes `plan.npz`."""
+        """Write `plan.npz`."""
         arrays = {
             "ids": np.array(self.ids, dtype=str),
             "is_in": self.is_in,
@@ -76,10 +74,10 @@ class ShadowPlan:
 
     @classmethod
     def read(cls, folder: Path) -> ShadowPlan:
-        """What `write` wrote.
+        """Read `plan.npz`.
 
         Raises:
-            UserError: it is missing, torn, or of another version.
+            UserError: it is missing, damaged, or of another version.
         """
         path = folder / "plan.npz"
         arrays = read_arrays(path, "run `edp-mx attack RUN --lira K`")
@@ -92,15 +90,15 @@ class ShadowPlan:
                 json.loads(str(arrays["about"])),
             )
         except (KeyError, ValueError) as error:
-            raise UserError(f"{path} is no plan of this version: remove {folder}") from error
+            raise UserError(f"{path} is of another version: remove {folder}") from error
 
 
 def ensure_plan(
     folder: Path, scores: MembershipScores, config: ExperimentConfig, shadows: int
 ) -> ShadowPlan:
-    """Writes the plan for the run that `folder` lies in, or finds that it is the same as before.
+    """Write the plan of the run that `folder` lies in, or return the present plan if it is equal.
 
-    A plan by which no shadow was trained yet binds nobody: it makes way.
+    A plan by which no shadow was trained yet is replaced.
 
     Raises:
         UserError: the folder holds shadows of other settings.
@@ -110,29 +108,26 @@ def ensure_plan(
         "shadows": shadows,
         "config": dump_config(config),
     }
-    ids = tuple(scores.ids[i] for i in np.flatnonzero(scores.is_judged))
+    ids = scores.judged_ids
     if (folder / "plan.npz").exists() and any(folder.glob("shadow-*.npz")):
         old = ShadowPlan.read(folder)
         if (old.ids, old.about) != (ids, about):
             raise UserError(
-                f"{folder} holds shadows of other settings (or of another number of them): repeat "
-                "those, or remove the folder"
+                f"{folder} holds shadows of other settings or another number of shadows: use the "
+                "same ones, or remove the folder"
             )
         return old
     run = RunDirectory.existing(folder.parent)
-    plan = _make_plan(run, ids, load_corpus(config.data), about, seed=scores.origin.seed)
+    plan = _build_plan(run, ids, load_corpus(config.data), about, seed=scores.origin.seed)
     write_text(folder / "config.yaml", about["config"])
     plan.write(folder)
     return plan
 
 
-def _make_plan(
+def _build_plan(
     run: RunDirectory, ids: Tuple[str, ...], corpus: Corpus, about: Dict[str, Any], *, seed: int
 ) -> ShadowPlan:
-    """Half of those who are judged, and of all others as many as make up the run's number.
-
-    Nobody's membership has a say: an attacker knows of the run how large its training part is.
-    """
+    """Draw a plan without regard to membership; only the size of the training part is known."""
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))
     known = [u for u in corpus.utterances if is_known(u, vocabulary)]
     by_text: Dict[str, List[Utterance]] = {}
@@ -147,16 +142,12 @@ def _make_plan(
         ids,
         draw_halves(len(ids), about["shadows"], seed=seed),
         tuple(group[0].id for group in others),
-        draw_others(len(others), about["shadows"], share=share, seed=seed),
+        draw_further(len(others), about["shadows"], share=share, seed=seed),
         about,
     )
 
 
 def is_known(utterance: Utterance, vocabulary: Vocabulary) -> bool:
-    """Whether the model has all labels of an utterance."""
+    """Return whether the model has all labels of an utterance."""
     tags = (vocabulary.slot_id(tag) for tag in utterance.slots)
     return vocabulary.intent_id(utterance.intent) >= 0 and min(tags) >= 0
-
-
-def _chosen(ids: Tuple[str, ...], is_in: np.ndarray, number: int) -> List[str]:
-    return [ids[i] for i in np.flatnonzero(is_in[:, number])]

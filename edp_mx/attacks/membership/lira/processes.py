@@ -1,4 +1,4 @@
-"""The shadow models of LiRA: their training side by side, and what they say once they are there."""
+"""Training of the shadow models of LiRA in parallel processes, and their scores."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.scores import hash_of, read_arrays
 from edp_mx.errors import UserError
 
-SHADOW = "edp_mx.attacks.membership.lira.shadow"  # the process of one shadow
-PAUSE = 0.2  # seconds between two looks at the shadows that train
+SHADOW = "edp_mx.attacks.membership.lira.shadow"  # module that one process runs
+PAUSE = 0.2  # seconds between two looks at the processes
 
 
 def shadow_file(folder: Path, number: int) -> Path:
-    """Where a shadow's scores are."""
+    """Return the path of the scores of a shadow."""
     return folder / f"shadow-{number:03d}.npz"
 
 
 def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
-    """Loss and log-odds of a finished shadow; None where there is none.
+    """Return loss and log-odds of a finished shadow, None if it is not finished.
 
     Raises:
-        UserError: the file is torn or of another plan.
+        UserError: the file is damaged or of another plan.
     """
     path = shadow_file(folder, number)
     if not path.exists():
         return None
-    arrays = read_arrays(path, "remove it, and it is trained again")
+    arrays = read_arrays(path, "remove it to train the shadow again")
     is_in = plan.is_in[:, number]
     own = hash_of(folder / "plan.npz")
     if str(arrays.get("plan")) != own or not np.array_equal(arrays["is_in"], is_in):
-        raise UserError(f"{path} is of another plan: remove it, and it is trained again")
+        raise UserError(f"{path} is of another plan: remove it to train the shadow again")
     return arrays
 
 
 def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
-    """Trains shadows, `jobs` at a time with one thread each; yields each that has ended.
+    """Train shadows, `jobs` at a time with one thread each, and yield each that has ended.
 
     Raises:
-        UserError: one failed; says its last words. Those that still train are ended.
+        UserError: a shadow failed, with its last line; all others are ended.
     """
     waiting = list(numbers)
     training: Dict[int, subprocess.Popen] = {}
@@ -74,11 +74,12 @@ def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[i
 
 
 def _check_ended(folder: Path, number: int, code: int) -> None:
+    """Raise an error with the last line of the log if a shadow failed."""
     log = folder / f"shadow-{number:03d}.log"
     if code or not shadow_file(folder, number).exists():
         lines = log.read_text("utf-8", errors="replace").strip().splitlines()
         raise UserError(
             f"shadow {number} ended with code {code}: {lines[-1] if lines else 'it said nothing'} "
-            f"(see {log}); the shadows that have ended are kept"
+            f"(see {log}); finished shadows are kept"
         )
     log.unlink()

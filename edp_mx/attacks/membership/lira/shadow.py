@@ -1,8 +1,7 @@
-"""One shadow model of LiRA, in a process of its own: `python -m … FOLDER NUMBER`."""
+"""One shadow model of LiRA, trained in its own process: `python -m … FOLDER NUMBER`."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,28 +21,30 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runs.build import checkpoint_for, encode_part, vocabulary_for
-from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
 
-SEEDS_APART = 1000  # of the shadows' initial weights and orders from the run's own
+SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 
 
 def train_shadow(folder: Path, number: int) -> None:
-    """Trains shadow `number` of the plan in `folder` and writes its scores.
+    """Train shadow `number` of the plan in `folder` and write its scores.
 
     Raises:
-        UserError: the plan or the run is broken, or the settings are impossible.
+        UserError: the plan or the run is damaged, or the settings are impossible.
     """
     run = RunDirectory.existing(folder.parent)
     config = load_config(folder / "config.yaml")
-    seed = config.training.seed + SEEDS_APART + number
+    seed = config.training.seed + SEED_OFFSET + number
     config = replace(config, training=replace(config.training, seed=seed))
     labels = Vocabulary.from_json(run.read("vocabulary"))
-    own = hash_of(folder / "plan.npz")  # now: another attack may write a plan of its own
+    own = hash_of(folder / "plan.npz")  # now: another attack may replace the plan
     plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
     inside = _only(plan.part(corpus, labels, number), corpus)
-    prepared = _trained(inside, config, shadow_vocabulary(config, inside, labels), folder, number)
+    vocabulary, workers = shadow_vocabulary(config, inside, labels), start()
+    prepared = prepare_on(inside, config, workers, vocabulary=vocabulary)
+    work = folder / f".shadow-{number:03d}"
+    train_prepared(prepared, config, workers, work, lambda one, *_: one)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
     judged = [by_id[name] for name in plan.ids]
     signals = compute_signals(
@@ -62,34 +63,18 @@ def train_shadow(folder: Path, number: int) -> None:
 
 
 def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabulary) -> Vocabulary:
-    """Words from where the run has them: from its training part, then from the shadow's own.
+    """Build the vocabulary of a shadow as the run's was built, with the labels of the run.
 
-    A word that the run's list lacks has a vector that was never trained. It must be so in a shadow
-    that was trained without the utterance too, else the run looks stranger than any shadow. Labels
-    are the run's, so that each utterance has a loss.
+    Where the run took its words from its training part, a shadow takes them from its own: a word of
+    an utterance that was not trained on must have an untrained vector in both. The labels are the
+    run's, so that each utterance has a loss.
     """
     own = vocabulary_for(config, inside, checkpoint_for(config))
     return replace(own, slots=of_run.slots, intents=of_run.intents)
 
 
-def _trained(
-    inside: Corpus, config: ExperimentConfig, vocabulary: Vocabulary, folder: Path, number: int
-) -> Prepared:
-    """The shadow; what its training leaves behind is removed."""
-    work = folder / f".shadow-{number:03d}"
-    shutil.rmtree(work, ignore_errors=True)  # of one that was interrupted
-    work.mkdir()
-    try:
-        workers = start()
-        prepared = prepare_on(inside, config, workers, vocabulary=vocabulary)
-        train_prepared(prepared, config, workers, RunDirectory(work), lambda one, *_: one)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return prepared
-
-
 def _only(part: List[Utterance], corpus: Corpus) -> Corpus:
-    """A corpus of a training part and nothing else."""
+    """Return a corpus that has a training part only."""
     nobody = np.arange(0)
     split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
     return Corpus(corpus.name, corpus.is_standin, tuple(part), split)

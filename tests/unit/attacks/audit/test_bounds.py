@@ -10,10 +10,10 @@ from unit.accounting.golden_vectors import cases
 
 from edp_mx.attacks.audit.bounds import (
     ErrorCounts,
-    clopper_pearson,
     epsilon_from_errors,
     epsilon_of_mu,
     mu_from_errors,
+    upper_rate,
 )
 
 
@@ -29,27 +29,14 @@ def test_golden_bounds(case):
 
 
 @pytest.mark.parametrize("trials", [1, 7, 20])
-@pytest.mark.parametrize("probability", [0.0, 0.03, 0.5, 0.9, 1.0])
-def test_the_interval_misses_as_seldom_as_it_says(trials, probability):
-    # by enumeration of all counts that can occur
-    missed = sum(
-        binom.pmf(k, trials, probability)
-        for k in range(trials + 1)
-        if not (lambda low, high: low <= probability <= high)(
-            *clopper_pearson(k, trials, significance=0.1)
-        )
-    )
-    assert missed <= 0.1
-
-
-@pytest.mark.parametrize("count", [0, 3, 20])
-def test_the_ends_of_the_interval_are_where_the_tails_are_half_the_significance(count):
-    low, high = clopper_pearson(count, 20, significance=0.1)
-    if count > 0:
-        assert binom.sf(count - 1, 20, low) == pytest.approx(0.05)
-    if count < 20:
-        assert binom.cdf(count, 20, high) == pytest.approx(0.05)
-    assert (low == 0) == (count == 0) and (high == 1) == (count == 20)
+@pytest.mark.parametrize("rate", [0.0, 0.03, 0.5, 0.9, 1.0])
+def test_the_upper_bound_is_too_small_as_seldom_as_it_says(trials, rate):
+    """By enumeration of all counts; below 1, the tail at a bound is the significance."""
+    bounds = [upper_rate(k, trials, significance=0.05) for k in range(trials + 1)]
+    missed = sum(binom.pmf(k, trials, rate) for k, bound in enumerate(bounds) if bound < rate)
+    assert missed <= 0.05
+    tails = [binom.cdf(k, trials, bound) for k, bound in enumerate(bounds[:-1])]
+    assert tails == pytest.approx([0.05] * trials) and bounds[-1] == 1
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.5, 1.0, 3.0])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from support import algorithm1
 
-from edp_mx.attacks.audit.probe import AuditedStep, Probe
+from edp_mx.attacks.audit.audited_step import AuditedStep
+from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _plan, _worlds
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import start
@@ -26,7 +27,7 @@ def test_the_release_is_that_of_the_examples_mean(generator):
             noise_stddevs=[0, 0],
             noise=[[np.zeros(6)], [np.zeros(6)]],
         )
-        for found, (wanted,) in zip(probe.released(examples), sent):
+        for found, (wanted,) in zip(probe.released(examples, [4]), sent):
             np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
@@ -52,7 +53,7 @@ def test_the_worlds_are_neighbours_that_lie_as_far_apart_as_the_release_allows(
     step = AuditedStep(noise_multiplier=TINY, layer_scales=scales, max_grad_norm=0.7,
                        clipping=clipping, **settings)  # fmt: skip
     workers = start()
-    probe, sampler = Probe(workers, step, size=4), step.dealt(workers)
+    probe, sampler = Probe(workers, step, size=4), step.build_sampler(workers)
     worlds = _worlds(probe.release, step, sampler)
     one = settings.get("utterances_per_user", 1)
     assert (worlds[0] != worlds[1]).sum() == one  # only one record, or one user's, differs

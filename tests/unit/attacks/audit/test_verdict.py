@@ -46,5 +46,5 @@ def test_the_sentence_says_it_all():
         "REFUTED: at 95 % confidence one step leaks at least epsilon = 13.9 at delta = 1e-05; "
         "the published accounting claims 4.4"
     )
-    assert "the accounting of what holds claims 15: not refuted" in text
+    assert "the accounting that holds claims 15: not refuted" in text
     assert verdict(1.0).describe().startswith("not refuted: at 95 %")

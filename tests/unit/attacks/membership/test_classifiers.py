@@ -141,7 +141,7 @@ def test_a_shadow_that_says_the_same_of_all_is_refused(learnt):
             for name, array in shadow.signals._asdict().items()
         }
     )
-    with pytest.raises(UserError, match="the same of all 300 utterances, .* train it with a"):
+    with pytest.raises(UserError, match="same outputs for all 300 utterances, .* train it with a"):
         learn_classifier(same, shadow.labels, seed=0)
 
 

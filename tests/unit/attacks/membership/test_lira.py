@@ -9,8 +9,8 @@ from support.membership import made_scores
 
 from edp_mx.attacks.membership.lira.likelihood import (
     Worlds,
+    draw_further,
     draw_halves,
-    draw_others,
     linear_scores,
     lira_attacks,
     offline_scores,
@@ -44,17 +44,18 @@ def test_each_utterance_is_in_half_of_the_shadows():
     assert (halves != draw_halves(500, 16, seed=2)).any()
     together = np.corrcoef(halves.T.astype(float))[np.triu_indices(16, 1)]
     assert together.mean() == pytest.approx(-1 / 15, abs=0.02)  # half of each row is in
-    with pytest.raises(UserError, match="4 shadows are the least"):
+    with pytest.raises(UserError, match="must be 4 or more"):
         draw_halves(10, 3, seed=0)
 
 
 def test_others_are_drawn_each_by_itself():
-    drawn = draw_others(4000, 8, share=0.3, seed=1)
+    drawn = draw_further(4000, 8, share=0.3, seed=1)
     assert drawn.shape == (4000, 8) and drawn.mean() == pytest.approx(0.3, abs=0.015)
     together = np.corrcoef(drawn.T.astype(float))[np.triu_indices(8, 1)]
     assert abs(together).max() < 0.07
     assert (
-        draw_others(5, 4, share=1.0, seed=1).all() and not draw_others(5, 4, share=0, seed=1).any()
+        draw_further(5, 4, share=1.0, seed=1).all()
+        and not draw_further(5, 4, share=0, seed=1).any()
     )
 
 

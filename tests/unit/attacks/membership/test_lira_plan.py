@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from edp_mx.attacks.membership.lira import shadow as lira_shadow
-from edp_mx.attacks.membership.lira.attack import attack_by_shadows_of, borrowed_plan, check_kept
+from edp_mx.attacks.membership.lira.attack import (
+    attack_by_shadows_of,
+    borrowed_plan,
+    check_kept_shadows,
+)
 from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan, is_known
 from edp_mx.attacks.membership.lira.processes import read_shadow
 from edp_mx.attacks.membership.lira.shadow import shadow_vocabulary
@@ -102,7 +106,7 @@ def test_a_plan_is_kept_and_another_is_refused(corpus, vocabulary, tmp_path):
     with pytest.raises(UserError, match="holds shadows of other settings"):
         ensure_plan(folder, scores, CONFIG, SHADOWS + 1)
     np.savez(folder / "plan.npz", ids=np.array(["a"]))
-    with pytest.raises(UserError, match="no plan of this version"):
+    with pytest.raises(UserError, match="is of another version"):
         ShadowPlan.read(folder)
 
 
@@ -125,14 +129,15 @@ def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
     plan, scores = plan_in(tmp_path, corpus, vocabulary)
     folder = tmp_path / "run" / "attack-lira"
 
-    def trained(*_):
+    def train(*_):
         other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
         ensure_plan(folder, scores, other, SHADOWS)  # another attack begins meanwhile
-        return SimpleNamespace(model=None, vocabulary=vocabulary)
 
     nothing = np.zeros(len(plan.ids))
     signals = SimpleNamespace(log_odds=nothing, loss=nothing)
-    monkeypatch.setattr(lira_shadow, "_trained", trained)
+    prepared = SimpleNamespace(model=None, vocabulary=vocabulary)
+    monkeypatch.setattr(lira_shadow, "prepare_on", lambda *_, **__: prepared)
+    monkeypatch.setattr(lira_shadow, "train_prepared", train)
     monkeypatch.setattr(lira_shadow, "compute_signals", lambda *_, **__: signals)
     lira_shadow.train_shadow(folder, 0)
     with pytest.raises(UserError, match="of another plan"):
@@ -169,7 +174,7 @@ def test_shadows_are_lent_to_runs_on_the_same_split_that_judge_nobody_else(
     with pytest.raises(UserError, match="lacks shadows: finish"):
         attack_by_shadows_of(lender, everybody, lender=run)
     with pytest.raises(UserError, match="give --lira 6"):
-        check_kept(lender, 4)
+        check_kept_shadows(lender, 4)
     plan_in(tmp_path / "bert", corpus, vocabulary, config=replace(CONFIG, model=BERTConfig()))
     with pytest.raises(UserError, match="each is a bert model, and the attacked run a clc model"):
         borrowed_plan(run, tmp_path / "bert" / "run")

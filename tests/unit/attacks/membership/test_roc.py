@@ -111,7 +111,7 @@ def test_the_same_seed_gives_the_same_intervals(generator):
 def test_infinite_scores_are_ranked_and_nan_is_refused():
     is_member = np.array([True, True, False, False])
     assert measure(np.array([np.inf, 1, 0, -np.inf]), is_member, seed=0).auc.value == 1.0
-    with pytest.raises(UserError, match="1 scores are not numbers"):
+    with pytest.raises(UserError, match="1 scores are NaN"):
         measure(np.array([np.nan, 1, 0, 0]), is_member, seed=0)
     with pytest.raises(UserError, match="there are no non-members"):
         roc_curve(np.zeros(2), np.array([True, True]))
