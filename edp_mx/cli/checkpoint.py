@@ -10,7 +10,7 @@ from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.models.huggingface import Checkpoint
+    from edp_mx.models.checkpoints.huggingface import Checkpoint
 
 EXAMPLES = """\
 examples:
@@ -71,7 +71,7 @@ def add_parser(subparsers: Any) -> None:
 def run_import(arguments: argparse.Namespace) -> int:
     """Reads any layout, writes the one that training reads."""
     from edp_mx.cli.console import start_logging
-    from edp_mx.models.huggingface import read_checkpoint, write_checkpoint
+    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
 
     start_logging(is_first=True)
     _refuse_foreign(arguments.out)
@@ -88,7 +88,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Writes the BERT of a run, with its heads."""
-    from edp_mx.models.huggingface import Checkpoint, bert_tensors, write_checkpoint
+    from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors, write_checkpoint
     from edp_mx.runs.trained import load_run
     from edp_mx.training.checkpoint import weights_of
 
@@ -121,7 +121,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 def run_describe(arguments: argparse.Namespace) -> int:
     """Prints the sizes of a checkpoint."""
     from edp_mx.cli.console import start_logging
-    from edp_mx.models.huggingface import read_checkpoint
+    from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)
     print("\n".join(_lines(str(arguments.folder), read_checkpoint(arguments.folder))))
@@ -130,7 +130,7 @@ def run_describe(arguments: argparse.Namespace) -> int:
 
 def _refuse_foreign(folder: Path) -> None:
     """A folder with other files is not written into: a stale .bin would be read beside ours."""
-    from edp_mx.models.huggingface import FILES
+    from edp_mx.models.checkpoints.huggingface import FILES
 
     if folder.exists() and (
         not folder.is_dir() or any(path.name not in FILES for path in folder.iterdir())

@@ -9,9 +9,9 @@ import gluonnlp
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.errors import UserError
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.settings import SettingError, setting
 
 ACTIVATIONS = ("gelu", "relu")
 NUM_TOKEN_TYPES = 2  # sentence A and B; an utterance is an A
@@ -20,69 +20,57 @@ _INITIAL_STDDEV = 0.02
 
 @dataclass(frozen=True)
 class BERTConfig(ModelConfig):
-    """Sizes of a BERT; the defaults are the paper's, which are also TinyBERT's (4 layers, 312).
+    """Sizes of a BERT; the defaults are the paper's, which are also TinyBERT's.
 
     Attributes:
-        family: which model this is.
-        num_layers, num_heads, hidden_size, intermediate_size: of the transformer.
-        max_positions: longest sequence of pieces, with [CLS] and [SEP].
+        family: bert.
+        num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
+        max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
         layer_norm_epsilon: added to the variance.
-        dropout: on embeddings, attention, layer outputs, and before the heads.
-        checkpoint: a folder with config.json, vocab.txt and model.safetensors to start from
-            (Hugging Face's layout, which our pre-training writes too); left out, weights are drawn.
+        dropout: on embeddings, attention and layer outputs, and before the heads.
+        checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes;
+            by default weights are drawn at random.
         is_embedding_trainable: False freezes the embeddings.
-        frozen_layers: so many layers, from the lowest, are frozen.
+        frozen_layers: how many of the lowest layers are frozen.
 
     Raises:
-        UserError: a value is impossible.
+        SettingError: a value is impossible.
 
     Source: paper, section "Models"; Devlin et al. 2019; Jiao et al. 2020 for the sizes.
     """
 
-    family: str = "bert"
-    num_layers: int = 4
-    num_heads: int = 12
-    hidden_size: int = 312
-    intermediate_size: int = 1200
-    max_positions: int = 512
-    activation: str = "gelu"
-    layer_norm_epsilon: float = 1e-12
-    dropout: float = 0.1
+    family: str = setting("bert", one_of=["bert"])
+    num_layers: int = setting(4, at_least=1)
+    num_heads: int = setting(12, at_least=1)
+    hidden_size: int = setting(312, at_least=1)
+    intermediate_size: int = setting(1200, at_least=1)
+    max_positions: int = setting(512, at_least=3)
+    activation: str = setting("gelu", one_of=ACTIVATIONS)
+    layer_norm_epsilon: float = setting(1e-12, above=0)
+    dropout: float = setting(0.1, at_least=0, below=1)
     checkpoint: Optional[str] = path_field()
     is_embedding_trainable: bool = True
-    frozen_layers: int = 0
+    frozen_layers: int = setting(0, at_least=0)
 
     def __post_init__(self) -> None:
-        if self.family != "bert":
-            raise UserError(f"family: {self.family!r} is not 'bert'")
-        for name in ("num_layers", "num_heads", "hidden_size", "intermediate_size"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}: must be at least 1, not {getattr(self, name)}")
+        super().__post_init__()
         if self.hidden_size % self.num_heads:
-            raise UserError(
-                f"hidden_size: {self.hidden_size} is not a multiple of the {self.num_heads} heads"
+            raise SettingError(
+                "hidden_size",
+                f"must be a multiple of the {self.num_heads} heads, not {self.hidden_size}",
             )
-        if self.max_positions < 3:
-            raise UserError(f"max_positions: must be at least 3, not {self.max_positions}")
-        if self.activation not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
-            raise UserError(f"activation: {self.activation!r} is none of {known}")
-        if not self.layer_norm_epsilon > 0:
-            raise UserError(f"layer_norm_epsilon: must be above 0, not {self.layer_norm_epsilon}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout: must be at least 0 and below 1, not {self.dropout}")
-        if not 0 <= self.frozen_layers <= self.num_layers:
-            raise UserError(
-                f"frozen_layers: must be 0 to {self.num_layers} (num_layers), "
-                f"not {self.frozen_layers}"
+        if self.frozen_layers > self.num_layers:
+            raise SettingError(
+                "frozen_layers",
+                f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
             )
 
 
 def initial_bert_values(
     name: str, shape: Tuple[int, ...], generator: np.random.Generator
 ) -> np.ndarray:
-    """First values of BERT's parameters: normal with σ = 0.02, cut at 2 σ; norms at identity.
+    """Draw BERT's first values: normal with σ = 0.02, truncated at 2 σ; layer norms at identity.
 
     Source: Devlin et al. 2019, their published code (`initializer_range`).
     """
@@ -97,14 +85,14 @@ def initial_bert_values(
 
 
 class BERT(gluon.HybridBlock):
-    """GluonNLP's BERT: all pieces' states and the pooled [CLS].
+    """GluonNLP's BERT, which returns the states of all pieces and the pooled [CLS].
 
     Args:
         config: sizes.
         num_pieces: size of the vocabulary.
 
     Shapes: pieces (N, P), piece_lengths (N,) → (N, P, H), (N, H).
-    Source: Devlin et al. 2019; token types are all 0, since an utterance is one segment.
+    Source: Devlin et al. 2019; all token types are 0, since an utterance is one segment.
     """
 
     def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
@@ -136,11 +124,11 @@ class BERT(gluon.HybridBlock):
 
     @property
     def piece_embedding(self) -> gluon.Parameter:
-        """The vectors of the pieces, (V, H)."""
+        """Vectors of the pieces, (V, H)."""
         return self.model.word_embed[0].weight
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
-        """Pieces, token types and positions, and the layer norm over their sum."""
+        """Return the vectors of pieces, token types and positions, and the norm of their sum."""
         model = self.model
         return [
             self.piece_embedding,
@@ -150,7 +138,7 @@ class BERT(gluon.HybridBlock):
         ]
 
     def _freeze(self, config: BERTConfig) -> None:
-        """Takes the gradient from what is not to be trained."""
+        """Take the gradient from the parameters that are not trained."""
         frozen = [] if config.is_embedding_trainable else self.embedding_parameters()
         for i in range(config.frozen_layers):
             frozen += self.model.encoder.transformer_cells[i].collect_params().values()
@@ -163,7 +151,7 @@ class BERT(gluon.HybridBlock):
 
 
 def _settle_shapes(model: gluonnlp.model.BERTModel, config: BERTConfig) -> None:
-    """Shapes that GluonNLP would only learn from a first batch; copying weights needs them now."""
+    """Set the shapes that GluonNLP would infer from a first batch: copying weights needs them."""
     hidden, intermediate = config.hidden_size, config.intermediate_size
     shapes: Dict[gluon.Parameter, Tuple[int, ...]] = {model.pooler.weight: (hidden, hidden)}
     for cell in model.encoder.transformer_cells:

@@ -12,8 +12,13 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
+from edp_mx.models.checkpoints.huggingface import (
+    Checkpoint,
+    load_bert,
+    read_checkpoint,
+    require_sizes,
+)
 from edp_mx.models.encoder import Encoder, Family
-from edp_mx.models.huggingface import Checkpoint, load_bert, read_checkpoint, require_sizes
 from edp_mx.models.id_ranges import check_ids, check_lengths
 
 

@@ -18,49 +18,41 @@ from edp_mx.models.char_cnn import CharCNN
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.pooling import POOLINGS, Pooling
+from edp_mx.runtime.settings import SettingError, setting
 
 
 @dataclass(frozen=True)
 class CLCConfig(ModelConfig):
-    """Sizes of a CLC model; the defaults are the paper's where it says.
+    """Sizes of a CLC model; the defaults are the paper's where it gives them.
 
     Attributes:
-        family: which model this is.
-        character_dimension, character_filters, character_width: the character CNN.
-        hidden_size: state of one direction of the bi-LSTM.
+        family: clc.
+        character_dimension, character_filters, character_width: sizes of the character CNN.
+        hidden_size: size of the state of one direction of the bi-LSTM.
         num_layers: layers of the bi-LSTM.
         dropout: on the bi-LSTM's input, between its layers and on its output (0.5: Ma & Hovy).
         intent_pooling: how token states become one vector (mean, max, first, last). The paper
             does not say; max, because a few words carry the intent, wherever they stand.
 
     Raises:
-        UserError: a value is impossible.
+        SettingError: a value is impossible.
 
     Source: paper, section "Models" (2 layers, 384); the rest Ma & Hovy 2016, table 1.
     """
 
-    family: str = "clc"
-    character_dimension: int = 30
-    character_filters: int = 30
-    character_width: int = 3
-    hidden_size: int = 384
-    num_layers: int = 2
-    dropout: float = 0.5
-    intent_pooling: str = "max"
+    family: str = setting("clc", one_of=["clc"])
+    character_dimension: int = setting(30, at_least=1)
+    character_filters: int = setting(30, at_least=1)
+    character_width: int = setting(3, at_least=1)
+    hidden_size: int = setting(384, at_least=1)
+    num_layers: int = setting(2, at_least=1)
+    dropout: float = setting(0.5, at_least=0, below=1)
+    intent_pooling: str = setting("max", one_of=POOLINGS)
 
     def __post_init__(self) -> None:
-        if self.family != "clc":
-            raise UserError(f"family: {self.family!r} is not 'clc'")
-        for name in ("character_dimension", "character_filters", "hidden_size", "num_layers"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}: must be at least 1, not {getattr(self, name)}")
-        if self.character_width < 1 or self.character_width % 2 == 0:
-            raise UserError(f"character_width: must be odd, not {self.character_width}")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout: must be at least 0 and below 1, not {self.dropout}")
-        if self.intent_pooling not in POOLINGS:
-            known = ", ".join(POOLINGS)
-            raise UserError(f"intent_pooling: {self.intent_pooling!r} is none of {known}")
+        super().__post_init__()
+        if self.character_width % 2 == 0:
+            raise SettingError("character_width", f"must be odd, not {self.character_width}")
 
 
 class CLCEncoder(Encoder):

@@ -12,9 +12,10 @@ from mxnet import gluon
 from edp_mx.data.batching import Batch
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
+from edp_mx.runtime.settings import Settings
 
 
-class ModelConfig:
+class ModelConfig(Settings):
     """Settings of an encoder: a frozen dataclass per family, whose `family` names it."""
 
     family: str

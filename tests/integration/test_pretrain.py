@@ -9,7 +9,7 @@ import yaml
 from support.pretraining import finish, kill_in_the_middle, rows, start, write_config
 
 from edp_mx.cli import main
-from edp_mx.models.huggingface import read_checkpoint
+from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
 SHORT = ["pretraining.epochs=1", "text.held_out_fraction=0.5"]
 

@@ -9,7 +9,7 @@ from golden.make_bert_hidden_states import CASES, PIECES, draw
 from safetensors.numpy import save_file
 
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.huggingface_names import shapes_of
+from edp_mx.models.checkpoints.names import shapes_of
 
 TINY = BERTConfig(
     num_layers=4, num_heads=12, hidden_size=24, intermediate_size=40, max_positions=16

@@ -14,7 +14,7 @@ from edp_mx.data.text import Text
 from edp_mx.data.tokenizer import SETTINGS, Tokenizer, load_tokenizer
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.models.bert import BERTConfig, initial_bert_values
-from edp_mx.models.huggingface import (
+from edp_mx.models.checkpoints.huggingface import (
     bert_tensors,
     load_bert,
     read_checkpoint,

@@ -20,8 +20,8 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.huggingface import FILES, read_checkpoint
-from edp_mx.models.huggingface_names import shapes_of
+from edp_mx.models.checkpoints.huggingface import FILES, read_checkpoint
+from edp_mx.models.checkpoints.names import shapes_of
 from edp_mx.runs.build import model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint import save_weights, weights_of
@@ -92,7 +92,7 @@ def test_nothing_is_written_beside_other_files(folder, tmp_path):
     run("import", folder, "--out", out)
     run("import", folder, "--out", out)  # the same four files may be replaced
     (folder / "part.safetensors").write_bytes(b"torn")
-    with pytest.raises(UserError, match="part.safetensors is torn"):
+    with pytest.raises(UserError, match="part.safetensors is damaged"):
         run("import", folder, "--out", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -124,7 +124,10 @@ def test_small_numbers_are_numbers(tmp_path, number):
             "model: {family: clc, num_heads: 4}",
             "line 1: model.num_heads: there is no such key; did you mean",
         ),
-        ("model: {family: bert, hidden_size: 313}", "hidden_size: 313 is not a multiple of the 12"),
+        (
+            "model: {family: bert, hidden_size: 313}",
+            "hidden_size must be a multiple of the 12 heads, not 313",
+        ),
         ("training: {schedule: {kind: cubic}}", "kind: 'cubic' is none of constant, linear"),
         ("training: {learning_rates: {heads: 0}}", "heads is 0"),
         ("training: 3", "training: 3 is not a mapping of keys"),

@@ -33,7 +33,7 @@ from edp_mx.privacy.layers import layers_of
     ],
 )
 def test_impossible_settings_are_refused_by_name(setting, value):
-    with pytest.raises(UserError, match=f"^{setting}: .*{value}"):
+    with pytest.raises(UserError, match=f"^{setting} must .*{value}"):
         BERTConfig(**{setting: value})
 
 

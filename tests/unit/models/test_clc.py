@@ -29,7 +29,7 @@ from edp_mx.models.clc import CLCConfig
     ],
 )
 def test_impossible_settings_are_refused_by_name(setting, value):
-    with pytest.raises(UserError, match=f"^{setting}: .*{value}"):
+    with pytest.raises(UserError, match=f"^{setting} must .*{value}"):
         CLCConfig(**{setting: value})
 
 

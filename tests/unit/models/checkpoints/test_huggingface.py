@@ -14,7 +14,7 @@ from support.huggingface import SHAPES, TINY, WORDS, assert_same, broken, drawn,
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
-from edp_mx.models.huggingface import (
+from edp_mx.models.checkpoints.huggingface import (
     FILES,
     Checkpoint,
     bert_tensors,
@@ -23,7 +23,7 @@ from edp_mx.models.huggingface import (
     require_sizes,
     write_checkpoint,
 )
-from edp_mx.models.huggingface_names import MASKED_LM, POOLER, parameters_of, shapes_of
+from edp_mx.models.checkpoints.names import MASKED_LM, POOLER, parameters_of, shapes_of
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedPieceHead
 
@@ -196,7 +196,7 @@ def test_a_bert_that_the_tensors_do_not_fit_stays_as_it_was(tmp_path):
     [
         (lambda t: t.pop(WORDS), f"lacks the tensor {WORDS}"),
         (lambda t: t[WORDS].fill(np.nan), "not finite"),
-        (lambda t: t.update(unknown=t[WORDS]), "no place for unknown"),
+        (lambda t: t.update(unknown=t[WORDS]), "no place for the tensor unknown"),
     ],
 )
 def test_nothing_is_written_that_could_not_be_read(tmp_path, change, told):

@@ -17,7 +17,7 @@ SIZES = {
     "intermediate_size": "intermediate_size",
     "max_positions": "max_position_embeddings",
 }
-# What a config.json may leave out, with the values that `transformers` then takes.
+# The values that `transformers` takes for keys that config.json leaves out.
 DEFAULTS = {
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
@@ -25,7 +25,7 @@ DEFAULTS = {
     "layer_norm_eps": 1e-12,
     "hidden_dropout_prob": 0.1,
 }
-# Settings under which a "BERT" is another model than ours.
+# With any other value a "BERT" is a different model from ours.
 _MUST_BE: Dict[str, Any] = {
     "model_type": "bert",
     "position_embedding_type": "absolute",
@@ -37,21 +37,22 @@ _INITIAL_RANGE = 0.02
 
 
 def read_config(path: Path) -> Tuple[BERTConfig, int]:
-    """The sizes of a checkpoint and the number of its pieces' vectors.
-
-    Edge cases: of the two dropouts that of the hidden states is taken, for attention too.
+    """Read the sizes of a checkpoint and the number of its pieces' vectors.
 
     Raises:
-        UserError: the file is torn, lacks a size, or describes a model that ours cannot be.
+        UserError: the file is damaged, lacks a size, or describes a model that our BERT cannot
+            represent.
+
+    Edge cases: the hidden states' dropout is used for attention too.
     """
     settings = read_json(path)
     if not isinstance(settings, dict):
-        raise UserError(f"{path} is not an object of settings, so no BERT's config.json")
+        raise UserError(f"{path} must hold a JSON object of settings")
     settings = {**DEFAULTS, **settings}
     for key, wanted in _MUST_BE.items():
         if settings.get(key, wanted) != wanted:
             raise UserError(
-                f"{path}: {key} is {settings[key]!r}; only a BERT with {wanted!r} can be read"
+                f"{path}: {key} is {settings[key]!r}, but only a BERT with {wanted!r} can be read"
             )
     if settings["hidden_act"] not in ACTIVATIONS:
         raise UserError(
@@ -74,7 +75,7 @@ def read_config(path: Path) -> Tuple[BERTConfig, int]:
 
 
 def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:
-    """A size, at least 1."""
+    """Return a size, which must be at least 1."""
     value = settings.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         found = "is missing" if value is None else f"is {value!r}"
@@ -83,7 +84,7 @@ def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:
 
 
 def _number(path: Path, settings: Dict[str, Any], key: str) -> float:
-    """A setting that is a number."""
+    """Return a setting that must be a number."""
     value = settings[key]
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise UserError(f"{path}: {key} is {value!r}; it must be a number")
@@ -91,7 +92,7 @@ def _number(path: Path, settings: Dict[str, Any], key: str) -> float:
 
 
 def config_json(config: BERTConfig, tokenizer: Tokenizer, *, has_masked_lm: bool) -> Dict[str, Any]:
-    """What `transformers` needs to build the same BERT."""
+    """Return the settings from which `transformers` builds the same BERT."""
     return {
         "architectures": ["BertForMaskedLM" if has_masked_lm else "BertModel"],
         "model_type": "bert",

@@ -13,8 +13,8 @@ from safetensors.numpy import load_file, save_file
 from support.huggingface import SHAPES, WORDS, assert_same, drawn, write_folder
 
 from edp_mx.errors import UserError
-from edp_mx.models.huggingface import read_checkpoint
-from edp_mx.models.tensor_files import open_tensors
+from edp_mx.models.checkpoints.files import open_tensors
+from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
 
 def test_half_precision_becomes_single(tmp_path):
@@ -77,12 +77,12 @@ def test_an_index_that_leads_astray_is_refused(tmp_path, change, told):
 def test_a_torn_safetensors_file_is_refused(tmp_path, keep):
     path = write_folder(tmp_path) / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(UserError, match="model.safetensors is torn or no safetensors file"):
+    with pytest.raises(UserError, match="model.safetensors is damaged or not a safetensors file"):
         read_checkpoint(tmp_path)
 
 
 def test_files_that_are_not_there_or_not_themselves(tmp_path):
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         read_checkpoint(tmp_path / "none")
     with pytest.raises(UserError, match="cannot read .*config.json"):
         read_checkpoint(tmp_path)
@@ -113,7 +113,7 @@ def test_a_pickle_needs_torch_and_says_so(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="`pip install torch`, then `edp-mx checkpoint import"):
         read_checkpoint(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.5.1+cpu"))
-    with pytest.raises(UserError, match="not read with PyTorch 2.5.1"):
+    with pytest.raises(UserError, match="cannot be read safely with PyTorch 2.5.1"):
         read_checkpoint(tmp_path)
 
 
@@ -140,6 +140,9 @@ def test_a_pickle_of_anything_else_is_not_run(tmp_path, capsys, content):
     torch = pytest.importorskip("torch")
     path = pickled(tmp_path)
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
-    with pytest.raises(UserError, match="pytorch_model.bin is (torn or holds more|no mapping)"):
+    with pytest.raises(
+        UserError,
+        match="pytorch_model.bin (is damaged or|does not hold)",
+    ):
         open_tensors(tmp_path)
     assert "a pickle was run" not in capsys.readouterr().out

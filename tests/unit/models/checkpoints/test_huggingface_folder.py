@@ -12,8 +12,8 @@ from support.huggingface import WORDS, assert_same, broken, drawn, write_folder
 
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.models.huggingface import read_checkpoint
-from edp_mx.models.huggingface_names import MASKED_LM
+from edp_mx.models.checkpoints.huggingface import read_checkpoint
+from edp_mx.models.checkpoints.names import MASKED_LM
 
 
 def test_old_names_prefixes_and_buffers(tmp_path, caplog):
@@ -122,19 +122,19 @@ def test_pieces_of_a_tokenizer_json(tmp_path):
         ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"is_decoder": True}, "is_decoder is True"),
         ({"add_cross_attention": True}, "add_cross_attention is True"),
-        ({"type_vocab_size": 1}, "type_vocab_size is 1; only a BERT with 2"),
+        ({"type_vocab_size": 1}, "type_vocab_size is 1, but only a BERT with 2"),
         ({"model_type": "roberta"}, "model_type is 'roberta'"),
         ({"hidden_size": None}, "hidden_size is missing"),
-        ({"num_attention_heads": 7}, "not a multiple of the 7 heads"),
+        ({"num_attention_heads": 7}, "must be a multiple of the 7 heads"),
         ({"num_hidden_layers": "4"}, "num_hidden_layers is '4'"),
         ({"num_hidden_layers": True}, "num_hidden_layers is True"),
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'"),
-        ({"hidden_dropout_prob": 1.0}, "dropout: must be"),
+        ({"hidden_dropout_prob": 1.0}, "dropout must be"),
         ({"num_hidden_layers": 3}, "has no tensor encoder.layer.3.attention.output.LayerNorm.bias"),
         ({"num_hidden_layers": 5}, "lacks the tensor encoder.layer.4.attention.self.query.weight"),
         (
             {"intermediate_size": 41},
-            r"layer.0.intermediate.dense.weight has shape \(40, 24\), .* have \(41, 24\)",
+            r"layer.0.intermediate.dense.weight has shape \(40, 24\), .* make it \(41, 24\)",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The files that hold tensors: safetensors, whole or in parts, and PyTorch's .bin."""
+"""Files of tensors: safetensors, in one file or several, and PyTorch's .bin."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_json
 
 WHOLE, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
-OLDEST_TORCH = (2, 6)  # before, weights_only=True could be made to run code (CVE-2025-32434)
+OLDEST_TORCH = (2, 6)  # older ones can be made to run code despite weights_only (CVE-2025-32434)
 
-# A tensor that is read when it is called for.
-Tensor = Callable[[], np.ndarray]
+Tensor = Callable[[], np.ndarray]  # reads the tensor when it is called
 
 _FLOATS = ("F16", "F32", "F64")
 
 
 def open_tensors(folder: Path) -> Dict[str, Tensor]:
-    """All tensors of a folder by their names in the file, none read yet.
+    """Find all tensors of a folder by their names in its files, without reading them.
 
     Raises:
-        UserError: there is no such file, or it is torn; calling for a tensor raises it too, where
-            the tensor does not hold floating-point numbers.
+        UserError: there is no such file, or it is damaged. Reading a tensor raises it too if the
+            tensor does not hold floating-point numbers.
     """
     if (folder / WHOLE).exists():
         return _open_safetensors(folder / WHOLE)
@@ -41,20 +40,20 @@ def open_tensors(folder: Path) -> Dict[str, Tensor]:
 
 
 def _parts(path: Path) -> List[str]:
-    """The files that an index names; they must lie beside it."""
+    """Return the files that an index names, which must lie beside it."""
     index = read_json(path)
     names = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(names, dict) or not names:
-        raise UserError(f"{path} has no weight_map: it is no index of tensors")
+        raise UserError(f"{path} is not an index of tensors: it has no weight_map")
     parts = sorted({str(name) for name in names.values()})
     for part in parts:
         if Path(part).name != part or not (path.parent / part).is_file():
-            raise UserError(f"{path} names {part!r}, which is no file of {path.parent}")
+            raise UserError(f"{path} names {part!r}, which is not a file in {path.parent}")
     return parts
 
 
 def _refuse_pointer(path: Path) -> None:
-    """What a clone without Git LFS leaves in place of a large file is told apart."""
+    """Recognise what a clone without Git LFS leaves in place of a large file."""
     try:
         with path.open("rb") as file:
             start = file.read(30)
@@ -65,19 +64,19 @@ def _refuse_pointer(path: Path) -> None:
 
 
 def _open_safetensors(path: Path) -> Dict[str, Tensor]:
-    """The tensors of one file."""
+    """Find the tensors of one file."""
     _refuse_pointer(path)
     try:
         file = safe_open(path, framework="np")
         return {name: _reader(file, path, name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(
-            f"{path} is torn or no safetensors file ({error}); fetch it again"
+            f"{path} is damaged or not a safetensors file ({error}); download it again"
         ) from error
 
 
 def _reader(file: Any, path: Path, name: str) -> Tensor:
-    """Reads one tensor as float32."""
+    """Return a function that reads one tensor as float32."""
 
     def read() -> np.ndarray:
         kind = file.get_slice(name).get_dtype()
@@ -91,11 +90,11 @@ def _reader(file: Any, path: Path, name: str) -> Tensor:
 
 
 def _read_bfloat16(path: Path, name: str) -> np.ndarray:
-    """A tensor of the upper halves of float32 numbers, which NumPy does not know.
+    """Read a bfloat16 tensor, a type that NumPy lacks: the upper halves of float32 numbers.
 
     Source: the safetensors format: 8 bytes with the header's length, the JSON header, the data.
     """
-    with path.open("rb") as file:  # `safe_open` has found the header in order
+    with path.open("rb") as file:  # `safe_open` has checked the header
         length = int.from_bytes(file.read(8), "little")
         entry = json.loads(file.read(length))[name]
         begin, end = entry["data_offsets"]
@@ -105,18 +104,18 @@ def _read_bfloat16(path: Path, name: str) -> np.ndarray:
 
 
 def _open_pickled(path: Path) -> Dict[str, Tensor]:
-    """The tensors of a PyTorch file; a pickle of anything else is not run."""
+    """Find the tensors of a PyTorch file, without running any code that it may hold."""
     _refuse_pointer(path)
     torch = _torch(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # pickle's, zipfile's, torch's own: there is no common kind
+    except Exception as error:  # of pickle, zipfile or torch: they have no common base
         reason = str(error).split("\n")[0]
         raise UserError(
-            f"{path} is torn or holds more than tensors, which is not run ({reason})"
+            f"{path} is damaged or holds more than tensors, which is not loaded ({reason})"
         ) from error
     if not isinstance(state, dict) or not all(torch.is_tensor(value) for value in state.values()):
-        raise UserError(f"{path} is no mapping of names to tensors, so no model's state")
+        raise UserError(f"{path} does not hold a model's state: a mapping of names to tensors")
 
     def reader(name: str) -> Tensor:
         def read() -> np.ndarray:
@@ -130,18 +129,18 @@ def _open_pickled(path: Path) -> Dict[str, Tensor]:
 
 
 def _torch(path: Path) -> Any:
-    """PyTorch, where it is installed and safe to read with."""
+    """Import PyTorch, in a version that is safe to read with."""
     try:
         import torch
     except ImportError as error:
         raise UserError(
-            f"{path} needs PyTorch to be read: `pip install torch`, then `edp-mx checkpoint "
-            f"import {path.parent} --out DIR` writes it as {WHOLE}, which needs it no more"
+            f"reading {path} needs PyTorch: run `pip install torch`, then `edp-mx checkpoint "
+            f"import {path.parent} --out DIR`, which writes it as {WHOLE}"
         ) from error
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < OLDEST_TORCH:
         raise UserError(
-            f"{path} is not read with PyTorch {torch.__version__}, in which a file of weights "
-            "could run code; install 2.6 or newer"
+            f"{path} cannot be read safely with PyTorch {torch.__version__}, in which a file of "
+            "weights can run code: install PyTorch 2.6 or newer"
         )
     return torch

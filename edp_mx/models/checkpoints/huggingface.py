@@ -1,4 +1,4 @@
-"""Pre-trained BERTs in Hugging Face's layout: read, put into our BERT, taken out, written."""
+"""Reading and writing whole checkpoints, and copying their tensors into our BERT and out of it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from edp_mx.data.tokenizer import (
 )
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
-from edp_mx.models.huggingface_config import SIZES, config_json, read_config
-from edp_mx.models.huggingface_names import (
+from edp_mx.models.checkpoints.config import SIZES, config_json, read_config
+from edp_mx.models.checkpoints.files import WHOLE
+from edp_mx.models.checkpoints.names import (
     MASKED_LM,
     PIECES,
     POOLER,
@@ -29,14 +30,13 @@ from edp_mx.models.huggingface_names import (
     parameters_of,
     shapes_of,
 )
-from edp_mx.models.huggingface_tensors import check_tensors, read_tensors
-from edp_mx.models.tensor_files import WHOLE
+from edp_mx.models.checkpoints.tensors import check_tensors, read_tensors
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)
 
 CONFIG = "config.json"
-FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # that `write_checkpoint` may write
+FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # all that `write_checkpoint` writes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class Checkpoint:
     Attributes:
         config: its sizes.
         tokenizer: its vocabulary.
-        tensors: float32, by Hugging Face's names of today without "bert.". The pooler's and the
-            masked-LM head's are there only if the files have them; the decoder's weight is not,
-            being the pieces' vectors, and its bias is called `cls.predictions.bias`.
+        tensors: float32, by Hugging Face's present names without "bert.". The pooler and the
+            masked-LM head are optional. The head's decoder shares the pieces' vectors, so only its
+            bias is stored, as `cls.predictions.bias`.
         folder: where it was read, for messages.
     """
 
@@ -59,34 +59,34 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether it has the layer over [CLS]."""
+        """Whether the layer over [CLS] is there."""
         return set(self.tensors) >= POOLER
 
     @property
     def has_masked_lm(self) -> bool:
-        """Whether it has the head that guesses masked pieces."""
+        """Whether the head that guesses masked pieces is there."""
         return set(MASKED_LM) <= set(self.tensors)
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers were learned, heads included."""
+        """Number of values in all tensors, heads included."""
         return sum(values.size for values in self.tensors.values())
 
 
 def read_checkpoint(folder: PathLike) -> Checkpoint:
-    """Reads config.json, vocab.txt, tokenizer_config.json and the tensors; checks all of it.
-
-    Edge cases: vectors beyond the last piece of vocab.txt (some models are padded to a round number
-        of them) are cut off. Buffers are passed over; heads that ours has no place for, and a
-        masked-LM head that is incomplete or has a decoder of its own, are too, with a log line.
+    """Read and check the settings, the tokenizer and the tensors of a folder.
 
     Raises:
-        UserError: a file is missing or torn, a tensor is missing, of another shape or not finite,
-            or the model is not one that ours can be.
+        UserError: a file is missing or damaged; a tensor is missing, of another shape or not
+            finite; or our BERT cannot represent the model.
+
+    Edge cases: vectors beyond the last piece are cut off (some models are padded
+    to a round number of pieces). Buffers are skipped. Heads that have no counterpart here, and a
+    masked-LM head that is incomplete or has an untied decoder, are skipped and logged.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; it must hold {CONFIG}, {VOCABULARY} and {WHOLE}")
+        raise UserError(f"{folder} is not a folder with {CONFIG}, {VOCABULARY} and {WHOLE}")
     config, num_vectors = read_config(folder / CONFIG)
     tokenizer = load_tokenizer(folder)
     num_pieces = len(tokenizer)
@@ -98,7 +98,9 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors))
     if num_pieces < num_vectors:
         logger.info(
-            "%s: %d vectors beyond the last piece are cut off", folder, num_vectors - num_pieces
+            "%s: %d vectors beyond the last piece are cut off",
+            folder,
+            num_vectors - num_pieces,
         )
         for name in {PIECES, "cls.predictions.bias"} & set(tensors):
             tensors[name] = tensors[name][:num_pieces].copy()
@@ -106,10 +108,10 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
 
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
-    """Holds a configured model against the checkpoint that it is to start from.
+    """Refuse a model whose sizes differ from those of the checkpoint that it is to start from.
 
     Raises:
-        UserError: sizes, activation or epsilon differ; names all that do. The dropout is free.
+        UserError: names every size, activation or epsilon that differs. The dropout may differ.
     """
     keys = (*SIZES, "activation", "layer_norm_epsilon")
     theirs = {key: getattr(checkpoint.config, key) for key in keys}
@@ -123,16 +125,16 @@ def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
 
 
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
-    """Sets every parameter of a BERT that has values already, frozen ones too.
-
-    Edge cases: a checkpoint without pooler leaves the drawn one, with a warning.
+    """Set every parameter of an initialised BERT, frozen ones too.
 
     Raises:
-        UserError: a tensor is missing or does not fit the parameter; the BERT is then untouched.
+        UserError: a tensor is missing or does not fit; the BERT is then unchanged.
+
+    Edge cases: with a checkpoint that has no pooler the drawn one stays, with a warning.
     """
     parameters = parameters_of(bert)
     if not checkpoint.has_pooler:
-        logger.warning("%s has no pooler: it starts from drawn values", checkpoint.folder)
+        logger.warning("%s has no pooler: the pooler starts from random values", checkpoint.folder)
         for name in POOLER:
             del parameters[name]
     shapes = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
@@ -142,7 +144,7 @@ def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
 
 
 def bert_tensors(bert: BERT) -> Dict[str, np.ndarray]:
-    """The inverse of `load_bert`: copies of all parameters by Hugging Face's names."""
+    """Return copies of all parameters by Hugging Face's names, as `load_bert` takes them."""
     return {name: values.data().asnumpy().copy() for name, values in parameters_of(bert).items()}
 
 
@@ -155,24 +157,24 @@ def write_checkpoint(
     more_tensors: Optional[Mapping[str, np.ndarray]] = None,
     more_settings: Optional[Mapping[str, Any]] = None,
 ) -> None:
-    """Writes what `transformers` and `read_checkpoint` read; each file whole or not at all.
+    """Write what `transformers` and `read_checkpoint` read, each file whole or not at all.
 
     Args:
-        folder: made if it is not there; other files in it are left alone.
-        config, tokenizer, tensors: as in `Checkpoint`; a masked-LM head is written if it is there.
+        folder: created if needed; other files in it are left alone.
+        config, tokenizer, tensors: see `Checkpoint`; the masked-LM head is optional.
         more_tensors: other heads, written under their own names.
         more_settings: keys to add to config.json.
 
     Raises:
-        UserError: a tensor is missing, of another shape, unknown, or not finite; or the disk is
+        UserError: a tensor is missing, unknown, of another shape or not finite; or the disk is
             full.
     """
     folder = Path(folder)
     shapes = shapes_of(config, num_pieces=len(tokenizer))
-    check_tensors(f"what is to be written to {folder}", tensors, shapes)
+    check_tensors(f"cannot write {folder}: the model", tensors, shapes)
     for name in tensors:
         if name not in shapes:
-            raise UserError(f"what is to be written to {folder} has no place for {name}")
+            raise UserError(f"a checkpoint has no place for the tensor {name}")
     named = {f"bert.{name}" if is_of_bert(name) else name: tensors[name] for name in tensors}
     named.update(more_tensors or {})
     settings = config_json(config, tokenizer, has_masked_lm=set(MASKED_LM) <= set(tensors))

@@ -1,4 +1,4 @@
-"""What Hugging Face calls the tensors of a BERT, and which of our parameters each one is."""
+"""Hugging Face's names for the tensors of a BERT, and which of our parameters each one is."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mxnet import gluon
 
 from edp_mx.models.bert import BERT, NUM_TOKEN_TYPES, BERTConfig
 
-# Theirs, ours below BERT.model (or below a layer), and the shape: Hidden, Intermediate, Vocabulary,
-# Positions, Types.
+# Their name, our path below BERT.model (or below a layer), and the shape in the letters Hidden,
+# Intermediate, Vocabulary, Positions, Types.
 Row = Tuple[str, str, str]
 _EMBEDDINGS: Tuple[Row, ...] = (
     ("embeddings.word_embeddings.weight", "word_embed.0.weight", "VH"),
@@ -49,7 +49,7 @@ MASKED_LM: Dict[str, str] = {
     "cls.predictions.transform.LayerNorm.bias": "H",
     "cls.predictions.bias": "V",
 }
-# Second copies of the pieces' vectors and of cls.predictions.bias; the decoder is tied.
+# Further copies of the pieces' vectors and of cls.predictions.bias, to which the decoder is tied.
 TIED_WEIGHT, TIED_BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
 
 _OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -57,7 +57,7 @@ _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
 def canonical_name(name: str) -> Optional[str]:
-    """A tensor's name of today without "bert."; None for a buffer, which holds no weights.
+    """Return a tensor's present name without "bert.", or None for a buffer without weights.
 
     Example:
         >>> canonical_name("bert.embeddings.LayerNorm.gamma")
@@ -72,12 +72,12 @@ def canonical_name(name: str) -> Optional[str]:
 
 
 def is_of_bert(name: str) -> bool:
-    """Whether a canonical name is one of the encoder's, and not of a head on top of it."""
+    """Whether a canonical name belongs to the encoder rather than to a head on top of it."""
     return name.startswith(("embeddings.", "encoder.", "pooler."))
 
 
 def shapes_of(config: BERTConfig, *, num_pieces: int) -> Dict[str, Tuple[int, ...]]:
-    """The shapes of all tensors by canonical name, the masked-LM head's among them."""
+    """Return the shapes of all tensors by canonical name, including the masked-LM head's."""
     sizes = {
         "H": config.hidden_size,
         "I": config.intermediate_size,
@@ -91,13 +91,13 @@ def shapes_of(config: BERTConfig, *, num_pieces: int) -> Dict[str, Tuple[int, ..
 
 
 def parameters_of(bert: BERT) -> Dict[str, gluon.Parameter]:
-    """A BERT's parameters by canonical name."""
+    """Return a BERT's parameters by canonical name."""
     num_layers = len(bert.model.encoder.transformer_cells)
     return {theirs: _follow(bert.model, ours) for theirs, ours, _ in _rows(num_layers)}
 
 
 def _rows(num_layers: int) -> Iterator[Row]:
-    """The whole table, layer by layer."""
+    """Yield the whole table, layer by layer."""
     yield from _EMBEDDINGS
     for i in range(num_layers):
         for theirs, ours, letters in _LAYER:
@@ -107,7 +107,7 @@ def _rows(num_layers: int) -> Iterator[Row]:
 
 
 def _follow(block: gluon.Block, path: str) -> gluon.Parameter:
-    """What lies at the end of a path of attributes and numbers of children."""
+    """Follow a path of attributes and children's numbers."""
     for part in path.split("."):
         block = block[int(part)] if part.isdigit() else getattr(block, part)
     return block

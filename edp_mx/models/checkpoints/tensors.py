@@ -1,4 +1,4 @@
-"""Which of a folder's tensors are a BERT's, and whether they are whole."""
+"""The tensors of a folder that belong to a BERT, checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Collection, Dict, Mapping, Tuple
 import numpy as np
 
 from edp_mx.errors import UserError
-from edp_mx.models.huggingface_names import (
+from edp_mx.models.checkpoints.files import Tensor, open_tensors
+from edp_mx.models.checkpoints.names import (
     MASKED_LM,
     PIECES,
     POOLER,
@@ -18,7 +19,6 @@ from edp_mx.models.huggingface_names import (
     canonical_name,
     is_of_bert,
 )
-from edp_mx.models.tensor_files import Tensor, open_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ _OPTIONAL = {*MASKED_LM, *POOLER}
 
 
 def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
-    """What ours has a place for, checked; logs what is left aside.
+    """Read and check the tensors that our BERT has a place for; log what is skipped.
 
     Args:
-        shapes: by canonical name; pooler and masked-LM head may be missing.
+        shapes: by canonical name; the pooler and the masked-LM head may be missing.
 
     Raises:
-        UserError: a file is torn; a tensor is missing, of another shape, not finite, or one that
-            config.json does not know of.
+        UserError: a file is damaged; a tensor is missing, of another shape or not finite, or does
+            not belong to the BERT that config.json describes.
     """
     found = _by_canonical_name(folder, open_tensors(folder))
     bias = found.pop(TIED_BIAS, None)
@@ -52,12 +52,12 @@ def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
         if is_of_bert(name):
             raise UserError(f"{folder}: config.json describes a BERT that has no tensor {name}")
     if strange:
-        logger.info("%s: heads without a place here: %s", folder, ", ".join(strange))
+        logger.info("%s: heads unknown here are skipped: %s", folder, ", ".join(strange))
     return tensors
 
 
 def _by_canonical_name(folder: Path, tensors: Dict[str, Tensor]) -> Dict[str, Tensor]:
-    """Those that hold weights; no two may have the same name."""
+    """Return the tensors that hold weights; no two may have the same canonical name."""
     named: Dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         canonical = canonical_name(name)
@@ -75,24 +75,24 @@ def _leave_aside(
     names: Collection[str],
     is_sound: bool = True,
 ) -> None:
-    """Removes a part that cannot be used."""
+    """Remove a part that is incomplete or not sound."""
     there = [name for name in names if name in tensors]
     if there and not (is_sound and len(there) == len(names)):
-        fault = "incomplete" if is_sound else f"not tied to the pieces ({TIED_WEIGHT})"
-        logger.warning("%s: its %s is %s and is left aside", folder, part, fault)
+        fault = "incomplete" if is_sound else f"not tied to the pieces' vectors ({TIED_WEIGHT})"
+        logger.warning("%s: its %s is %s and is skipped", folder, part, fault)
         for name in there:
             del tensors[name]
 
 
 def check_tensors(source: str, tensors: Mapping[str, np.ndarray], shapes: Shapes) -> None:
-    """Every tensor there, of the right shape, and finite.
+    """Check that every tensor is there, has the right shape and is finite.
 
     Args:
-        source: what the sentence calls them.
-        shapes: by canonical name; pooler and masked-LM head may be missing.
+        source: what the error calls the tensors.
+        shapes: by canonical name; the pooler and the masked-LM head may be missing.
 
     Raises:
-        UserError: one is not.
+        UserError: names the first tensor that is not.
     """
     for name, shape in shapes.items():
         if name not in tensors:
@@ -101,8 +101,8 @@ def check_tensors(source: str, tensors: Mapping[str, np.ndarray], shapes: Shapes
             raise UserError(f"{source} lacks the tensor {name}")
         if tensors[name].shape != shape:
             raise UserError(
-                f"{source}: {name} has shape {tensors[name].shape}, but by its sizes it must "
-                f"have {shape}"
+                f"{source}: {name} has shape {tensors[name].shape}, but the sizes in its "
+                f"settings make it {shape}"
             )
         if not np.isfinite(tensors[name]).all():
             raise UserError(f"{source}: {name} holds a value that is not finite")

@@ -1,0 +1,1 @@
+"""Pre-trained BERTs in Hugging Face's layout: read, checked, and written."""
