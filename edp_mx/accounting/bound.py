@@ -1,4 +1,4 @@
-"""One ε with all that says which: as the paper counts it, or as it holds for what ran."""
+"""One value of ε, with the accountant and the conditions that it belongs to."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ INFINITE = LogNumber(math.inf)
 
 @dataclass(frozen=True)
 class Bound:
-    """ε at a δ, and how it was counted.
+    """ε at a δ, and how it was computed.
 
     Attributes:
         accountant: its name in `accountants.ACCOUNTANTS`; none where nothing can be counted.
-        conversion: from ρ to ε: simple, exact, or none; how an interval was read.
+        conversion: from ρ to ε (simple, renyi, exact or none), or the end of an interval taken.
         epsilon: ε; ∞ has its `reasons`.
-        rho: zCDP; None where the accountant does not go by it.
-        epsilon_lower: no ε below it holds (poisson_pld only).
+        rho: zCDP; None where the accountant does not use it.
+        epsilon_lower: no smaller ε holds (poisson_pld only).
         epsilon_renyi: ε by the optimal Rényi order, a looser bound.
         epsilon_zcdp: ε = ρ + 2√(ρ ln 1/δ), looser still (rf_exact only).
         reasons: why ε is ∞.
-        conditions: what is taken as given; empty for an ε that holds outright.
+        conditions: assumptions under which it holds; empty for an ε that holds outright.
     """
 
     accountant: str
@@ -38,11 +38,11 @@ class Bound:
     conditions: Tuple[str, ...] = ()
 
     def is_within(self, epsilon: float) -> bool:
-        """Whether this ε is at most another."""
+        """Return whether this ε is at most another."""
         return self.epsilon.value is not None and self.epsilon.value <= epsilon
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON: a number beyond a double is null beside its log10; ∞ is null in both."""
+        """Return strict JSON: a number beyond a double is null beside its log10, ∞ null twice."""
         result: Dict[str, Any] = {"accountant": self.accountant, "conversion": self.conversion}
         for name in ("rho", "epsilon", "epsilon_lower", "epsilon_renyi", "epsilon_zcdp"):
             number: Optional[LogNumber] = getattr(self, name)
@@ -57,5 +57,5 @@ class Bound:
 
 
 def unbounded(*reasons: str) -> Bound:
-    """ε = ∞, with its reasons."""
+    """Return ε = ∞, with its reasons."""
     return Bound("none", "none", INFINITE, rho=INFINITE, reasons=reasons)

@@ -1,4 +1,4 @@
-"""What a run may still release, and what it might have released had it not been stopped."""
+"""Privacy budgets: what a run may still release, and what a stopped run might have released."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from edp_mx.errors import UserError
 
 
 def refuse_blind_budget(plan: Plan, key: str) -> None:
-    """Refuse a target or a budget where ε is infinite for a reason that it cannot see.
+    """Refuse a target or a budget where ε is infinite for a reason other than the noise.
 
     Args:
+        plan: of the run, with a mechanism.
         key: of the setting that asks for it, for the message.
 
     Raises:
-        UserError: a private input that nobody says is public, a fixed seed, or no mechanism.
+        UserError: a private input that the user does not declare public, or a fixed seed.
     """
-    if plan.release is None:
-        raise UserError(
-            f"{key}: without a privacy mechanism epsilon is infinite; choose privacy.mechanism "
-            f"edp_sgd or dp_sgd, or leave {key} out"
-        )
     if plan.seed_is_fixed:
         raise UserError(
             f"{key}: with privacy.insecure_fixed_seed epsilon is infinite; leave one of them out"
@@ -38,14 +34,15 @@ def refuse_blind_budget(plan: Plan, key: str) -> None:
 
 
 def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
-    """Refuse to release α if it exceeds `max_epsilon` with what was spent; nothing would be left.
+    """Refuse to release α if its cost and what was spent exceed `max_epsilon`.
 
     Args:
-        spent: what its ledger holds already: of a run that was interrupted before it wrote α down
-            also an earlier release of it, and this one is made and counted again.
+        plan: of the run.
+        spent: what its ledger holds already. If a run was interrupted before it wrote α down, that
+            includes an earlier release of α, which is made and counted again.
 
     Raises:
-        UserError: says what α costs.
+        UserError: states the cost of α.
     """
     if plan.max_epsilon is None:
         return
@@ -59,7 +56,7 @@ def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
 
 
 def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
-    """How many steps of an epoch fit into `max_epsilon`, after what was spent.
+    """Return how many steps of an epoch fit into `max_epsilon`, after what was spent.
 
     Edge cases: a shuffled epoch costs the same however many of its steps are taken: all or none.
     """
@@ -73,11 +70,11 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
 
 
 def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """What was spent, and all that the run might have gone on to release.
+    """Return what was spent together with all that the run might have gone on to release.
 
-    A run that stops because of what it sees tells something by stopping. What holds for it is what
-    holds for the longest run that it might have been: its ledger, and the rest of its plan as far
-    as `max_epsilon` would have let it go.
+    When a run stops because of what it sees, stopping itself reveals something. The ε that holds
+    for it is that of the longest run that it might have been: its ledger, and the rest of its plan
+    as far as `max_epsilon` allows.
     """
     done = {entry.what for entry in spent if entry.event.count}
     scales = [entry for entry in plan.scales_entries() if entry.what not in done]
@@ -93,7 +90,7 @@ def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
 
 
 def _fits(plan: Plan, entries: Sequence[Entry]) -> bool:
-    """Whether some entries stay within the budget, if there is one."""
+    """Whether entries stay within the budget, if there is one."""
     return plan.max_epsilon is None or count_what_holds(plan, entries).is_within(plan.max_epsilon)
 
 

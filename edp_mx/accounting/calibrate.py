@@ -1,4 +1,4 @@
-"""From the ε that is wanted to the noise that gives it."""
+"""Calibration: the noise multiplier at which given steps meet a target ε."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, log_of
-from edp_mx.accounting.pld import upper_epsilon_poisson_pld
-from edp_mx.accounting.zcdp import CONVERSIONS, log_epsilon_simple, log_rho_rf
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_rf
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
@@ -27,10 +27,9 @@ def calibrate_rf(
     delta: float,
     decay: Decay,
     epochs: int,
-    conversion: str,
     spent_log_rho: float = -math.inf,
 ) -> float:
-    """The smallest z₀ for which shuffled epochs stay within (ε, δ).
+    """Return the smallest z₀ for which shuffled epochs stay within (ε, δ), converted exactly.
 
     z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε.
 
@@ -39,8 +38,7 @@ def calibrate_rf(
         delta: δ, between 0 and 1.
         decay: d(t).
         epochs: T ≥ 1.
-        conversion: exact, renyi or simple.
-        spent_log_rho: log ρ of what else is released, e.g. of α.
+        spent_log_rho: log ρ of other releases that count too, e.g. of α.
 
     Returns:
         An effective noise multiplier on the safe side (ε is met, not exceeded).
@@ -49,18 +47,15 @@ def calibrate_rf(
         UserError: an impossible target, or a z₀ beyond a double.
 
     Example:
-        >>> round(calibrate_rf(target_epsilon=1.0, delta=1e-5, decay=Decay(), epochs=30,
-        ...     conversion="exact"), 4)
+        >>> round(calibrate_rf(target_epsilon=1.0, delta=1e-5, decay=Decay(), epochs=30), 4)
         20.4335
     """
-    if conversion not in CONVERSIONS:
-        raise UserError(
-            f"conversion is {conversion!r}; choose one of {', '.join(sorted(CONVERSIONS))}"
-        )
     _check(target_epsilon, delta, epochs)
-    log_rho = _largest_log_rho(CONVERSIONS[conversion], target_epsilon, delta)
+    log_rho = _largest_log_rho(target_epsilon, delta)
     if spent_log_rho >= log_rho:
-        raise UserError(f"target_epsilon is {target_epsilon:g}, which is spent already")
+        raise UserError(
+            f"target_epsilon is {target_epsilon:g}, and other releases spend all of it; raise it"
+        )
     log_rho += math.log(-math.expm1(spent_log_rho - log_rho))
     log_z = 0.5 * (log_rho_rf(1.0, decay=decay, epochs=epochs) - log_rho + SAFETY)
     z = LogNumber(log_z).value
@@ -72,24 +67,17 @@ def calibrate_rf(
     return z
 
 
-def _largest_log_rho(
-    log_epsilon: Callable[[float, float], float], epsilon: float, delta: float
-) -> float:
-    """log ρ*, by bisection from below; starts at the simple conversion's, which is in closed form.
-
-    Every conversion allows at least that ρ: √ρ = √(L + ε) − √L with L = ln 1/δ.
-    """
+def _largest_log_rho(epsilon: float, delta: float) -> float:
+    """log ρ*, by bisection upwards from the ρ that ε = ρ + 2√(ρ ln 1/δ) allows in closed form."""
     target, wanted = -math.log(delta), log_of(epsilon)
     low = 2 * (math.log(epsilon) - math.log(math.sqrt(target + epsilon) + math.sqrt(target)))
-    if log_epsilon is log_epsilon_simple:
-        return low
     low, step = low - SAFETY, 1.0
-    while log_epsilon(low + step, delta) <= wanted:
+    while log_epsilon_exact(low + step, delta) <= wanted:
         low, step = low + step, 2 * step
     high = low + step
     while high - low > 1e-14 * max(1.0, abs(low)):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if log_epsilon(middle, delta) <= wanted else (low, middle)
+        low, high = (middle, high) if log_epsilon_exact(middle, delta) <= wanted else (low, middle)
     return low
 
 
@@ -103,14 +91,14 @@ def calibrate_poisson(
     sample_rate: float,
     neighbours: str = "zero_out",
 ) -> float:
-    """The smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
+    """Return the smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
 
     Args:
         target_epsilon: ε > 0.
         delta: δ, between 0 and 1.
         decay: d(t).
         epochs: T ≥ 1.
-        steps_per_epoch: steps at each multiplier.
+        steps_per_epoch: number of steps at each multiplier.
         sample_rate: q, in (0, 1].
         neighbours: zero_out, replace_one or replace_in_mean; see `Composition`.
 
@@ -139,7 +127,7 @@ def calibrate_poisson(
         return log_epsilon_gdp_clt(steps(math.exp(log_z)), delta) - math.log(target_epsilon)
 
     low, high = -_LOG_RANGE, _LOG_RANGE
-    while high - low > 0.01:  # where the central limit says; it only starts the search
+    while high - low > 0.01:  # by the central limit, only to start the search
         middle = 0.5 * (low + high)
         low, high = (middle, high) if guess(middle) > 0 else (low, middle)
     return solve_multiplier(
@@ -152,10 +140,10 @@ def calibrate_poisson(
 def solve_multiplier(
     epsilon_of: Callable[[float], float], *, target_epsilon: float, start: float = 1.0
 ) -> float:
-    """The smallest noise multiplier, to 1e-5, whose ε is at most the target.
+    """Return the smallest noise multiplier, to 1e-5, whose ε is at most the target.
 
     Args:
-        epsilon_of: ε at a multiplier; falls with it. Called some ten times if `start` is near.
+        epsilon_of: ε at a multiplier, decreasing. Called some ten times if `start` is near.
         start: where to look first.
 
     Returns:
@@ -171,7 +159,7 @@ def solve_multiplier(
 
     @lru_cache(maxsize=None)
     def excess(log_z: float) -> float:
-        """log of ε over the target, as far as it matters."""
+        """log of ε over the target, capped where its size no longer matters."""
         found = epsilon_of(math.exp(log_z))
         return min(max(log_of(found) - math.log(target_epsilon), -3.0), 3.0)
 
@@ -193,7 +181,7 @@ def solve_multiplier(
 
 
 def _check(target_epsilon: float, delta: float, epochs: int) -> None:
-    """What no calibration can do."""
+    """Refuse what no calibration can reach."""
     if not 0 < target_epsilon < math.inf:
         raise UserError(f"target_epsilon is {target_epsilon}; it must be finite and above 0")
     if not 0 < delta < 1:

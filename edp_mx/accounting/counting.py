@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Sequence
 
-from edp_mx.accounting.accountants import count_claimed, count_with, count_with_all, renamed
+from edp_mx.accounting.accountants import count_claimed, count_with, count_with_all
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.coverage import NO_NOISE, RESOLUTION, VANISHING_NOISE
 from edp_mx.accounting.entries import Entry
@@ -17,11 +17,11 @@ NOTHING_SAID = "Yu et al. (2019) say nothing where the sample rate times the noi
 
 
 def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
-    """ε that holds for whoever sees every aggregate, if the plan's inputs are public.
+    """Return the ε that holds against whoever sees every aggregate, if the inputs are public.
 
     Args:
         plan: of the run, with a mechanism.
-        entries: what was released, as a ledger has it, or is planned to be.
+        entries: what was released according to a ledger, or is planned to be.
 
     Raises:
         UserError: events of both samplers, which no accountant here composes.
@@ -36,7 +36,7 @@ def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
 
 
 def counts_of_what_holds(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """The same by all accountants, those too that give no bound."""
+    """Return the same by all accountants, including those that give no bound."""
     counts = count_with_all(plan.composition(entries), delta=plan.delta)
     if count_what_holds(plan, entries).reasons:
         return [replace(unbounded(), accountant=count.accountant) for count in counts]
@@ -44,11 +44,11 @@ def counts_of_what_holds(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
 
 
 def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
-    """ε as it is published. NOT a bound.
+    """Return ε as the paper counts it. NOT a bound.
 
-    Algorithm 1, and DP-SGD on shuffled batches: each epoch once, with z_t as it is, κ = 1, and
-    ρ + 2√(ρ ln 1/δ). DP-SGD on batches that are sampled: `paper_rs`, the count of Yu et al. for
-    these, which the paper takes its accounting from; it prints no ε of DP-SGD itself.
+    For Algorithm 1, and for DP-SGD on shuffled batches: each epoch once, with z_t as it is, κ = 1,
+    and ρ + 2√(ρ ln 1/δ). For DP-SGD on sampled batches: `paper_rs`, the estimate of Yu et al.,
+    from whom the paper takes its accounting; the paper itself prints no ε of DP-SGD.
 
     Source: eDP-SGD, section 4 and Table 1; Yu et al. (2019), Theorems 4 and 5.
     """
@@ -57,21 +57,21 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
     if plan.release.sampler == "poisson" and plan.release.unit != "micro_batch":
         bound = count_with("paper_rs", as_published(entries), delta=plan.delta)
         has_none = any(entry.noise_multiplier == 0 for entry in given)
-        return renamed(bound, "paper_rs", reasons=(NO_NOISE if has_none else NOTHING_SAID,))
+        return _with_reason(bound, NO_NOISE if has_none else NOTHING_SAID)
     events = [Event("shuffle", entry.noise_multiplier or 0.0) for entry in given]
     bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
-    return renamed(bound, PAPER, reasons=(NO_NOISE,))
+    return replace(_with_reason(bound, NO_NOISE), accountant=PAPER)
 
 
 def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """All accountants as if the noise were all that the multiplier says; NOT what holds."""
+    """Return ε by all accountants as if z_t were the effective multiplier; NOT what holds."""
     return count_with_all(as_published(entries), delta=plan.delta)
 
 
 def as_published(entries: Sequence[Entry]) -> Composition:
-    """As if the noise were all that the multiplier says, and one record moved it by C.
+    """Return the events as if z_t were the effective multiplier (one record moves the sum by C).
 
-    What α cost is left out, as the paper does.
+    The cost of α is left out, as in the paper.
     """
     events = [
         replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
@@ -82,7 +82,7 @@ def as_published(entries: Sequence[Entry]) -> Composition:
 
 
 def least_noise_multiplier(plan: Plan) -> float:
-    """The smallest z₀ with which float32 still resolves the noise of the last epoch."""
+    """Return the smallest z₀ with which float32 still resolves the noise of the last epoch."""
     assert plan.release is not None
     last = plan.with_noise_multiplier(1.0).noise_multiplier_at(max(plan.epochs - 1, 0))
     if last == 0:
@@ -90,8 +90,13 @@ def least_noise_multiplier(plan: Plan) -> float:
     return RESOLUTION / plan.release.relative_noise(last) * (1 + 1e-12)
 
 
+def _with_reason(bound: Bound, reason: str) -> Bound:
+    """The same ε; with a reason if it is ∞."""
+    return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
+
+
 def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
-    """Why nothing hides a record, if nothing does."""
+    """The reason for which nothing hides a record; empty if something does."""
     assert plan.release is not None
     for entry in entries:
         z = entry.noise_multiplier

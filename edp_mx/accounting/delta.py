@@ -1,9 +1,10 @@
-"""δ: how it is chosen, and which values are refused."""
+"""The choice of δ, and the values that are refused."""
 
 from __future__ import annotations
 
 from typing import Optional
 
+from edp_mx.accounting.choices import check_choice
 from edp_mx.errors import UserError
 
 MODES = ("default", "value", "paper")
@@ -18,10 +19,10 @@ def choose_delta(
     delta_mode: str = "default",
     corpus_is_public: bool = True,
 ) -> float:
-    """δ for a corpus of n records.
+    """Return δ for a corpus of n records.
 
     Args:
-        num_examples: n, the records that training sees.
+        num_examples: n, the number of records in training.
         delta: a value of one's own, with mode default or value.
         delta_mode: default (`delta` if given, else 1 / (2n)), value (`delta`), or paper.
         corpus_is_public: which of the paper's two values: 5e-4 (public) or 5e-5 (internal).
@@ -36,8 +37,7 @@ def choose_delta(
         >>> choose_delta(num_examples=1000)
         0.0005
     """
-    if delta_mode not in MODES:
-        raise UserError(f"delta_mode is {delta_mode!r}; choose one of {', '.join(MODES)}")
+    check_choice("delta_mode", delta_mode, MODES)
     if num_examples < 1:
         raise UserError(f"num_examples is {num_examples}; privacy needs at least one example")
     if delta_mode == "paper":

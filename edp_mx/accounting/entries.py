@@ -1,4 +1,4 @@
-"""The lines of a ledger: what was about to be released."""
+"""Entries of a ledger: what was about to be released."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _EPOCH = re.compile(r"epoch (\d+)")
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: equal releases that were about to be made.
+    """One line of a ledger: equal releases that were about to be made.
 
     Attributes:
         what: in words, e.g. "epoch 3".
-        event: what the accountants are given.
+        event: given to the accountants.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
     """
 
@@ -28,7 +28,7 @@ class Entry:
     noise_multiplier: Optional[float] = None
 
     def to_dict(self) -> Dict[str, Any]:
-        """As it is written."""
+        """Return the entry as it is written."""
         return {
             "what": self.what,
             "noise_multiplier": self.noise_multiplier,
@@ -37,13 +37,13 @@ class Entry:
 
     @property
     def epoch(self) -> Optional[int]:
-        """The epoch that it speaks of, if it does."""
+        """The epoch that it belongs to, if any."""
         match = _EPOCH.fullmatch(self.what)
         return int(match.group(1)) if match else None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:
-        """As it was written.
+        """Read what `to_dict` wrote.
 
         Raises:
             UserError: a field is missing, unknown, or no number.
@@ -57,7 +57,7 @@ class Entry:
 
 
 def merged(entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """Neighbours that differ in their count only, as one: a shorter list to look at."""
+    """Merge neighbours that differ in their count only, for a shorter list to look at."""
     short: List[Entry] = []
     for entry in entries:
         last = short[-1] if short else None

@@ -1,16 +1,19 @@
-"""What was released: the only thing that an accountant is given."""
+"""Events: what was released, in the form that accountants are given and nothing else."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
+from edp_mx.accounting.choices import (
+    NEIGHBOURS,
+    SAMPLERS,
+    check_choice,
+    check_multiplier,
+    check_rate,
+)
 from edp_mx.errors import UserError
-
-SAMPLERS = ("shuffle", "poisson")
-NEIGHBOURS = ("zero_out", "replace_one", "replace_in_mean")
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Event:
         sampler: shuffle (one event per epoch: all its disjoint batches together) or poisson (one
             event per step: each record is in it with probability `sample_rate`).
         effective_noise_multiplier: noise over sensitivity of what is released; 0 for no noise.
-        count: how many epochs (shuffle) or steps (poisson).
+        count: number of epochs (shuffle) or steps (poisson).
         sample_rate: q, from 0 (nobody is ever drawn, which costs nothing) to 1; 1 for shuffle,
             which is not amplified by sampling.
 
@@ -39,17 +42,11 @@ class Event:
     sample_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise UserError(f"sampler is {self.sampler!r}; choose one of {', '.join(SAMPLERS)}")
-        if not 0 <= self.effective_noise_multiplier < math.inf:
-            raise UserError(
-                f"effective_noise_multiplier is {self.effective_noise_multiplier}; it must be "
-                "finite, 0 or more"
-            )
+        check_choice("sampler", self.sampler, SAMPLERS)
+        check_multiplier(self.effective_noise_multiplier, "effective_noise_multiplier")
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
             raise UserError(f"count is {self.count!r}; it must be a whole number, 0 or more")
-        if not 0 <= self.sample_rate <= 1:
-            raise UserError(f"sample_rate is {self.sample_rate}; it must lie between 0 and 1")
+        check_rate(self.sample_rate)
         if self.sampler == "shuffle" and self.sample_rate != 1:
             raise UserError(
                 f"sample_rate is {self.sample_rate} but the sampler is shuffle, which sampling "
@@ -57,12 +54,12 @@ class Event:
             )
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON, e.g. for one line of a ledger."""
+        """Return strict JSON, e.g. for one line of a ledger."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Event:
-        """Reads what `to_dict` wrote.
+        """Read what `to_dict` wrote.
 
         Raises:
             UserError: a missing or unknown field, or a value that is not a number.
@@ -70,7 +67,7 @@ class Event:
         names = {field.name for field in dataclasses.fields(cls)}
         if set(values) != names:
             odd = ", ".join(sorted(set(values) ^ names))
-            raise UserError(f"an event has other fields than it should: {odd}")
+            raise UserError(f"an event has missing or unknown fields: {odd}")
         for name in ("effective_noise_multiplier", "sample_rate"):
             if isinstance(values[name], bool) or not isinstance(values[name], (int, float)):
                 raise UserError(f"{name} of an event is {values[name]!r}; it must be a number")
@@ -79,16 +76,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Composition:
-    """All that was released, in order, and which neighbours it is to be private between.
+    """All that was released, in order, and the neighbours between which it is to be private.
 
     Attributes:
-        neighbours: what one record can do to a step that it is in. `zero_out` (add or remove
-            too): it moves the release by the sensitivity. `replace_one`: each of two records
-            moves it by the sensitivity, in opposite directions at worst. `replace_in_mean`: as
-            `replace_one` where a mean of several is clipped as one: all that can be released
-            lies in one ball, whose diameter is the sensitivity. Equal for shuffled epochs, whose
-            multiplier is relative to the whole change.
-        events: equal ones that follow one another are merged; those in which no record can be
+        neighbours: what one record can do to a step that it is in. `zero_out` (also add or
+            remove): it moves the release by the sensitivity. `replace_one`: each of two records
+            moves it by the sensitivity, at worst in opposite directions. `replace_in_mean`: like
+            `replace_one` where the mean of several is clipped as one, so that all that can be
+            released lies in one ball, whose diameter is the sensitivity. Shuffled epochs do not
+            distinguish them: their multiplier is relative to the whole change.
+        events: equal ones that follow one another are merged; those that cannot contain a record
             are dropped.
 
     Raises:
@@ -104,34 +101,31 @@ class Composition:
     events: Tuple[Event, ...]
 
     def __init__(self, neighbours: str, events: Iterable[Event] = ()) -> None:
-        if neighbours not in NEIGHBOURS:
-            raise UserError(f"neighbours is {neighbours!r}; choose one of {', '.join(NEIGHBOURS)}")
+        check_choice("neighbours", neighbours, NEIGHBOURS)
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "events", _merged(events))
 
     def only(self, sampler: str) -> Tuple[Event, ...]:
-        """The events, if all are of this sampler.
+        """Return the events, if all of them are of this sampler.
 
         Raises:
-            UserError: one that is not; its accountant does not speak of it.
+            UserError: one is not, so that an accountant of this sampler cannot account for it.
         """
-        for event in self.events:
-            if event.sampler == sampler:
-                continue
-            if sampler == "poisson":
-                raise UserError(
-                    "a Poisson accountant was given shuffled epochs: batches that are shuffled are "
-                    "not drawn independently, so nothing amplifies their privacy; use rf_exact"
-                )
+        if all(event.sampler == sampler for event in self.events):
+            return self.events
+        if sampler == "poisson":
             raise UserError(
-                "rf_exact was given Poisson steps: a record may be in several of them an epoch; "
-                "use poisson_pld or poisson_rdp"
+                "a Poisson accountant was given shuffled epochs: batches that are shuffled are "
+                "not drawn independently, so nothing amplifies their privacy; use rf_exact"
             )
-        return self.events
+        raise UserError(
+            "rf_exact was given Poisson steps: a record may be in several of them per epoch; "
+            "use poisson_pld or poisson_rdp"
+        )
 
 
 def _merged(events: Iterable[Event]) -> Tuple[Event, ...]:
-    """Equal ones in a row as one event; those without steps or records left out."""
+    """Merge equal events in a row; leave out those without steps or records."""
     merged: List[Event] = []
     for event in events:
         if event.count == 0 or event.sample_rate == 0:

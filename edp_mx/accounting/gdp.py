@@ -1,4 +1,4 @@
-"""The central limit of Poisson-sampled Gaussians: quick, and NOT a bound."""
+"""Central limit of Poisson-sampled Gaussians: quick, and NOT a bound."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from edp_mx.accounting.zcdp import log_epsilon_exact
 
 
 def log_mu_gdp_clt(composition: Composition) -> float:
-    """log μ of the Gaussian that sampled Gaussians come to in the limit of many small steps.
+    """Return log μ of the Gaussian that sampled Gaussians approach over many small steps.
 
-    μ² = Σ q² (e^(1/z²) − 1). NOT a bound: what the limit leaves out is often positive.
+    μ² = Σ q² (e^(1/z²) − 1). NOT a bound: the error of the limit is often on the unsafe side.
 
     Raises:
         UserError: shuffled epochs, which are not sampled.
@@ -37,7 +37,7 @@ def log_mu_gdp_clt(composition: Composition) -> float:
 
 
 def log_epsilon_gdp_clt(composition: Composition, delta: float) -> float:
-    """log ε of that Gaussian at δ. NOT a bound; print it only beside the word.
+    """Return log ε of that Gaussian at δ. NOT a bound; print it only with that warning.
 
     Example:
         >>> from edp_mx.accounting.events import Event

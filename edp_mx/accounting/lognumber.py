@@ -36,7 +36,7 @@ class LogNumber:
 
     @property
     def is_infinite(self) -> bool:
-        """True for ∞ itself, not for what only overflows a double."""
+        """Whether it is ∞ itself, not a number that only overflows a double."""
         return self.log == math.inf
 
     @property
@@ -58,7 +58,7 @@ class LogNumber:
 
 
 def log_of(value: float) -> float:
-    """log(value), with −inf for 0 and below.
+    """Return log(value), with −inf for 0 and below.
 
     Raises:
         ValueError: NaN.
@@ -73,7 +73,7 @@ def log_of(value: float) -> float:
 
 
 def exp_of(log: float) -> float:
-    """exp(log), with inf in place of an overflow.
+    """Return exp(log), with inf in place of an overflow.
 
     Raises:
         ValueError: NaN.

@@ -1,4 +1,4 @@
-"""The plan of a run: all that is true of its privacy, in one object that everything else reads."""
+"""The plan of a run: everything that determines its privacy, in one object."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.accounting.choices import CLIPPINGS, check_choice, check_delta, check_multiplier
 from edp_mx.accounting.coverage import PRIVATE_INPUTS, SCALES_SOURCES
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.entries import SCALES, Entry
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.release import CLIPPINGS, Release
+from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run releases, at which noise, on whose data, and what is taken for public.
+    """What a run releases, with which noise, about whose data, and what is assumed to be public.
 
-    Made once, when the data are dealt out; completed by `with_noise_multiplier` where z₀ is sought
-    for a target and by `with_layer_scales` when α is known. The noise, the head of the ledger, the
-    calibration, the budget, the guarantee and the reports read this object and nothing else, and
-    all workers compare it before the first step.
+    A plan is built once, when the data are dealt to the workers. `with_noise_multiplier` completes
+    it where z₀ is calibrated for a target, `with_layer_scales` once α is known. The noise, the head
+    of the ledger, the calibration, the budget, the guarantee and the reports read this object and
+    nothing else, and all workers compare it before the first step.
 
     Attributes:
         release: one step; None without a mechanism.
         noise_multiplier: z₀.
         decay: d(t).
         epochs: T.
-        steps_per_epoch: of each epoch.
+        steps_per_epoch: number of steps in each epoch.
         num_records: n, the utterances (or users) of the training part; None where only δ is known.
         delta: δ.
         delta_mode: how δ was chosen: default, value or paper.
         scales_source: where α comes from.
         scales_multiplier: z_a of `dp_release`, whose release of α is counted.
-        private_inputs: what entered from private data around the mechanism: names from
-            `coverage.PRIVATE_INPUTS`.
-        assumed_public: those of them that the user says are public.
-        clipping: how units' gradients are had, loop or ghost; ε is the same, what it rests on not.
-        seed_is_fixed: the noise can be drawn again by whoever knows the seed.
+        private_inputs: what reaches the model from private data without passing the mechanism:
+            names from `coverage.PRIVATE_INPUTS`.
+        assumed_public: those of them that the user declares public.
+        clipping: how the gradients of units are computed, loop or ghost; ε is the same, but rests
+            on other assumptions.
+        seed_is_fixed: whoever knows the seed can draw the noise again.
         chooses_checkpoint: the weights of the best epoch are kept, by a private score.
         stops_early: training may end before T, by a private score.
         max_epsilon: the run ends before the step with which ε would exceed it.
 
     Raises:
-        UserError: a name that nobody has judged, or a number that no run can have.
+        UserError: an unknown name, or a number that no run can have.
 
     Example:
         >>> step = Release("micro_batch", num_workers=8, micro_batch_size=16, max_grad_norm=1.0,
@@ -78,27 +80,14 @@ class Plan:
         for name in ("private_inputs", "assumed_public"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             for given in getattr(self, name):
-                if given not in PRIVATE_INPUTS:
-                    raise UserError(
-                        f"{name} names {given!r}; choose from {', '.join(PRIVATE_INPUTS)}"
-                    )
-        if self.scales_source not in SCALES_SOURCES:
-            raise UserError(
-                f"scales_source is {self.scales_source!r}; choose one of "
-                f"{', '.join(SCALES_SOURCES)}"
-            )
-        if self.clipping not in CLIPPINGS:
-            raise UserError(f"clipping is {self.clipping!r}; choose one of {', '.join(CLIPPINGS)}")
-        if self.epochs < 0:
-            raise UserError(f"epochs is {self.epochs}; it must be 0 or more")
-        if self.steps_per_epoch < 0:
-            raise UserError(f"steps_per_epoch is {self.steps_per_epoch}; it must be 0 or more")
-        if not 0 <= self.noise_multiplier < float("inf"):
-            raise UserError(
-                f"noise_multiplier is {self.noise_multiplier}; it must be finite, 0 or more"
-            )
-        if not 0 < self.delta <= 1:
-            raise UserError(f"delta is {self.delta}; it must be above 0 and at most 1")
+                check_choice(f"an entry of {name}", given, PRIVATE_INPUTS)
+        check_choice("scales_source", self.scales_source, SCALES_SOURCES)
+        check_choice("clipping", self.clipping, CLIPPINGS)
+        for name in ("epochs", "steps_per_epoch"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        check_multiplier(self.noise_multiplier)
+        check_delta(self.delta)
 
     @property
     def mechanism(self) -> str:
@@ -109,35 +98,35 @@ class Plan:
 
     @property
     def record(self) -> str:
-        """Whom the guarantee speaks of: utterance or user."""
+        """Whom the guarantee protects: utterance or user."""
         return "utterance" if self.release is None else self.release.record
 
     @property
     def steps(self) -> int:
-        """Optimizer steps in all."""
+        """Number of optimizer steps in all."""
         return self.epochs * self.steps_per_epoch
 
     @property
     def unjustified_inputs(self) -> Tuple[str, ...]:
-        """Private inputs that nobody says are public."""
+        """Private inputs that the user does not declare public."""
         return tuple(name for name in self.private_inputs if name not in self.assumed_public)
 
     def noise_multiplier_at(self, epoch: int) -> float:
-        """z_t = z₀ d(t); no other place computes it."""
+        """Return z_t = z₀ d(t); no other place computes it."""
         return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
 
     def entry(self, epoch: int, steps: Optional[int] = None) -> Entry:
-        """What the ledger is told before some steps of an epoch, or before all of them."""
+        """Return the entry of the ledger for some steps of an epoch, or for all of them."""
         assert self.release is not None, "nothing is released without a mechanism"
         multiplier = self.noise_multiplier_at(epoch)
         count = self.steps_per_epoch if steps is None else steps
         return Entry(f"epoch {epoch}", self.release.event(multiplier, steps=count), multiplier)
 
     def scales_entries(self) -> Tuple[Entry, ...]:
-        """What the ledger is told before α is released from private data; else nothing.
+        """Return the entry for the release of α from private data; none where there is no release.
 
-        The records are taken without chance, so that Poisson sampling does not amplify this event;
-        relative to what a Poisson step is relative to.
+        The records are not drawn at random, so that Poisson sampling does not amplify this event.
+        Its multiplier is relative to the same change as that of a Poisson step.
         """
         if self.release is None or self.scales_multiplier is None:
             return ()
@@ -147,22 +136,22 @@ class Plan:
         return (Entry(SCALES, Event(sampler, multiplier)),)
 
     def entries(self) -> Tuple[Entry, ...]:
-        """All lines that a run writes if nothing interrupts it; none without a mechanism."""
+        """Return all entries of a run that nothing interrupts; none without a mechanism."""
         if self.release is None:
             return ()
         return (*self.scales_entries(), *map(self.entry, range(self.epochs)))
 
     def composition(self, entries: Sequence[Entry]) -> Composition:
-        """What accountants are given for some entries, e.g. those of a ledger."""
+        """Return the composition of some entries, e.g. those of a ledger."""
         assert self.release is not None
         return Composition(self.release.neighbours, [entry.event for entry in entries])
 
     def with_noise_multiplier(self, noise_multiplier: float) -> Plan:
-        """The same plan with another z₀."""
+        """Return the same plan with another z₀."""
         return replace(self, noise_multiplier=noise_multiplier)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Plan:
-        """The plan completed by α; its ε does not change, since the largest scale is 1.
+        """Return the plan completed by α; its ε does not change, since the largest scale is 1.
 
         Raises:
             ValueError: the largest is not 1.
@@ -171,12 +160,12 @@ class Plan:
         return replace(self, release=self.release.with_layer_scales(scales))
 
     def without_layer_scales(self) -> Plan:
-        """As it was before α was known: what the head of the ledger holds."""
+        """Return the plan as it was before α was known, as in the head of the ledger."""
         release = self.release
         return replace(self, release=release and replace(release, layer_scales=None))
 
     def with_delta(self, delta: float) -> Plan:
-        """The same plan at another δ.
+        """Return the same plan at another δ.
 
         Raises:
             UserError: δ is not below 1/n.
@@ -186,15 +175,15 @@ class Plan:
         return replace(self, delta=delta, delta_mode="value")
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON for the head of a ledger."""
+        """Return strict JSON for the head of a ledger."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """Reads what `to_dict` wrote.
+        """Read what `to_dict` wrote.
 
         Raises:
-            UserError: it is not the plan of a run of this version.
+            UserError: the values are not the plan of a run of this version.
         """
         try:
             given = dict(values)

@@ -1,17 +1,18 @@
-"""Rényi divergences of Poisson-sampled Gaussians, and the ε that they give: cheap, and live."""
+"""Rényi divergences of Poisson-sampled Gaussians, and the ε that they give."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Dict, Sequence, Tuple
+from functools import lru_cache
+from typing import Sequence, Tuple
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
-from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.lognumber import log_of
-from edp_mx.accounting.zcdp import log_epsilon_renyi, log_rho
+from edp_mx.accounting.choices import check_delta, check_multiplier, check_rate
+from edp_mx.accounting.events import Composition
+from edp_mx.accounting.lognumber import exp_of, log_of
+from edp_mx.accounting.zcdp import log_epsilon_renyi, log_rho_of
 from edp_mx.errors import UserError
 
 ORDERS: Tuple[float, ...] = tuple(
@@ -27,8 +28,8 @@ ORDERS: Tuple[float, ...] = tuple(
         }
     )
 )
-SMALLEST_MULTIPLIER = 1e-100  # below it 1/z² and its like overflow; counted as no noise
-LARGEST_MULTIPLIER = 1e100  # above it sampling is not looked at; next to nothing is spent
+SMALLEST_MULTIPLIER = 1e-100  # below it 1/z² overflows; counted as no noise
+LARGEST_MULTIPLIER = 1e100  # above it sampling is ignored; next to nothing is spent
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)  # on [−1, 1]
 _ROUNDING = 4e-15  # of a log moment that is taken by quadrature: added, to stay above
 _KNEE = 40.0  # in units of the knee's width z²: beyond, one of the two Gaussians is all there is
@@ -37,10 +38,10 @@ _KNEE = 40.0  # in units of the knee's width z²: beyond, one of the two Gaussia
 def rdp_sampled_gaussian(
     *, sample_rate: float, noise_multiplier: float, orders: Sequence[float]
 ) -> np.ndarray:
-    """Rényi divergence of one step, at each order, for add or remove (the larger of the two).
+    """Return the Rényi divergence of one step at each order, for add or remove (the larger one).
 
-    log E[(1 − q + q e^((2x−1)/(2z²)))^a] / (a − 1), x ~ N(0, z²): a binomial sum for whole orders,
-    quadrature for the others.
+    It is log E[(1 − q + q e^((2x−1)/(2z²)))^a] / (a − 1), x ~ N(0, z²): a binomial sum for whole
+    orders, quadrature for the others.
 
     Args:
         sample_rate: q, in [0, 1]; 0 gives 0.
@@ -48,7 +49,7 @@ def rdp_sampled_gaussian(
         orders: a > 1.
 
     Returns:
-        As many values as orders, each 0 or more.
+        One value per order, each 0 or more.
 
     Raises:
         UserError: an order that is not above 1, an impossible rate or multiplier.
@@ -57,14 +58,15 @@ def rdp_sampled_gaussian(
     Mechanism", Theorem 5 (which direction is worse) and Section 3.3.
 
     Departs: their series for fractional orders alternates; added up unsigned, as elsewhere, it is
-    loose by up to 2.4 times. The integral is taken here.
+    loose by up to 2.4 times. Here the integral is computed.
 
     Example:
         >>> float(rdp_sampled_gaussian(sample_rate=1.0, noise_multiplier=2.0, orders=[8.0])[0])
         1.0
     """
     wanted = np.asarray(orders, dtype=float)  # (A,)
-    _check_step(sample_rate, noise_multiplier)
+    check_rate(sample_rate)
+    check_multiplier(noise_multiplier)
     if not (wanted > 1).all():
         raise UserError(f"orders must all be above 1; the smallest is {wanted.min()}")
     q, z = sample_rate, noise_multiplier
@@ -79,7 +81,7 @@ def rdp_sampled_gaussian(
     if whole.any():
         logs[whole] = _log_moment_whole(q, z, wanted[whole])
     octaves = np.floor(np.log2(wanted))  # (A,)
-    for octave in np.unique(octaves[~whole]):  # alike, so that they share a range of outcomes
+    for octave in np.unique(octaves[~whole]):  # orders alike share a range of outcomes
         alike = ~whole & (octaves == octave)  # (A,)
         logs[alike] = _log_moment(q, z, wanted[alike])
     return np.maximum(logs, 0.0) / (wanted - 1)
@@ -104,20 +106,19 @@ def _log_moment_whole(q: float, z: float, orders: np.ndarray) -> np.ndarray:
 
 
 def _log_moment(q: float, z: float, orders: np.ndarray) -> np.ndarray:
-    """The same for any order, by three integrals that are all positive.
+    """The same for any order, as the sum of three integrals that are all positive.
 
-    Around x₀, where sampled and not sampled weigh the same, by Gauss–Legendre; far to the left
-    (1 − q)^a and far to the right q^a e^(a(2x−1)/(2z²)) are all there is, and are integrated in
-    closed form.
+    The one around x₀, where sampled and not sampled weigh the same, is by Gauss–Legendre. Far to
+    the left only (1 − q)^a matters, far to the right only q^a e^(a(2x−1)/(2z²)): closed forms.
     """
     x0 = 0.5 + z * z * math.log((1 - q) / q)
     low = max(x0 - _KNEE * z * z, -14 * z)
     high = max(low, min(x0 + _KNEE * z * z, float(orders.max()) + 14 * z))
-    pieces = max(1, math.ceil((high - low) / min(2 * z, 4 * z * z)))
-    edges = np.linspace(low, high, pieces + 1)
+    intervals = max(1, math.ceil((high - low) / min(2 * z, 4 * z * z)))
+    edges = np.linspace(low, high, intervals + 1)
     half = np.diff(edges)[:, None] / 2
     x = (edges[:-1, None] + half * (1 + _NODES)).ravel()  # (K,)
-    weights = np.maximum(np.broadcast_to(half, (pieces, len(_NODES))) * _WEIGHTS, 1e-300).ravel()
+    weights = np.maximum(np.broadcast_to(half, (intervals, len(_NODES))) * _WEIGHTS, 1e-300).ravel()
     base = np.logaddexp(math.log1p(-q), math.log(q) + (x - 0.5) / (z * z))  # (K,)
     density = -0.5 * (x / z) ** 2 - math.log(z * math.sqrt(2 * math.pi)) + np.log(weights)
     exponents = orders[:, None] * base + density  # (A, K)
@@ -132,7 +133,7 @@ def _log_moment(q: float, z: float, orders: np.ndarray) -> np.ndarray:
 def epsilon_from_rdp(
     rdp: np.ndarray, *, orders: Sequence[float], delta: float
 ) -> Tuple[float, float]:
-    """ε at δ, and the order that gives it.
+    """Return ε at δ, and the order that gives it.
 
     Source: Canonne, Kamath and Steinke (2020), Proposition 12 (as Balle et al., 2020).
 
@@ -141,7 +142,7 @@ def epsilon_from_rdp(
         >>> round(epsilon, 3), order
         (1.518, 16.0)
     """
-    _check_delta(delta)
+    check_delta(delta)
     if np.isnan(rdp).any():
         raise ValueError("a Rényi divergence is NaN")
     a = np.asarray(orders, dtype=float)  # (A,)
@@ -150,93 +151,40 @@ def epsilon_from_rdp(
     return max(0.0, float(epsilons[best])), float(a[best])
 
 
-def epsilon_poisson_rdp(
-    composition: Composition, *, delta: float, orders: Sequence[float] = ORDERS
-) -> float:
-    """ε of Poisson steps by Rényi divergences: above `poisson_pld`, and quicker.
+def epsilon_poisson_rdp(composition: Composition, *, delta: float) -> float:
+    """Return ε of Poisson steps by Rényi divergences: above `poisson_pld`, and quicker.
 
-    Guarantee: a bound for zero-out, add and remove. Where no sampling would be cheaper to count
-    (large ρ, or q = 1), the closed form of the optimal order is taken, whatever the grid.
+    Guarantee: a bound for zero-out, add and remove. Where ε without sampling is smaller (large ρ,
+    or q = 1), that closed form at the optimal order is taken, whatever the grid of orders.
 
     Raises:
         UserError: shuffled epochs, or replace-one, for which only `poisson_pld` is offered.
 
     Edge cases: no steps give 0, z = 0 gives ∞.
-    """
-    tracker = RdpTracker(orders=orders)
-    if composition.neighbours != "zero_out":
-        raise UserError(
-            f"poisson_rdp speaks of zero-out neighbours, not of {composition.neighbours}; use "
-            "poisson_pld"
-        )
-    for event in composition.only("poisson"):
-        tracker.add(event)
-    return tracker.epsilon(delta)
-
-
-@dataclass
-class RdpTracker:
-    """ε while training: a step costs an addition, a new multiplier some milliseconds.
-
-    Attributes:
-        orders: where divergences are kept.
-        rdp: what was spent, by order.
-        log_rho: log ρ as if nothing were sampled, for the closed form.
 
     Example:
-        >>> tracker = RdpTracker()
-        >>> for _ in range(100):
-        ...     tracker.add(Event("poisson", 1.0, sample_rate=0.01))
-        >>> round(tracker.epsilon(1e-5), 2)
+        >>> from edp_mx.accounting.events import Event
+        >>> steps = Composition("zero_out", [Event("poisson", 1.0, 100, sample_rate=0.01)])
+        >>> round(epsilon_poisson_rdp(steps, delta=1e-5), 2)
         1.21
     """
-
-    orders: Sequence[float] = ORDERS
-    rdp: np.ndarray = field(init=False)
-    log_rho: float = field(init=False, default=-math.inf)
-    _steps: Dict[Tuple[float, float], np.ndarray] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.rdp = np.zeros(len(self.orders))
-
-    def add(self, event: Event) -> None:
-        """Spends `event.count` steps.
-
-        Raises:
-            UserError: shuffled epochs.
-        """
-        Composition("zero_out", [event]).only("poisson")
-        if event.count == 0 or event.sample_rate == 0:
-            return
-        key = (event.sample_rate, event.effective_noise_multiplier)
-        if key not in self._steps:
-            q, z = key
-            self._steps[key] = rdp_sampled_gaussian(
-                sample_rate=q, noise_multiplier=z, orders=self.orders
-            )
-        self.rdp = self.rdp + event.count * self._steps[key]
-        spent = math.log(event.count) + log_rho([event.effective_noise_multiplier])
-        self.log_rho = float(np.logaddexp(self.log_rho, spent))
-
-    def epsilon(self, delta: float) -> float:
-        """ε of all that was added, at δ."""
-        _check_delta(delta)
-        if self.log_rho == -math.inf:
-            return 0.0
-        by_order, _ = epsilon_from_rdp(self.rdp, orders=self.orders, delta=delta)
-        closed = log_epsilon_renyi(self.log_rho, delta)
-        return min(by_order, math.exp(closed) if closed < 709 else math.inf)
+    check_delta(delta)
+    if composition.neighbours != "zero_out":
+        raise UserError(
+            f"poisson_rdp accounts for zero-out neighbours, not for {composition.neighbours}; use "
+            "poisson_pld"
+        )
+    events = composition.only("poisson")
+    if not events:
+        return 0.0
+    spent = np.zeros(len(ORDERS))  # (A,)
+    for event in events:
+        spent += event.count * _divergences(event.sample_rate, event.effective_noise_multiplier)
+    by_order, _ = epsilon_from_rdp(spent, orders=ORDERS, delta=delta)
+    return min(by_order, exp_of(log_epsilon_renyi(log_rho_of(events), delta)))
 
 
-def _check_delta(delta: float) -> None:
-    """δ is a probability, and 0 would need infinite ε."""
-    if not 0 < delta <= 1:
-        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
-
-
-def _check_step(sample_rate: float, noise_multiplier: float) -> None:
-    """A rate is a probability; infinite noise would make everything look private."""
-    if not 0 <= sample_rate <= 1:
-        raise UserError(f"sample_rate is {sample_rate}; it must lie between 0 and 1")
-    if not 0 <= noise_multiplier < math.inf:
-        raise UserError(f"noise multiplier is {noise_multiplier}; it must be finite, 0 or more")
+@lru_cache(maxsize=256)
+def _divergences(q: float, z: float) -> np.ndarray:
+    """Of one step at `ORDERS`, kept since epochs repeat multipliers and reports repeat epochs."""
+    return rdp_sampled_gaussian(sample_rate=q, noise_multiplier=z, orders=ORDERS)

@@ -1,4 +1,4 @@
-"""What a step releases: how far one record can move it, and how much noise it carries."""
+"""One step as it is released: how far a record can move it, and how much noise it carries."""
 
 from __future__ import annotations
 
@@ -6,44 +6,28 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-from edp_mx.accounting.events import SAMPLERS as SAMPLERS
+from edp_mx.accounting.choices import (
+    ADJACENCIES,
+    NO_PUBLISHED_DP_SGD,
+    SAMPLERS,
+    UNITS,
+    VARIANTS,
+    check_choice,
+    check_rate,
+)
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
 
-ADJACENCIES = ("replace_one", "zero_out")
-VARIANTS = ("published", "calibrated")
-UNITS = ("micro_batch", "utterance", "user")
-UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
-CLIPPINGS = ("loop", "ghost")  # how a unit's gradient is had; ε is the same
-NO_PUBLISHED_DP_SGD = (
-    "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for DP-SGD; use "
-    "variant: calibrated with mechanism: dp_sgd"
-)
 _OLD_UNITS = {"micro_batch": "micro_batch", "example": "utterance"}  # `clips` in ledgers of 0.1
-
-
-def unit_of(mechanism: str, unit: Optional[str]) -> str:
-    """What a mechanism clips: as asked for, or its default.
-
-    Raises:
-        UserError: a unit that the mechanism does not clip.
-    """
-    units = UNITS_OF.get(mechanism, UNITS[:1])
-    if unit is not None and unit not in units:
-        raise UserError(
-            f"unit is {unit}, but mechanism {mechanism} clips each {' or '.join(units)}: edp_sgd "
-            "goes with micro_batch, dp_sgd with utterance or user"
-        )
-    return unit or units[0]
 
 
 @dataclass(frozen=True)
 class Release:
-    """One step of Algorithm 1 or of DP-SGD, as seen by whoever gets the aggregate.
+    """One step of Algorithm 1 or of DP-SGD, as seen by whoever receives the aggregate.
 
     Every worker clips units, sums them, divides by the public number of its units, adds its noise
-    and sends the result; the mean over the workers is released. The mechanism takes its noise from
-    here and the accountant its multiplier, so that the two cannot disagree.
+    and sends the result; the mean over the workers is released. Both the mechanism's noise and the
+    accountant's multiplier come from this object, so that the two cannot disagree.
 
     Attributes:
         unit: what is clipped to C: micro_batch (the mean gradient of a micro-batch, Algorithm 1),
@@ -51,8 +35,8 @@ class Release:
             utterances). Calibrated only, but for micro_batch.
         num_workers: processes that draw their noise independently and send one message each.
         micro_batch_size: |M|: the utterances of one micro-batch (unit micro_batch); or how many
-            units one worker has in a step, by which it divides its sum (utterance, user). The
-            expected number under poisson; it need not be whole.
+            units one worker has in a step, by which it divides its sum (utterance, user). Under
+            poisson it is the expected number and need not be whole.
         max_grad_norm: C.
         adjacency: replace_one (a record becomes another) or zero_out (its gradient becomes 0). The
             record is an utterance, or a user where the unit is one.
@@ -60,22 +44,23 @@ class Release:
             every layer) or calibrated (noise in proportion to what one record can move).
         sampler: shuffle (each micro-batch has |M| records) or poisson (as many as are drawn).
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
-        layer_scales: α, one per layer, as the mechanism uses them (not normalised here); None as
-            long as they are not known, which a run's are not before they are released: whatever
-            they become, the largest is 1.
+        layer_scales: α, one per layer, as the mechanism uses them (not normalised here); None
+            until they are known. A run's are known once they have been released; the largest is
+            always 1.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.
 
-    Shapes: whatever is "per layer" has L = len(layer_scales) entries.
+    Shapes: values per layer have L = len(layer_scales) entries.
 
-    Units: `..._stddev` and `aggregate_sensitivity` in those of the gradient; multipliers are pure.
+    Units: `..._stddev` and `aggregate_sensitivity` are in those of the gradient; multipliers have
+        none.
 
     Guarantee: with noise multiplier z a step costs zCDP ρ = 1 / (2 z_eff²), z_eff being
     `effective_noise_multiplier(z)`; for the calibrated variant z_eff = z. For utterances and users
-    this asks that a unit's gradient depends on the weights and that unit alone (and on dropout
-    masks that nobody knows), and that the divisor is not how many were drawn.
+    a unit's gradient must depend on the weights and on that unit alone (and on dropout masks that
+    nobody knows), and the divisor must not be the number of units that were drawn.
 
     Source: eDP-SGD, Algorithm 1; docs/privacy.md, sections 1 to 3 and 8.
 
@@ -115,18 +100,16 @@ class Release:
         self._check_numbers()
 
     def _check_names(self) -> None:
-        """Refuses what is none of the choices."""
-        choices = {"unit": UNITS, "adjacency": ADJACENCIES, "variant": VARIANTS,
-                   "sampler": SAMPLERS}  # fmt: skip
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                given = getattr(self, name)
-                raise UserError(f"{name} is {given!r}; choose one of {', '.join(allowed)}")
+        """Refuse a name that is not among the choices, and DP-SGD as it was never published."""
+        check_choice("unit", self.unit, UNITS)
+        check_choice("adjacency", self.adjacency, ADJACENCIES)
+        check_choice("variant", self.variant, VARIANTS)
+        check_choice("sampler", self.sampler, SAMPLERS)
         if self.unit != "micro_batch" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
 
     def _check_numbers(self) -> None:
-        """Refuses what no run can have; NaN too."""
+        """Refuse numbers that no run can have, NaN included."""
         whole = ["num_workers", "micro_batches_per_worker"]
         for name in whole + ["micro_batch_size"] * (self.sampler == "shuffle"):
             value = getattr(self, name)
@@ -140,8 +123,7 @@ class Release:
         for name in ("micro_batch_size", "max_grad_norm"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"{name} is {getattr(self, name)}; it must be finite and above 0")
-        if not 0 <= self.sample_rate <= 1:
-            raise UserError(f"sample_rate is {self.sample_rate}; it must lie between 0 and 1")
+        check_rate(self.sample_rate)
         if self.layer_scales is not None and not self.layer_scales:
             raise UserError("layer_scales is empty; give one scale per layer")
         for scale in self.layer_scales or ():
@@ -167,20 +149,21 @@ class Release:
 
     @property
     def record(self) -> str:
-        """What the guarantee speaks of: utterance or user."""
+        """Whom the guarantee protects: utterance or user."""
         return "user" if self.unit == "user" else "utterance"
 
     @property
     def kappa(self) -> float:
-        """How many clipping norms C one record can move one worker's clipped sum.
+        """κ: by how many clipping norms C one record can move one worker's clipped sum.
 
-        Where utterances or users are clipped (DP-SGD): 1 under zero_out, its own clipped gradient;
-        2 under replace_one, which takes one away and adds another. Where a micro-batch is: 2
-        whenever the mean of several is clipped, since one utterance can turn it round; 2 for
-        replace_one always; 1 only for single utterances whose gradient becomes 0. 2 for Poisson
-        always, even where one utterance is expected: beside it others may be drawn. (With these
-        others fixed, the utterance moves the clipped sum by κ C at most, so that a step is a
-        mixture of Gaussians κ C apart, whatever the others are.)
+        Where utterances or users are clipped (DP-SGD), κ is 1 under zero_out (the record's own
+        clipped gradient) and 2 under replace_one (one gradient goes, another comes). Where a
+        micro-batch is clipped, κ is 2 under replace_one, and whenever the mean of several
+        utterances is clipped, since one of them can reverse its direction; it is 1 only for single
+        utterances whose gradient becomes 0. Under Poisson sampling κ is always 2 for micro-batches,
+        even where one utterance is expected, because others may be drawn with it. (With the others
+        fixed, the utterance moves the clipped sum by at most κ C, so that a step is a mixture of
+        Gaussians κ C apart, whatever the others are.)
         """
         if self.unit != "micro_batch":
             return 1.0 if self.adjacency == "zero_out" else 2.0
@@ -192,7 +175,8 @@ class Release:
         """What one record can do to a step, in the terms of `events.Composition`.
 
         Where each utterance or user is clipped, two records move the sum by C each, whoever else
-        is drawn: that is `replace_one`. Where a mean of several is, all lies in one ball.
+        is drawn: that is `replace_one`. Where the mean of several utterances is clipped, all that
+        can be released lies in one ball: `replace_in_mean`.
         """
         is_mean = self.sampler == "poisson" or self.micro_batch_size > 1
         if self.unit == "micro_batch" and self.adjacency == "replace_one" and is_mean:
@@ -205,7 +189,7 @@ class Release:
         return self._moved * max(self._scales) / self.num_workers
 
     def worker_noise_stddev(self, noise_multiplier: float) -> Tuple[float, ...]:
-        """What one worker adds to a coordinate of its message; one number per layer.
+        """Return the standard deviation of one worker's noise per coordinate, one per layer.
 
         Published: C z / (N √k), the mean of k draws of C z / N; the same in all layers.
         Calibrated: α_k κ C z √workers / (workers · units).
@@ -219,29 +203,29 @@ class Release:
         return tuple(scale * scaled for scale in self._scales)
 
     def aggregate_noise_stddev(self, noise_multiplier: float) -> Tuple[float, ...]:
-        """The noise on a coordinate of the aggregate, per layer: that of one worker / √workers."""
+        """Return the noise per coordinate of the aggregate, per layer: a worker's / √workers."""
         root = math.sqrt(self.num_workers)
         return tuple(stddev / root for stddev in self.worker_noise_stddev(noise_multiplier))
 
     def effective_noise_multiplier(self, noise_multiplier: float) -> float:
-        """z_eff: noise over sensitivity of the aggregate, in the layer where it is smallest.
+        """Return z_eff: noise over sensitivity of the aggregate, in the layer where it is smallest.
 
-        The only number that an accountant is given. z for calibrated, z / (κ max α √N) for
+        It is the only number that an accountant is given: z for calibrated, z / (κ max α √N) for
         published.
         """
         moved = self._moved / self.num_workers
         return self._smallest_ratio(self.aggregate_noise_stddev(noise_multiplier), moved)
 
     def worker_noise_multiplier(self, noise_multiplier: float) -> float:
-        """As `effective_noise_multiplier`, for someone who sees the message of a single worker."""
+        """Return z_eff for someone who sees the message of a single worker."""
         return self._smallest_ratio(self.worker_noise_stddev(noise_multiplier), self._moved)
 
     def relative_noise(self, noise_multiplier: float) -> float:
-        """A worker's noise over the largest mean C α_k that it is added to, where smallest."""
+        """Return a worker's noise over the largest mean C α_k that it is added to, at least."""
         return self._smallest_ratio(self.worker_noise_stddev(noise_multiplier), self.max_grad_norm)
 
     def event(self, noise_multiplier: float, *, steps: int) -> Event:
-        """Some steps of one epoch as an accountant is told; shuffled, any of them are one release.
+        """Return the event of some steps of one epoch; all steps of a shuffled one are one release.
 
         Between the neighbours of `replace_one` a Poisson event is relative to what ONE record adds,
         which is half of the whole change: one record goes, another comes.
@@ -252,16 +236,16 @@ class Release:
         return Event("poisson", self.as_poisson(effective), steps, self.sample_rate)
 
     def as_poisson(self, effective: float) -> float:
-        """The multiplier of a Poisson event, from one that is relative to the whole change."""
+        """Return the multiplier of a Poisson event, given the one relative to the whole change."""
         return 2.0 * effective if self.neighbours == "replace_one" else effective
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON for the head of a ledger."""
+        """Return strict JSON for the head of a ledger."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """Reads what `to_dict` wrote, also in version 0.1.
+        """Read what `to_dict` wrote, also in version 0.1.
 
         Raises:
             KeyError, TypeError, UserError: a field is unknown, missing or impossible.
@@ -272,7 +256,7 @@ class Release:
         return cls(**given)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
-        """The release once α is known.
+        """Return the release once α is known.
 
         Raises:
             ValueError: the largest is not 1, which would change what a step costs.
@@ -294,8 +278,8 @@ class Release:
     def _smallest_ratio(self, stddevs: Sequence[float], moved: float) -> float:
         """min_k stddev_k / (moved · α_k): the change lies in the ellipsoid with these half-axes.
 
-        It is that of the largest α: published, all layers have one noise; calibrated, all ratios
-        are equal, and rounding has no say where the largest is 1.
+        The minimum is at the largest α: for published all layers have the same noise, and for
+        calibrated all ratios are equal (taking the largest α = 1 keeps rounding out of them).
         """
         largest = max(self._scales)
         return stddevs[self._scales.index(largest)] / (moved * largest)

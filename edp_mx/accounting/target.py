@@ -1,33 +1,35 @@
-"""From the ε that is wanted to the plan that keeps to it."""
+"""Calibration of a whole plan: from a target ε to the plan that meets it."""
 
 from __future__ import annotations
 
 import math
 
-from edp_mx.accounting.accountants import log_rho_of
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
 from edp_mx.accounting.counting import count_what_holds, least_noise_multiplier
+from edp_mx.accounting.lognumber import exp_of
 from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.zcdp import log_rho_of
 from edp_mx.errors import UserError
 
 _NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wrong side
 
 
 def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
-    """The plan with the smallest z₀ for which ε, if its inputs are public, is at most the target.
+    """Return the plan with the smallest z₀ whose ε, if its inputs are public, meets the target.
 
-    The one solver behind `privacy.target_epsilon` and `edp-mx calibrate`. What α costs is counted;
-    noise that float32 could not add is not considered, so that z₀ may be larger than ε asks for.
+    This is the solver behind both `privacy.target_epsilon` and `edp-mx calibrate`. The cost of α is
+    counted. Noise too small for float32 to add is not considered, so that z₀ may be larger than ε
+    alone requires.
 
     Args:
         plan: with any z₀.
-        target_epsilon: ε that holds for all that is planned.
+        target_epsilon: ε that is to hold for all that is planned.
 
     Raises:
         UserError: an impossible target, or one that α alone exceeds.
 
-    Guarantee: what `count_what_holds` says of the result is at most the target.
+    Guarantee: `count_what_holds` of the result is at most the target.
     """
     z = max(_multiplier(plan, target_epsilon), least_noise_multiplier(plan))
     while not _bound(plan, z).is_within(target_epsilon):
@@ -53,8 +55,7 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
             delta=plan.delta,
             decay=plan.decay,
             epochs=plan.epochs,
-            conversion="exact",
-            spent_log_rho=log_rho_of(scales),
+            spent_log_rho=log_rho_of(scales.events),
         )
         return wanted / per_unit
     wanted = calibrate_poisson(
@@ -69,7 +70,7 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
     if not scales.events:
         return wanted / per_unit
     return solve_multiplier(
-        lambda z: _epsilon(_bound(plan, z)),
+        lambda z: exp_of(_bound(plan, z).epsilon.log),
         target_epsilon=target_epsilon,
         start=wanted / per_unit,
     )
@@ -78,8 +79,3 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
 def _bound(plan: Plan, noise_multiplier: float) -> Bound:
     tried = plan.with_noise_multiplier(noise_multiplier)
     return count_what_holds(tried, tried.entries())
-
-
-def _epsilon(bound: Bound) -> float:
-    value = bound.epsilon.value
-    return math.inf if value is None else value

@@ -1,4 +1,4 @@
-"""What ε means for an attacker: how often a guess of membership can be right."""
+"""Trade-off functions: how often a guess of membership can be right, given ε."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from scipy.special import ndtr, ndtri
 
-from edp_mx.accounting.lognumber import LARGEST_LOG, LogNumber, exp_of
+from edp_mx.accounting.lognumber import LogNumber, exp_of
 from edp_mx.errors import UserError
 
 
 def accuracy_within(epsilon: LogNumber, delta: float) -> float:
-    """The largest share of right guesses between two equally likely neighbours, from (ε, δ) alone.
+    """Return the largest share of right guesses between two equally likely neighbours, by (ε, δ).
 
     (e^ε + δ) / (1 + e^ε), which is e^ε / (1 + e^ε) at δ = 0.
 
@@ -27,7 +27,7 @@ def accuracy_within(epsilon: LogNumber, delta: float) -> float:
 
 
 def tpr_within(epsilon: LogNumber, delta: float, *, fpr: float) -> float:
-    """The largest rate at which members are found, at a rate of false alarms, from (ε, δ) alone.
+    """Return the largest true positive rate at a false positive rate, by (ε, δ).
 
     min(e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)), at most 1.
 
@@ -46,7 +46,7 @@ def tpr_within(epsilon: LogNumber, delta: float, *, fpr: float) -> float:
 
 
 def accuracy_gaussian(log_rho: float) -> float:
-    """The same share against one Gaussian of zCDP ρ, exactly: Φ(μ/2), μ² = 2ρ.
+    """Return the share of right guesses against one Gaussian of zCDP ρ: Φ(μ/2), μ² = 2ρ.
 
     Source: Dong, Roth and Su (2022), Definition 2.6.
 
@@ -58,7 +58,7 @@ def accuracy_gaussian(log_rho: float) -> float:
 
 
 def tpr_gaussian(log_rho: float, *, fpr: float) -> float:
-    """The same rate against one Gaussian of zCDP ρ, exactly: Φ(Φ⁻¹(FPR) + μ).
+    """Return the true positive rate against one Gaussian of zCDP ρ: Φ(Φ⁻¹(FPR) + μ).
 
     Source: Dong, Roth and Su (2022), Equation 6.
 
@@ -71,13 +71,13 @@ def tpr_gaussian(log_rho: float, *, fpr: float) -> float:
 
 
 def _mu(log_rho: float) -> float:
-    """μ of ρ; infinite where a double ends."""
+    """μ of ρ; infinite beyond a double."""
     return exp_of(0.5 * (math.log(2) + log_rho))
 
 
 def _plain(epsilon: LogNumber) -> float:
-    """ε itself; infinite where a double ends."""
-    return math.inf if epsilon.log > LARGEST_LOG else math.exp(epsilon.log)
+    """ε itself; infinite beyond a double."""
+    return exp_of(epsilon.log)
 
 
 def _check_rate(fpr: float) -> None:

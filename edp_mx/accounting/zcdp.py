@@ -9,41 +9,40 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
+from edp_mx.accounting.choices import check_delta, check_multiplier
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import Event
 from edp_mx.accounting.lognumber import exp_of, log_of
 from edp_mx.errors import UserError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)  # on [−1, 1]
 
 
-def log_rho(multipliers: Iterable[float]) -> float:
-    """log ρ of Gaussian releases composed: ρ = Σ 1 / (2 z²).
+def log_rho_of(events: Iterable[Event]) -> float:
+    """Return log ρ of composed Gaussian releases: ρ = Σ count / (2 z²).
 
-    Args:
-        multipliers: effective noise multipliers, one a release (under shuffling: one an epoch).
+    That is ρ of shuffled epochs; of Poisson steps it is ρ as if each record were in every step.
 
-    Raises:
-        UserError: a multiplier that is negative or not finite.
-
-    Edge cases: none gives −inf (ρ = 0); a zero among them gives +inf.
+    Edge cases: no events give −inf (ρ = 0); a multiplier of 0 gives +inf.
 
     Source: Bun and Steinke (2016), Proposition 1.6 and Lemma 1.7.
     """
-    terms = [-math.log(2) - 2 * _log_multiplier(z) for z in multipliers]
+    terms = [
+        log_of(event.count) - math.log(2) - 2 * log_of(event.effective_noise_multiplier)
+        for event in events
+    ]
     return float(np.logaddexp.reduce(terms)) if terms else -math.inf
 
 
-def log_rho_rf(
-    noise_multiplier: float, *, decay: Decay, epochs: int, first_epoch: int = 0
-) -> float:
-    """log ρ of shuffled epochs in closed form: ρ = Σ_t d(t)⁻² / (2 z₀²), whatever the steps.
+def log_rho_rf(noise_multiplier: float, *, decay: Decay, epochs: int) -> float:
+    """Return log ρ of shuffled epochs in closed form: ρ = Σ_t d(t)⁻² / (2 z₀²), whatever the steps.
 
     Valid where the batches of an epoch are disjoint and each record is in at most one of them.
 
     Args:
         noise_multiplier: z₀, the effective one.
+        decay: d(t).
         epochs: T; 0 gives −inf, even with z₀ = 0.
-        first_epoch: t₀, where the decay stands at the first epoch.
 
     Raises:
         UserError: a multiplier or a number of epochs that is negative or not finite.
@@ -52,16 +51,16 @@ def log_rho_rf(
         >>> round(math.exp(log_rho_rf(0.5, decay=Decay(), epochs=10)), 9)
         20.0
     """
-    log_z = _log_multiplier(noise_multiplier)
+    check_multiplier(noise_multiplier)
     if epochs < 0:
         raise UserError(f"epochs is {epochs}; it must be 0 or more")
     if epochs == 0:
         return -math.inf
-    return decay.log_inverse_square_sum(epochs, first_epoch) - math.log(2) - 2 * log_z
+    return decay.log_inverse_square_sum(epochs) - math.log(2) - 2 * log_of(noise_multiplier)
 
 
 def log_epsilon_simple(log_rho: float, delta: float) -> float:
-    """log of ε = ρ + 2 √(ρ ln 1/δ), as the paper counts.
+    """Return log ε of ε = ρ + 2 √(ρ ln 1/δ), the paper's conversion.
 
     Source: Bun and Steinke (2016), Proposition 1.3.
     """
@@ -71,7 +70,7 @@ def log_epsilon_simple(log_rho: float, delta: float) -> float:
 
 
 def log_epsilon_renyi(log_rho: float, delta: float) -> float:
-    """log of the ε at the optimal Rényi order 1 + x.
+    """Return log ε at the optimal Rényi order 1 + x.
 
     ε(x) = (1 + x) ρ + (ln 1/δ − ln(1 + x)) / x + ln(x / (1 + x)) is smallest where
     ρ x² + ln(1 + x) = ln 1/δ, which has one root; there ε = ρ (1 + 2x) − ln(1 + 1/x).
@@ -100,7 +99,7 @@ def log_epsilon_renyi(log_rho: float, delta: float) -> float:
 
 
 def log_epsilon_exact(log_rho: float, delta: float) -> float:
-    """log of the ε of one Gaussian with μ² = 2ρ, which composed Gaussians are exactly.
+    """Return log ε of one Gaussian with μ² = 2ρ, to which composed Gaussians are equivalent.
 
     With ε = μ (t + μ/2), t solves Φ(−t) − e^(−t²/2) erfcx((t + μ)/√2)/2 = δ.
 
@@ -129,12 +128,12 @@ CONVERSIONS: Dict[str, Callable[[float, float], float]] = {
 def yu_rs_of_steps(
     steps: Iterable[Tuple[float, float, int]], *, delta: float, largest_order: float = 200.0
 ) -> Dict[str, float]:
-    """ε of sampled batches as Yu et al. (2019) estimate it. NOT a bound: for comparison only.
+    """Return ε of sampled batches as Yu et al. (2019) estimate it. NOT a bound.
 
-    ρ = Σ q² / z² over the steps; orders up to u = min z² ln(1 / (q z)) + 1 are believed.
+    ρ = Σ q² / z² over the steps; only orders up to u = min z² ln(1 / (q z)) + 1 are trusted.
 
     Args:
-        steps: runs of equal steps: q, z and how many.
+        steps: runs of equal steps: q, z and their number.
         largest_order: a cap on u.
 
     Returns:
@@ -142,7 +141,7 @@ def yu_rs_of_steps(
 
     Source: Yu et al. (2019), Theorem 5, whose authors call it approximate.
     """
-    _check_delta(delta)
+    check_delta(delta)
     drawn = np.array([step for step in steps if step[0] != 0], dtype=float).reshape(-1, 3)
     if np.isnan(drawn).any():
         raise UserError("a step has NaN for its sample rate, its noise multiplier or its count")
@@ -177,7 +176,7 @@ def _gaussian_delta(t: float, mu: float) -> float:
 
 
 def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
-    """Where the function crosses 0; the end of the bracket where rounding hides the crossing."""
+    """Root of an increasing function; an end of the bracket where rounding hides the crossing."""
     if increasing(high) <= 0:
         return high
     if increasing(low) >= 0:
@@ -185,21 +184,8 @@ def _root(increasing: Callable[[float], float], low: float, high: float) -> floa
     return float(brentq(increasing, low, high, xtol=1e-15, rtol=1e-15, maxiter=300))
 
 
-def _log_multiplier(noise_multiplier: float) -> float:
-    """log z, after the checks; an infinite z would make everything look private."""
-    if not 0 <= noise_multiplier < math.inf:
-        raise UserError(f"noise multiplier is {noise_multiplier}; it must be finite, 0 or more")
-    return log_of(noise_multiplier)
-
-
-def _check_delta(delta: float) -> None:
-    """δ is a probability, and 0 would need infinite ε."""
-    if not 0 < delta <= 1:
-        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
-
-
 def _check(log_rho: float, delta: float) -> None:
-    """δ as above; and a ρ that is NaN is a mistake of the caller's, not of the user's."""
-    _check_delta(delta)
+    """Refuse an impossible δ; a ρ that is NaN is the caller's mistake, not the user's."""
+    check_delta(delta)
     if math.isnan(log_rho):
         raise ValueError("log rho is NaN")

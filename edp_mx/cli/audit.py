@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Tuple
 
-from edp_mx.accounting.release import (
+from edp_mx.accounting.choices import (
     CLIPPINGS,
     SAMPLERS,
     UNITS,

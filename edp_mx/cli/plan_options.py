@@ -6,17 +6,11 @@ import argparse
 from dataclasses import replace
 from typing import Any, Dict, Tuple
 
+from edp_mx.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, unit_of
 from edp_mx.accounting.decay import KINDS, Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import (
-    SAMPLERS,
-    UNITS,
-    UNITS_OF,
-    VARIANTS,
-    Release,
-    unit_of,
-)
+from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
 LONGEST_RUN = 100_000  # epochs; a report has one multiplier for each

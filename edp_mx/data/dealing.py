@@ -7,7 +7,7 @@ from typing import Callable, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.accounting.release import SAMPLERS, UNITS
+from edp_mx.accounting.choices import SAMPLERS, UNITS
 from edp_mx.data.draws import MicroBatches, Sampler, Utterances
 from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
 from edp_mx.data.sampling import Shard

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from edp_mx.accounting.coverage import PRIVATE_INPUTS
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.release import (
+from edp_mx.accounting.choices import (
     ADJACENCIES,
     CLIPPINGS,
     NO_PUBLISHED_DP_SGD,
@@ -15,6 +13,8 @@ from edp_mx.accounting.release import (
     VARIANTS,
     unit_of,
 )
+from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
 from edp_mx.privacy.layer_scales import SOURCES
 from edp_mx.privacy.released_scales import ScaleRelease

@@ -12,7 +12,7 @@ from support.workers import WAITING
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.ledger import read_ledger
-from edp_mx.accounting.pld import upper_epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = [ROOT / "configs" / "quickstart.yaml",

@@ -10,11 +10,12 @@ import math
 import pytest
 
 from edp_mx.accounting.accountants import ACCOUNTANTS, RFExact, check_claim, count_with
+from edp_mx.accounting.choices import ADJACENCIES, SAMPLERS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import ADJACENCIES, SAMPLERS, Release
+from edp_mx.accounting.release import Release
 from edp_mx.cli import account
 from edp_mx.errors import UserError
 from edp_mx.reports.plan_report import PlanReport

@@ -163,13 +163,9 @@ def test_a_budget_that_cannot_see_why_epsilon_is_infinite_is_refused(name, key):
     assert "privacy.assume_public says so" in guarantee(granted).describe()
 
 
-def test_a_budget_with_a_known_seed_or_without_a_mechanism_is_refused():
+def test_a_budget_with_a_known_seed_is_refused():
     with pytest.raises(UserError, match="insecure_fixed_seed"):
         refuse_blind_budget(plan_with(seed_is_fixed=True), "privacy.max_epsilon")
-    with pytest.raises(UserError, match="without a privacy mechanism"):
-        refuse_blind_budget(
-            dataclasses.replace(plan_with(), release=None), "privacy.target_epsilon"
-        )
     refuse_blind_budget(plan_with(), "privacy.max_epsilon")
 
 

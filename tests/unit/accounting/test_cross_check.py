@@ -11,9 +11,9 @@ import pytest
 from edp_mx.accounting.calibrate import calibrate_rf
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.accounting.rdp import rdp_sampled_gaussian
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 
 CONSTANT = ((0.02, 0.8, 500),)
 FALLING = tuple((0.05, 1.2 * 0.8**t, 20) for t in range(3))
@@ -96,7 +96,7 @@ def test_gaussians_are_those_of_dp_accounting():
     gaussian = privacy_loss_distribution.from_gaussian_mechanism(
         3.0 / math.sqrt(7), value_discretization_interval=1e-4
     )
-    found = math.exp(log_epsilon_exact(log_rho([3.0] * 7), 1e-6))
+    found = math.exp(log_epsilon_exact(log_rho_of([Event("shuffle", 3.0, 7)]), 1e-6))
     assert found == pytest.approx(gaussian.get_epsilon_for_delta(1e-6), rel=1e-6)
-    z = calibrate_rf(target_epsilon=found, delta=1e-6, decay=Decay(), epochs=7, conversion="exact")
+    z = calibrate_rf(target_epsilon=found, delta=1e-6, decay=Decay(), epochs=7)
     assert z == pytest.approx(3.0, rel=1e-8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
 
 SIDE = np.linspace(-9.0, 9.0, 1201)  # of a grid of standard normal numbers, both ways
 

@@ -10,7 +10,7 @@ from golden_vectors import cases
 from edp_mx.accounting.accountants import ACCOUNTANTS
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt, log_mu_gdp_clt
-from edp_mx.accounting.pld import epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.errors import UserError
 
 GIVEN = [case for case in cases("poisson_compose") if "eps_gdp_clt" in case["expected"]]

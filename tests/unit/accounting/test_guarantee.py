@@ -10,10 +10,11 @@ import pytest
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.events import Event
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho_of
 from edp_mx.errors import UserError
 
 
@@ -59,9 +60,9 @@ def report(
 def test_both_epsilons_against_a_list_of_epochs():
     found = report()
     multipliers = [8.0 / (1 + 0.5 * t) for t in range(5)]
-    as_published = log_epsilon_simple(log_rho(multipliers), 5e-4)
+    as_published = log_epsilon_simple(log_rho_of(Event("shuffle", z) for z in multipliers), 5e-4)
     weakened = [z / (2 * math.sqrt(4)) for z in multipliers]  # κ √N
-    holds = log_epsilon_exact(log_rho(weakened), 5e-4)
+    holds = log_epsilon_exact(log_rho_of(Event("shuffle", z) for z in weakened), 5e-4)
     assert found.plan.delta == 5e-4
     assert found.effective_noise_multipliers == pytest.approx(weakened)
     assert found.as_published.epsilon.log == pytest.approx(as_published)

@@ -12,16 +12,15 @@ import pytest
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, exp_of, log_of
-from edp_mx.accounting.pld import epsilon_poisson_pld
-from edp_mx.accounting.pld_convolution import Group, Lattice, Mass, convolve
+from edp_mx.accounting.pld.convolution import Group, Lattice, Mass, convolve
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.accounting.rdp import (
-    RdpTracker,
     epsilon_from_rdp,
     epsilon_poisson_rdp,
     rdp_sampled_gaussian,
 )
 from edp_mx.accounting.tradeoff import accuracy_gaussian, accuracy_within, tpr_gaussian, tpr_within
-from edp_mx.accounting.zcdp import CONVERSIONS, log_rho, yu_rs_of_steps
+from edp_mx.accounting.zcdp import CONVERSIONS, log_rho_of, yu_rs_of_steps
 from edp_mx.errors import UserError
 
 NAN = math.nan
@@ -59,7 +58,6 @@ def test_nan_in_the_midst_of_it_is_an_error(call):
     [
         lambda: Event("poisson", NAN),
         lambda: Event("poisson", 1.0, 1, NAN),
-        lambda: log_rho([1.0, NAN]),
         lambda: rdp_sampled_gaussian(sample_rate=0.1, noise_multiplier=NAN, orders=[2.0]),
         lambda: rdp_sampled_gaussian(sample_rate=NAN, noise_multiplier=1.0, orders=[2.0]),
         lambda: rdp_sampled_gaussian(sample_rate=0.1, noise_multiplier=1.0, orders=[NAN]),
@@ -68,7 +66,7 @@ def test_nan_in_the_midst_of_it_is_an_error(call):
         lambda: CONVERSIONS["simple"](0.0, NAN),
         lambda: yu_rs_of_steps([(0.1, NAN, 3)], delta=1e-5),
         lambda: yu_rs_of_steps([(NAN, 1.0, 3)], delta=1e-5),
-        lambda: RdpTracker().epsilon(NAN),
+        lambda: epsilon_poisson_rdp(Composition("zero_out"), delta=NAN),
         lambda: accuracy_within(ONE, NAN),
         lambda: tpr_within(ONE, NAN, fpr=0.1),
         lambda: tpr_within(ONE, 1e-5, fpr=NAN),
@@ -93,7 +91,7 @@ def test_no_numerical_warning_reaches_users(z):
                 assert epsilon_poisson_rdp(steps, delta=delta) >= 0
                 assert log_epsilon_gdp_clt(steps, delta) < math.inf or z < 1
                 for convert in CONVERSIONS.values():
-                    convert(log_rho([z]), delta)
+                    convert(log_rho_of(steps.events), delta)
 
 
 @pytest.mark.parametrize("neighbours", ["zero_out", "replace_one", "replace_in_mean"])

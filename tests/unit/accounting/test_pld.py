@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from loss_oracle import delta_of_one_step, epsilon_by_integral, gaussian_delta
 from scipy.optimize import brentq
 
-from edp_mx.accounting import pld_bounds, pld_parts
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import epsilon_poisson_pld, upper_epsilon_poisson_pld
-from edp_mx.accounting.pld_bounds import Steps, upper_on
-from edp_mx.accounting.pld_convolution import Lattice
-from edp_mx.accounting.pld_pairs import OUTSIDE, cells_of
-from edp_mx.accounting.pld_parts import parts_of
-from edp_mx.accounting.pld_refine import DirectedBounds
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
+from edp_mx.accounting.pld import bounds, parts
+from edp_mx.accounting.pld.bounds import Steps, upper_on
+from edp_mx.accounting.pld.convolution import Lattice
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
+from edp_mx.accounting.pld.pairs import OUTSIDE, cells_of
+from edp_mx.accounting.pld.parts import parts_of
+from edp_mx.accounting.pld.refine import DirectedBounds
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.errors import UserError
 
 PLD_CASES = [c for c in cases("poisson_compose") if "eps_pld" in c["expected"]]
@@ -39,7 +39,7 @@ def interval(steps, delta, neighbours="zero_out"):
 @pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])
 def test_golden_values_on_their_lattice(case, monkeypatch):
     """They are upper bounds on a lattice of 1e-4; on the same lattice ours is the same."""
-    monkeypatch.setattr(pld_bounds, "PER_STDDEV", 1000)
+    monkeypatch.setattr(bounds, "PER_STDDEV", 1000)
     direction = "replace" if case in REPLACED else "remove"
     above, below, _ = parts_of(events_of(case["inputs"]["steps"]), direction)
     steps = Steps(direction, above, below, case["inputs"]["delta"], dropped=1e-9)
@@ -76,13 +76,13 @@ MIXED = [(0.02, 1.5, 40), (0.05, 3.0, 60), (0.999, 12.0, 3)]
 @pytest.mark.parametrize("direction", ["remove", "add", "replace", "swap"])
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_mixed_rates_and_multipliers_against_the_integral(direction, delta):
-    bounds = DirectedBounds(direction, events_of(MIXED), delta)
-    while bounds.refine():
+    directed = DirectedBounds(direction, events_of(MIXED), delta)
+    while directed.refine():
         pass
     exact = epsilon_by_integral(MIXED, delta, direction)
-    assert bounds.lower() <= exact <= bounds.upper
-    assert bounds.upper == pytest.approx(exact, rel=2e-5)
-    assert bounds.lower() == pytest.approx(exact, rel=2e-5)
+    assert directed.lower() <= exact <= directed.upper
+    assert directed.upper == pytest.approx(exact, rel=2e-5)
+    assert directed.lower() == pytest.approx(exact, rel=2e-5)
 
 
 @settings(max_examples=12, deadline=None)
@@ -193,7 +193,7 @@ def test_below_the_smallest_multiplier_sampling_is_not_looked_at():
     exact = interval([(1.0, 1e-9, 1)], 1e-5)  # nothing is sampled here
     assert exact.lower == exact.upper
     found = interval([(0.01, 1e-9, 1)], 1e-5)
-    whole = math.exp(log_epsilon_exact(log_rho([1e-9]), 1e-5))
+    whole = math.exp(log_epsilon_exact(log_rho_of([Event("poisson", 1e-9)]), 1e-5))
     assert (found.lower, found.upper) == (0.0, whole)
 
 
@@ -209,7 +209,7 @@ def test_a_rate_of_almost_one_is_a_rate_of_one(delta):
 def test_many_multipliers_are_bounded_from_both_sides(monkeypatch):
     steps = [(0.02, 3.0 / (1 + 0.1 * t), 20) for t in range(20)]
     exact = {n: interval(steps, 1e-5, n) for n in ("zero_out", "replace_one")}
-    monkeypatch.setattr(pld_parts, "MOST_MULTIPLIERS", 10)
+    monkeypatch.setattr(parts, "MOST_MULTIPLIERS", 10)
     loose = {n: interval(steps, 1e-5, n) for n in exact}
     for neighbours, found in loose.items():
         assert found.lower <= exact[neighbours].upper and exact[neighbours].lower <= found.upper

@@ -11,10 +11,10 @@ from loss_oracle import epsilon_by_integral
 from scipy.stats import binom
 
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import epsilon_poisson_pld
-from edp_mx.accounting.pld_convolution import Group, Lattice, Mass, convolve
-from edp_mx.accounting.pld_pairs import cells_of
-from edp_mx.accounting.pld_refine import DirectedBounds
+from edp_mx.accounting.pld.convolution import Group, Lattice, Mass, convolve
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
+from edp_mx.accounting.pld.pairs import cells_of
+from edp_mx.accounting.pld.refine import DirectedBounds
 
 RARE = [  # q, z, steps, δ
     (6.4e-5, 1.0, 15625, 5e-7),
@@ -67,7 +67,7 @@ def test_the_interval_is_narrow_over_a_wide_range(neighbours, generator):
         assert time.process_time() - started < 60, (q, z, steps, delta)
         if 1e-4 < found.upper < 1e4:
             seen += 1
-            is_rare = q < 3e-6 and z < 0.7 and delta < 1e-6  # said to be wider in `pld.py`
+            is_rare = q < 3e-6 and z < 0.7 and delta < 1e-6  # said to be wider in `pld.interval`
             most = math.inf if is_rare else 1.005
             assert found.lower <= found.upper <= most * found.lower, (q, z, steps, delta)
     assert seen > 30

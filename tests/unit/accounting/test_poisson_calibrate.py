@@ -13,7 +13,7 @@ from edp_mx.accounting import calibrate
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import upper_epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.errors import UserError
 
 SOUND = {
@@ -71,9 +71,7 @@ def test_the_target_is_met_and_not_exceeded(target, neighbours):
 
 def test_full_batches_are_the_closed_form():
     values = {**SOUND, "sample_rate": 1.0, "steps_per_epoch": 1, "epochs": 6}
-    closed = calibrate_rf(
-        target_epsilon=2.0, delta=1e-5, decay=values["decay"], epochs=6, conversion="exact"
-    )
+    closed = calibrate_rf(target_epsilon=2.0, delta=1e-5, decay=values["decay"], epochs=6)
     assert calibrate_poisson(**values) == pytest.approx(closed, rel=1e-5)
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import upper_epsilon_poisson_pld
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.cli import account
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError

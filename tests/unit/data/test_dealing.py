@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edp_mx.data.dealing import SAMPLERS, UNITS, deal
+from edp_mx.accounting.choices import SAMPLERS, UNITS
+from edp_mx.data.dealing import deal
 from edp_mx.data.draws import Draw, MicroBatches, Sampler, Utterances
 from edp_mx.data.poisson_sampling import PoissonShard
 from edp_mx.data.sampling import Shard

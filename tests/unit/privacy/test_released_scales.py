@@ -15,7 +15,7 @@ from support.models import loss_and_gradients, part, random_batch, tiny_model
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.draws import MicroBatches
 from edp_mx.data.poisson_sampling import PoissonShard
@@ -216,7 +216,7 @@ def test_the_ledger_is_told_one_gaussian_without_amplification(sampler):
     (entry,) = plan.scales_entries()
     event = entry.event
     assert (event.sampler, event.count, event.sample_rate) == (sampler, 1, 1.0)
-    rho = math.exp(log_rho([event.effective_noise_multiplier]))
+    rho = math.exp(log_rho_of([event]))
     assert rho == pytest.approx(1 / (2 * 2.5**2), rel=1e-12)
     x = np.linspace(-12, 12, 200_001)  # in units of the noise
     moved = release.sensitivity / release.noise_stddev

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Optional, Sequence, Tuple
 
 from edp_mx.accounting.events import Event
-from edp_mx.accounting.pld_bounds import Steps, lower_on, upper_on
-from edp_mx.accounting.pld_convolution import LARGEST_SIZE, Lattice, make_lattice
-from edp_mx.accounting.pld_parts import parts_of
+from edp_mx.accounting.pld.bounds import Steps, lower_on, upper_on
+from edp_mx.accounting.pld.convolution import LARGEST_SIZE, Lattice, make_lattice
+from edp_mx.accounting.pld.parts import parts_of
 
 DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window, attempt by attempt
 CLOSE = 3e-3  # of ε; what a quarter of the spacing may take off the upper bound

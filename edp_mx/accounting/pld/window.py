@@ -8,7 +8,7 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.pld_convolution import LOG_ALIAS
+from edp_mx.accounting.pld.convolution import LOG_ALIAS
 
 LARGEST_EXPONENT = 1e6  # of tilted losses: more would cost digits
 REACHES = np.geomspace(0.3, 40, 16)  # of Chernoff's bounds, in 1 / standard deviation of the sum

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from edp_mx.accounting.lognumber import exp_of
-from edp_mx.accounting.pld_convolution import (
+from edp_mx.accounting.pld.convolution import (
     Group,
     Lattice,
     Mass,
@@ -19,9 +19,9 @@ from edp_mx.accounting.pld_convolution import (
     nearest,
     split_up,
 )
-from edp_mx.accounting.pld_pairs import OUTSIDE, Cells, cells_of
-from edp_mx.accounting.pld_parts import Part
-from edp_mx.accounting.pld_window import Summand, Window, window_of
+from edp_mx.accounting.pld.pairs import OUTSIDE, Cells, cells_of
+from edp_mx.accounting.pld.parts import Part
+from edp_mx.accounting.pld.window import Summand, Window, window_of
 
 PER_STDDEV = 512  # cells of outcomes in one standard deviation of the noise
 COARSE = 32  # the same, where only the place of the window is looked for

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-import numpy as np
-
+from edp_mx.accounting.choices import check_delta
 from edp_mx.accounting.events import Composition
 from edp_mx.accounting.lognumber import exp_of
-from edp_mx.accounting.pld_pairs import DIRECTIONS
-from edp_mx.accounting.pld_refine import DirectedBounds
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho
-from edp_mx.errors import UserError
+from edp_mx.accounting.pld.pairs import DIRECTIONS
+from edp_mx.accounting.pld.refine import DirectedBounds
+from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 
 SMALLEST_MULTIPLIER = 1e-7  # below it sampling is not looked at
 
@@ -86,8 +84,7 @@ def upper_epsilon_poisson_pld(composition: Composition, *, delta: float) -> floa
 
 def _worst(composition: Composition, delta: float) -> Tuple[Optional[DirectedBounds], float]:
     """The direction in which the upper bound is largest, if one has to be looked at, and that."""
-    if not 0 < delta <= 1:
-        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
+    check_delta(delta)
     drawn = [event for event in composition.only("poisson") if event.sample_rate > 0]
     composition, events = Composition(composition.neighbours, drawn), tuple(drawn)
     unsampled = _without_sampling(composition, delta)
@@ -122,11 +119,7 @@ def _total_variation(composition: Composition) -> float:
 
 def _without_sampling(composition: Composition, delta: float) -> float:
     """ε if every record were in every step: one Gaussian."""
-    counted = [
-        math.log(event.count) + log_rho([event.effective_noise_multiplier])
-        for event in composition.events
-    ]
-    log = float(np.logaddexp.reduce(counted)) if counted else -math.inf
+    log = log_rho_of(composition.events)
     if composition.neighbours == "replace_one":
         log += math.log(4)  # twice as far apart
     return exp_of(log_epsilon_exact(log, delta))

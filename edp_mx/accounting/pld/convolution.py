@@ -10,7 +10,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len
 from scipy.special import logsumexp
 
-from edp_mx.accounting.pld_spectrum import DIGITS, Spectra, less_one, turn_of
+from edp_mx.accounting.pld.spectrum import DIGITS, Spectra, less_one, turn_of
 
 TOLERANCE = 4e-6  # of ε and of the variance, relative, for rounding to the lattice
 SMALLEST_SIZE, LARGEST_SIZE = 2**15, 2**20  # points of a lattice, unless finer ones are asked for

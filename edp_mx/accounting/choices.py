@@ -1,0 +1,59 @@
+"""The names that a configuration of the mechanism chooses from, and the checks that they share."""
+
+from __future__ import annotations
+
+import math
+from typing import Collection, Optional
+
+from edp_mx.errors import UserError
+
+SAMPLERS = ("shuffle", "poisson")
+ADJACENCIES = ("replace_one", "zero_out")
+NEIGHBOURS = ("zero_out", "replace_one", "replace_in_mean")  # see `events.Composition`
+VARIANTS = ("published", "calibrated")
+UNITS = ("micro_batch", "utterance", "user")
+UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
+CLIPPINGS = ("loop", "ghost")  # how the gradient of a unit is computed; ε is the same
+NO_PUBLISHED_DP_SGD = (
+    "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for DP-SGD; use "
+    "variant: calibrated with mechanism: dp_sgd"
+)
+
+
+def unit_of(mechanism: str, unit: Optional[str]) -> str:
+    """Return what a mechanism clips: the unit asked for, or the mechanism's default.
+
+    Raises:
+        UserError: a unit that the mechanism does not clip.
+    """
+    units = UNITS_OF.get(mechanism, UNITS[:1])
+    if unit is not None and unit not in units:
+        raise UserError(
+            f"unit is {unit}, but mechanism {mechanism} clips each {' or '.join(units)}: edp_sgd "
+            "goes with micro_batch, dp_sgd with utterance or user"
+        )
+    return unit or units[0]
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if value not in choices:
+        raise UserError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a δ that is not a probability, and 0, which would need an infinite ε."""
+    if not 0 < delta <= 1:
+        raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
+
+
+def check_multiplier(value: float, name: str = "noise_multiplier") -> None:
+    """Refuse a noise multiplier that is negative, NaN or infinite (which would look private)."""
+    if not 0 <= value < math.inf:
+        raise UserError(f"{name} is {value}; it must be finite, 0 or more")
+
+
+def check_rate(value: float, name: str = "sample_rate") -> None:
+    """Refuse a rate that is not a probability."""
+    if not 0 <= value <= 1:
+        raise UserError(f"{name} is {value}; it must lie between 0 and 1")

@@ -1,0 +1,1 @@
+"""ε of Poisson-sampled steps from the distribution of their privacy loss (PLD)."""
