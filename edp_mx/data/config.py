@@ -12,12 +12,13 @@ from edp_mx.data.readers import FORMATS
 from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.settings import Settings, setting
 
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Settings):
     """Which utterances, how split, and how they become numbers.
 
     Args:
@@ -36,30 +37,19 @@ class DataConfig:
 
     corpus: str = "atis"
     path: Optional[str] = path_field()
-    layout: str = "auto"
-    split: str = "paper"
-    split_seed: int = 0
-    size: Optional[int] = None
-    max_tokens: int = MAX_TOKENS
-    max_characters: int = MAX_CHARACTERS
-    max_pieces: int = MAX_PIECES
+    layout: str = setting("auto", one_of=("auto", *FORMATS))
+    split: str = setting("paper", one_of=("paper", "own"))
+    split_seed: int = setting(0, at_least=0)
+    size: Optional[int] = setting(None, at_least=1)
+    max_tokens: int = setting(MAX_TOKENS, at_least=1)
+    max_characters: int = setting(MAX_CHARACTERS, at_least=1)
+    max_pieces: int = setting(MAX_PIECES, at_least=3)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     labels: LabelsConfig = field(default_factory=LabelsConfig)
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
 
     def __post_init__(self) -> None:
-        known = {"layout": ("auto", *FORMATS), "split": ("paper", "own")}
-        for key, values in known.items():
-            if getattr(self, key) not in values:
-                raise UserError(
-                    f"data.{key}: {getattr(self, key)!r} is none of {', '.join(values)}"
-                )
-        least = {"split_seed": 0, "size": 1, "max_tokens": 1, "max_characters": 1}
-        least["max_pieces"] = 3
-        for key, minimum in least.items():
-            value = getattr(self, key)
-            if value is not None and value < minimum:
-                raise UserError(f"data.{key} must be ≥ {minimum}, not {value}")
+        super().__post_init__()
         if self.vocabulary.source == "embeddings" and self.embeddings.path is None:
             raise UserError("data.embeddings.path must be set with vocabulary source: embeddings")
         for key in ("vocabulary", "labels", "embeddings"):

@@ -15,6 +15,7 @@ import numpy as np
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field
+from edp_mx.runtime.settings import Settings, setting
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
 _TRAIN = """
@@ -31,7 +32,7 @@ model.save_model(out)
 
 
 @dataclass(frozen=True)
-class EmbeddingsConfig:
+class EmbeddingsConfig(Settings):
     """Where word vectors come from.
 
     Args:
@@ -42,12 +43,11 @@ class EmbeddingsConfig:
     """
 
     path: Optional[str] = path_field()
-    dimension: int = 300
+    dimension: int = setting(300, at_least=1)
     is_trainable: bool = True
 
     def __post_init__(self) -> None:
-        if self.dimension < 1:
-            raise UserError(f"data.embeddings.dimension must be ≥ 1, not {self.dimension}")
+        super().__post_init__()
         if self.path is not None and not self.path.endswith((*_TEXT_SUFFIXES, ".bin")):
             raise UserError(
                 f"data.embeddings.path: {self.path} is none of .vec, .txt (or .gz of these), .bin"

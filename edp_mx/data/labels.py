@@ -9,18 +9,19 @@ from edp_mx.data.counting import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field, read_json
+from edp_mx.runtime.settings import Settings, setting
 
 
-def check_source(key: str, source: str, known: Tuple[str, ...], path: Optional[str]) -> None:
-    """A known source, and a path exactly where it is a file (with a sample it may be either)."""
-    if source not in known:
-        raise UserError(f"{key}.source: {source!r} is none of {', '.join(known)}")
-    if source != "sample" and (source == "file") != (path is not None):
-        raise UserError(f"{key}.path must be set with source: file, and otherwise only with sample")
+def check_path(key: str, source: str, path: Optional[str]) -> None:
+    """Require a path with the source "file", allow one with "sample" and refuse all others."""
+    if source == "file" and path is None:
+        raise UserError(f"{key}.path must name the list, because the source is file")
+    if source not in ("file", "sample") and path is not None:
+        raise UserError(f"{key}.path must be left out, because the source is {source}")
 
 
 @dataclass(frozen=True)
-class LabelsConfig:
+class LabelsConfig(Settings):
     """Where slots and intents come from.
 
     Args:
@@ -30,11 +31,12 @@ class LabelsConfig:
             names without B- and I-; with "sample" as for the words.
     """
 
-    source: str = "train"
+    source: str = setting("train", one_of=("train", "sample", "file"))
     path: Optional[str] = path_field()
 
     def __post_init__(self) -> None:
-        check_source("data.labels", self.source, ("train", "sample", "file"), self.path)
+        super().__post_init__()
+        check_path("data.labels", self.source, self.path)
 
 
 def labels_of(

@@ -24,12 +24,13 @@ from typing import (
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field, whole_file
+from edp_mx.runtime.settings import Settings, setting
 
 _DIGESTS = 1 << 64
 
 
 @dataclass(frozen=True)
-class TextConfig:
+class TextConfig(Settings):
     """Which text, and which of it is held out.
 
     Attributes:
@@ -47,22 +48,16 @@ class TextConfig:
 
     train: Tuple[str, ...] = path_field(())
     held_out: Optional[str] = path_field()
-    held_out_fraction: float = 0.02
-    max_held_out: int = 2000
-    buffer_size: int = 16_384
+    held_out_fraction: float = setting(0.02, above=0, below=1)
+    max_held_out: int = setting(2000, at_least=1)
+    buffer_size: int = setting(16_384, at_least=1)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.train:
             raise UserError(
                 "text.train: name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
             )
-        if not 0 < self.held_out_fraction < 1:
-            raise UserError(
-                f"text.held_out_fraction: must be above 0 and below 1, not {self.held_out_fraction}"
-            )
-        for key in ("max_held_out", "buffer_size"):
-            if getattr(self, key) < 1:
-                raise UserError(f"text.{key}: must be at least 1, not {getattr(self, key)}")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from edp_mx.data.counting import token_counts
 from edp_mx.data.embeddings import read_embedding_words
-from edp_mx.data.labels import LabelsConfig, check_source, labels_of
+from edp_mx.data.labels import LabelsConfig, check_path, labels_of
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.settings import Settings, setting
 
 __all__ = ["PAD", "UNK", "LabelsConfig", "Vocabulary", "VocabularyConfig"]
 
@@ -22,7 +23,7 @@ _RESERVED = ("<pad>", "<unk>")
 
 
 @dataclass(frozen=True)
-class VocabularyConfig:
+class VocabularyConfig(Settings):
     """Where words and characters come from, or a BERT's word pieces.
 
     Args:
@@ -39,19 +40,15 @@ class VocabularyConfig:
             many pieces are learned for a BERT (30,522 where it is left out).
     """
 
-    source: str = "train"
+    source: str = setting("train", one_of=("train", "sample", "file", "embeddings", "checkpoint"))
     path: Optional[str] = path_field()
-    min_count: int = 1
+    min_count: int = setting(1, at_least=1)
     lowercase: bool = True
-    max_words: Optional[int] = None
+    max_words: Optional[int] = setting(None, at_least=1)
 
     def __post_init__(self) -> None:
-        known = ("train", "sample", "file", "embeddings", "checkpoint")
-        check_source("data.vocabulary", self.source, known, self.path)
-        if self.min_count < 1:
-            raise UserError(f"data.vocabulary.min_count must be ≥ 1, not {self.min_count}")
-        if self.max_words is not None and self.max_words < 1:
-            raise UserError(f"data.vocabulary.max_words must be ≥ 1, not {self.max_words}")
+        super().__post_init__()
+        check_path("data.vocabulary", self.source, self.path)
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
 from edp_mx.privacy.layer_scales import SOURCES
 from edp_mx.privacy.released_scales import ScaleRelease
+from edp_mx.runtime.settings import Settings, setting
 
 MECHANISMS = ("none", "edp_sgd", "dp_sgd")
 _OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # of configurations that edp_mx 0.1 wrote
 
 
 @dataclass(frozen=True)
-class PrivacyConfig:
+class PrivacyConfig(Settings):
     """How the gradients are made private.
 
     Attributes:
@@ -61,25 +62,25 @@ class PrivacyConfig:
         insecure_fixed_seed: repeatable noise, for tests: no privacy at all.
     """
 
-    mechanism: str = "edp_sgd"
+    mechanism: str = setting("edp_sgd", one_of=MECHANISMS)
     unit: Optional[str] = None
-    max_utterances_per_user: int = 16
-    micro_batches_per_worker: int = 1
-    variant: str = "calibrated"
-    clipping: Optional[str] = None
-    chunk_size: int = 64
-    noise_multiplier: Optional[float] = None
-    max_grad_norm: float = 1.0
+    max_utterances_per_user: int = setting(16, at_least=1)
+    micro_batches_per_worker: int = setting(1, at_least=1)
+    variant: str = setting("calibrated", one_of=VARIANTS)
+    clipping: Optional[str] = setting(None, one_of=CLIPPINGS)
+    chunk_size: int = setting(64, at_least=1)
+    noise_multiplier: Optional[float] = setting(None, at_least=0)
+    max_grad_norm: float = setting(1.0, above=0)
     decay: Decay = field(default_factory=Decay)
-    layer_scales: str = "ones"
+    layer_scales: str = setting("ones", one_of=tuple(SOURCES))
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)
-    sampler: str = "shuffle"
-    adjacency: str = "replace_one"
-    target_epsilon: Optional[float] = None
-    max_epsilon: Optional[float] = None
-    assume_public: Tuple[str, ...] = ()
-    delta: Optional[float] = None
-    delta_mode: str = "default"
+    sampler: str = setting("shuffle", one_of=SAMPLERS)
+    adjacency: str = setting("replace_one", one_of=ADJACENCIES)
+    target_epsilon: Optional[float] = setting(None, above=0)
+    max_epsilon: Optional[float] = setting(None, above=0)
+    assume_public: Tuple[str, ...] = setting((), one_of=tuple(PRIVATE_INPUTS))
+    delta: Optional[float] = setting(None, above=0, below=1)
+    delta_mode: str = setting("default", one_of=("default", "paper"))
     insecure_fixed_seed: Optional[int] = None
 
     @staticmethod
@@ -92,74 +93,39 @@ class PrivacyConfig:
         return given
 
     def __post_init__(self) -> None:
-        self._settle_defaults()
-        self._check_choices()
-        self._check_numbers()
-        if self.mechanism == "dp_sgd" and self.variant == "published":
-            raise UserError(NO_PUBLISHED_DP_SGD)
-        if self.noise_multiplier is not None and self.target_epsilon is not None:
-            raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
+        super().__post_init__()
+        object.__setattr__(self, "unit", unit_of(self.mechanism, self.unit))
+        if self.clipping is None:
+            object.__setattr__(self, "clipping", "ghost" if self.mechanism == "dp_sgd" else "loop")
+        self._check_mechanism()
+        self._check_noise()
         if self.noise_multiplier is None and self.target_epsilon is None:
             object.__setattr__(self, "noise_multiplier", 1.0)
+
+    def _check_mechanism(self) -> None:
+        """Refuse settings that do not fit the mechanism or the unit."""
+        if self.mechanism == "dp_sgd" and self.variant == "published":
+            raise UserError(NO_PUBLISHED_DP_SGD)
+        if self.mechanism == "dp_sgd" and self.micro_batches_per_worker != 1:
+            raise UserError(
+                f"micro_batches_per_worker is {self.micro_batches_per_worker}, but dp_sgd clips "
+                f"each {self.unit}; leave it at 1"
+            )
+        if self.unit == "user" and self.layer_scales == "dp_release":
+            raise UserError(
+                "layer_scales: dp_release needs disjoint micro-batches, and a user may be in "
+                "several of them; with unit user choose ones, sqrt_dim or public_batch"
+            )
+
+    def _check_noise(self) -> None:
+        """Refuse settings of the noise, of ε and of δ that exclude each other."""
+        if self.noise_multiplier is not None and self.target_epsilon is not None:
+            raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
+        if self.delta is not None and self.delta_mode == "paper":
+            raise UserError("delta and delta_mode: paper exclude each other; leave one out")
         for key in ("target_epsilon", "max_epsilon"):
             if self.mechanism == "none" and getattr(self, key) is not None:
                 raise UserError(
                     f"{key}: without a privacy mechanism epsilon is infinite; choose mechanism "
                     f"edp_sgd or dp_sgd, or leave {key} out"
                 )
-        if self.delta is not None and self.delta_mode == "paper":
-            raise UserError("delta and delta_mode: paper exclude each other; leave one out")
-
-    def _settle_defaults(self) -> None:
-        """What follows from the mechanism where it was left out."""
-        object.__setattr__(self, "unit", unit_of(self.mechanism, self.unit))
-        if self.clipping is None:
-            object.__setattr__(self, "clipping", "ghost" if self.mechanism == "dp_sgd" else "loop")
-
-    def _check_choices(self) -> None:
-        choices = {
-            "mechanism": MECHANISMS,
-            "variant": VARIANTS,
-            "clipping": CLIPPINGS,
-            "layer_scales": tuple(SOURCES),
-            "sampler": SAMPLERS,
-            "adjacency": ADJACENCIES,
-            "delta_mode": ("default", "paper"),
-        }
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise UserError(
-                    f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
-                )
-        for name in self.assume_public:
-            if name not in PRIVATE_INPUTS:
-                raise UserError(
-                    f"assume_public names {name!r}; choose from {', '.join(PRIVATE_INPUTS)}"
-                )
-
-        if self.unit == "user" and self.layer_scales == "dp_release":
-            raise UserError(
-                "layer_scales: dp_release takes disjoint micro-batches, and a user may be in "
-                "several of them; with unit user choose ones, sqrt_dim or public_batch"
-            )
-
-    def _check_numbers(self) -> None:
-        for key in ("chunk_size", "micro_batches_per_worker", "max_utterances_per_user"):
-            if getattr(self, key) < 1:
-                raise UserError(f"{key} is {getattr(self, key)}; it must be 1 or more")
-        if self.mechanism == "dp_sgd" and self.micro_batches_per_worker != 1:
-            raise UserError(
-                f"micro_batches_per_worker is {self.micro_batches_per_worker}, but dp_sgd clips "
-                f"each {self.unit}; leave it at 1"
-            )
-        z = self.noise_multiplier
-        if z is not None and not 0 <= z < float("inf"):
-            raise UserError(f"noise_multiplier is {z}; it must be 0 or more")
-        for key in ("target_epsilon", "max_epsilon"):
-            value = getattr(self, key)
-            if value is not None and not 0 < value < float("inf"):
-                raise UserError(f"{key} is {value}; it must be above 0")
-        if not 0 < self.max_grad_norm < float("inf"):
-            raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be above 0")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise UserError(f"delta is {self.delta}; it must lie between 0 and 1")

@@ -8,15 +8,15 @@ from typing import Callable, Iterable, Tuple
 
 import numpy as np
 
-from edp_mx.errors import UserError
 from edp_mx.privacy.factors import clip_factors
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import normalise_scales
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.runtime.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class ScaleRelease:
+class ScaleRelease(Settings):
     """The mean layer norms of m disjoint micro-batches, released once, before training.
 
     The vector of layer norms w_j = (‖∇_k‖₂)_k of each micro-batch is clipped to B, all layers
@@ -53,16 +53,9 @@ class ScaleRelease:
         (0.0471, [38, 37])
     """
 
-    noise_multiplier: float = 10.0
-    clip: float = 1.0
-    micro_batches: int = 300
-
-    def __post_init__(self) -> None:
-        for key in ("noise_multiplier", "clip"):
-            if not 0 < getattr(self, key) < math.inf:
-                raise UserError(f"{key} is {getattr(self, key)}; it must be finite and above 0")
-        if self.micro_batches < 1:
-            raise UserError(f"micro_batches is {self.micro_batches}; it must be 1 or more")
+    noise_multiplier: float = setting(10.0, above=0)
+    clip: float = setting(1.0, above=0)
+    micro_batches: int = setting(300, at_least=1)
 
     @property
     def sensitivity(self) -> float:

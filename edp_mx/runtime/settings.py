@@ -77,7 +77,8 @@ def _check(
 ) -> None:
     """Refuse a value that is outside any bound or is none of the choices."""
     if choices and value not in choices:
-        raise SettingError(key, f"must be one of {', '.join(choices)}, not {value!r}")
+        wanted = ", ".join(choices)
+        raise SettingError(key, f"must be {'one of ' * (len(choices) > 1)}{wanted}, not {value!r}")
     holds = {
         "at least": lambda bound: value >= bound,
         "above": lambda bound: value > bound,
@@ -86,5 +87,6 @@ def _check(
     }
     is_infinite = isinstance(value, float) and not math.isfinite(value)
     if bounds and (is_infinite or not all(holds[name](bound) for name, bound in bounds)):
-        wanted = " and ".join(f"{name} {bound}" for name, bound in bounds)
-        raise SettingError(key, f"must be {wanted}{' and finite' * is_infinite}, not {value}")
+        *most, last = ["finite"] * is_infinite + [f"{name} {bound}" for name, bound in bounds]
+        wanted = f"{', '.join(most)} and {last}" if most else last
+        raise SettingError(key, f"must be {wanted}, not {value}")

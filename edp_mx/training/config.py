@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from edp_mx.errors import UserError
+from edp_mx.runtime.settings import Settings, setting
 from edp_mx.training.learning_rates import LearningRates
 from edp_mx.training.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """How long and how fast to train.
 
     Attributes:
@@ -30,32 +30,15 @@ class TrainingConfig:
         watchdog_seconds: a job in which nothing moves for so long is ended.
     """
 
-    epochs: int = 30
-    batch_size: int = 64
-    optimizer: str = "adam"
-    learning_rate: float = 1e-3
+    epochs: int = setting(30, at_least=1)
+    batch_size: int = setting(64, at_least=1)
+    optimizer: str = setting("adam", one_of=("adam", "sgd"))
+    learning_rate: float = setting(1e-3, above=0)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)
-    seed: int = 0
-    checkpoint: str = "last"
-    early_stop_patience: int = 0
-    length_buckets: int = 0
-    evaluation_batch_size: int = 256
-    watchdog_seconds: float = 600.0
-
-    def __post_init__(self) -> None:
-        for key in ("epochs", "batch_size", "evaluation_batch_size"):
-            if getattr(self, key) < 1:
-                raise UserError(f"{key} is {getattr(self, key)}; it must be 1 or more")
-        for key in ("learning_rate", "watchdog_seconds"):
-            if not 0 < getattr(self, key) < float("inf"):
-                raise UserError(f"{key} is {getattr(self, key)}; it must be above 0")
-        for key in ("seed", "early_stop_patience", "length_buckets"):
-            if getattr(self, key) < 0:
-                raise UserError(f"{key} is {getattr(self, key)}; it must be 0 or more")
-        choices = {"optimizer": ("adam", "sgd"), "checkpoint": ("last", "best_on_validation")}
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise UserError(
-                    f"{key} is {getattr(self, key)!r}; choose one of {', '.join(allowed)}"
-                )
+    seed: int = setting(0, at_least=0)
+    checkpoint: str = setting("last", one_of=("last", "best_on_validation"))
+    early_stop_patience: int = setting(0, at_least=0)
+    length_buckets: int = setting(0, at_least=0)
+    evaluation_batch_size: int = setting(256, at_least=1)
+    watchdog_seconds: float = setting(600.0, above=0)

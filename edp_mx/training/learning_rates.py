@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Dict, Optional
 
-from edp_mx.errors import UserError
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.runtime.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class LearningRates:
+class LearningRates(Settings):
     """Learning rates that differ from `training.learning_rate`; left out, a group has that one.
 
     Attributes:
@@ -18,14 +18,8 @@ class LearningRates:
         heads: intent layer, slot layer and CRF, which a pre-trained encoder lacks.
     """
 
-    embeddings: Optional[float] = None
-    heads: Optional[float] = None
-
-    def __post_init__(self) -> None:
-        for group in fields(self):
-            rate = getattr(self, group.name)
-            if rate is not None and not 0 < rate < float("inf"):
-                raise UserError(f"{group.name} is {rate}; it must be above 0")
+    embeddings: Optional[float] = setting(None, above=0)
+    heads: Optional[float] = setting(None, above=0)
 
 
 def set_learning_rates(model: IntentSlotModel, base: float, rates: LearningRates) -> None:

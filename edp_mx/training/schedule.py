@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edp_mx.errors import UserError
-
-KINDS = ("constant", "linear")
+from edp_mx.runtime.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Settings):
     """By what the learning rate is multiplied at each step: linear warm-up, then as `kind` says.
 
     Attributes:
@@ -27,16 +25,8 @@ class Schedule:
         [0.5, 1.0, 1.0, 0.5, 0.0]
     """
 
-    kind: str = "constant"
-    warmup_fraction: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UserError(f"kind: {self.kind!r} is none of {', '.join(KINDS)}")
-        if not 0 <= self.warmup_fraction < 1:
-            raise UserError(
-                f"warmup_fraction: must be at least 0 and below 1, not {self.warmup_fraction}"
-            )
+    kind: str = setting("constant", one_of=("constant", "linear"))
+    warmup_fraction: float = setting(0.0, at_least=0, below=1)
 
     def factor(self, step: int, total_steps: int) -> float:
         """The factor in [0, 1] at a step.

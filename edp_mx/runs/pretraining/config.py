@@ -9,10 +9,11 @@ from edp_mx.data.text import TextConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class PiecesConfig:
+class PiecesConfig(Settings):
     """The keys below `vocabulary:`, the word pieces; `model.checkpoint` brings its own.
 
     Attributes:
@@ -23,20 +24,13 @@ class PiecesConfig:
     """
 
     path: Optional[str] = path_field()
-    size: int = 30_522
-    min_count: int = 2
+    size: int = setting(30_522, at_least=10)
+    min_count: int = setting(2, at_least=1)
     lowercase: bool = True
-
-    def __post_init__(self) -> None:
-        for key, least in (("size", 10), ("min_count", 1)):
-            if getattr(self, key) < least:
-                raise UserError(
-                    f"vocabulary.{key}: must be at least {least}, not {getattr(self, key)}"
-                )
 
 
 @dataclass(frozen=True)
-class PretrainingSettings:
+class PretrainingSettings(Settings):
     """The keys below `pretraining:`.
 
     Attributes:
@@ -58,47 +52,26 @@ class PretrainingSettings:
         watchdog_seconds: a job in which nothing moves for so long is ended.
     """
 
-    epochs: int = 10
-    batch_size: int = 64
-    learning_rate: float = 5e-4
-    warmup_fraction: float = 0.1
-    weight_decay: float = 0.01
-    max_grad_norm: Optional[float] = 1.0
-    max_pieces: int = 128
-    mask_fraction: float = 0.15
-    seed: int = 0
-    log_every: int = 50
-    evaluate_every: int = 0
-    checkpoint_every: int = 0
-    evaluation_batch_size: int = 64
-    watchdog_seconds: float = 600.0
+    epochs: int = setting(10, at_least=1)
+    batch_size: int = setting(64, at_least=1)
+    learning_rate: float = setting(5e-4, above=0)
+    warmup_fraction: float = setting(0.1, at_least=0, below=1)
+    weight_decay: float = setting(0.01, at_least=0, below=1)
+    max_grad_norm: Optional[float] = setting(1.0, above=0)
+    max_pieces: int = setting(128, at_least=3)
+    mask_fraction: float = setting(0.15, above=0, at_most=1)
+    seed: int = setting(0, at_least=0)
+    log_every: int = setting(50, at_least=1)
+    evaluate_every: int = setting(0, at_least=0)
+    checkpoint_every: int = setting(0, at_least=0)
+    evaluation_batch_size: int = setting(64, at_least=1)
+    watchdog_seconds: float = setting(600.0, above=0)
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "batch_size": 1, "max_pieces": 3, "seed": 0, "log_every": 1,
-                 "evaluate_every": 0, "checkpoint_every": 0,
-                 "evaluation_batch_size": 1}  # fmt: skip
-        for key, minimum in least.items():
-            if getattr(self, key) < minimum:
-                raise UserError(
-                    f"pretraining.{key}: must be at least {minimum}, not {getattr(self, key)}"
-                )
-        for key in ("learning_rate", "watchdog_seconds", "max_grad_norm"):
-            value = getattr(self, key)
-            if value is not None and not 0 < value < float("inf"):
-                raise UserError(f"pretraining.{key}: must be above 0, not {value}")
-        for key in ("warmup_fraction", "weight_decay"):
-            if not 0 <= getattr(self, key) < 1:
-                raise UserError(
-                    f"pretraining.{key}: must be at least 0 and below 1, not {getattr(self, key)}"
-                )
-        if not 0 < self.mask_fraction <= 1:
-            raise UserError(
-                f"pretraining.mask_fraction: must be above 0 and at most 1, not "
-                f"{self.mask_fraction}"
-            )
+        super().__post_init__()
         if self.checkpoint_every % self.log_every:
             raise UserError(
-                f"pretraining.checkpoint_every: {self.checkpoint_every} is no multiple of "
+                f"pretraining.checkpoint_every: {self.checkpoint_every} is not a multiple of "
                 f"log_every ({self.log_every})"
             )
 

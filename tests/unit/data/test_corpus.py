@@ -90,22 +90,6 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
         find_corpus(DataConfig(corpus="mine"))
 
 
-@pytest.mark.parametrize(
-    ("settings", "key"),
-    [
-        ({"layout": "conll"}, r"data\.layout"),
-        ({"split": "mine"}, r"data\.split"),
-        ({"split_seed": -1}, r"data\.split_seed"),
-        ({"size": 0}, r"data\.size"),
-        ({"max_tokens": 0}, r"data\.max_tokens"),
-        ({"max_characters": 0}, r"data\.max_characters"),
-    ],
-)
-def test_impossible_settings_name_their_key(settings, key):
-    with pytest.raises(UserError, match=key):
-        DataConfig(**settings)
-
-
 def test_a_corpus_too_small_to_split_is_refused(tmp_path, say):
     write_jsonl(tmp_path / "all.jsonl", [say("a"), say("b")])
     with pytest.raises(UserError, match="too few utterances"):

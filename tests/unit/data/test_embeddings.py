@@ -74,10 +74,6 @@ def test_missing_torn_and_unknown_files_are_refused(tmp_path):
     (tmp_path / "a.vec.gz").write_bytes((tmp_path / "a.vec.gz").read_bytes()[:-12])
     with pytest.raises(UserError, match=r"cannot read .*a\.vec\.gz"):
         load_embeddings(config, ["absent"])
-    with pytest.raises(UserError, match=r"data\.embeddings\.path"):
-        EmbeddingsConfig(path="vectors.npy")
-    with pytest.raises(UserError, match=r"data\.embeddings\.dimension"):
-        EmbeddingsConfig(dimension=0)
 
 
 def test_without_a_file_nothing_is_found():

@@ -109,23 +109,6 @@ def test_words_of_the_embeddings_as_source(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: VocabularyConfig(source="test"), r"data\.vocabulary\.source"),
-        (lambda: VocabularyConfig(source="file"), r"data\.vocabulary\.path"),
-        (lambda: VocabularyConfig(path="a"), r"data\.vocabulary\.path"),
-        (lambda: VocabularyConfig(min_count=0), r"data\.vocabulary\.min_count"),
-        (lambda: VocabularyConfig(max_words=0), r"data\.vocabulary\.max_words"),
-        (lambda: LabelsConfig(source="embeddings"), r"data\.labels\.source"),
-        (lambda: LabelsConfig(source="file"), r"data\.labels\.path"),
-    ],
-)
-def test_impossible_settings_name_their_key(make, key):
-    with pytest.raises(UserError, match=key):
-        make()
-
-
-@pytest.mark.parametrize(
     ("content", "complaint"),
     [
         ('{"slots": ["a"]}', '"intents" is not a list'),

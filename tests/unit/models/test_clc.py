@@ -6,31 +6,8 @@ from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
-import pytest
 from mxnet import autograd
 from support.models import padded, random_batch, tiny_model
-
-from edp_mx.errors import UserError
-from edp_mx.models.clc import CLCConfig
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("family", "bert"),
-        ("hidden_size", 0),
-        ("num_layers", 0),
-        ("character_filters", -1),
-        ("character_dimension", 0),
-        ("character_width", 2),
-        ("dropout", 1.0),
-        ("dropout", -0.1),
-        ("intent_pooling", "median"),
-    ],
-)
-def test_impossible_settings_are_refused_by_name(setting, value):
-    with pytest.raises(UserError, match=f"^{setting} must .*{value}"):
-        CLCConfig(**{setting: value})
 
 
 def test_states_and_pooled():

@@ -226,26 +226,9 @@ def test_the_ledger_is_told_one_gaussian_without_amplification(sampler):
     assert over / math.sqrt(2 * math.pi) == pytest.approx(1e-5, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "key, value",
-    [
-        ("noise_multiplier", 0.0),
-        ("noise_multiplier", math.inf),
-        ("clip", 0.0),
-        ("clip", math.nan),
-        ("micro_batches", 0),
-    ],
-)
-def test_impossible_settings_are_refused_by_name(key, value):
-    with pytest.raises(UserError, match=key):
-        ScaleRelease(**{key: value})
-
-
 def test_the_keys_of_a_configuration():
     config = PrivacyConfig(layer_scales="dp_release", sampler="poisson")
     assert config.scale_release == ScaleRelease(10.0, 1.0, 300)
-    with pytest.raises(UserError, match="sampler is 'poison'; choose one of shuffle, poisson"):
-        PrivacyConfig(sampler="poison")
 
 
 class Corpus:

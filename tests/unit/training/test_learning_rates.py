@@ -7,7 +7,6 @@ import pytest
 from mxnet import autograd, gluon
 from support.models import FAMILIES, random_batch, tiny
 
-from edp_mx.errors import UserError
 from edp_mx.training.learning_rates import LearningRates, set_learning_rates
 
 
@@ -52,8 +51,3 @@ def test_without_groups_all_move_alike(family):
     assert all(
         rate == pytest.approx(0.1, rel=1e-3) for rate in steps(family, LearningRates()).values()
     )
-
-
-def test_impossible_rates_are_refused_by_name():
-    with pytest.raises(UserError, match="embeddings is -1"):
-        LearningRates(embeddings=-1)

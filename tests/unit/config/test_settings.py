@@ -1,0 +1,122 @@
+"""Fields that declare their bounds refuse what is outside them, however they are made."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Optional, Tuple
+
+import pytest
+
+from edp_mx.data.config import DataConfig
+from edp_mx.data.embeddings import EmbeddingsConfig
+from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.vocabulary import VocabularyConfig
+from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
+from edp_mx.models.clc import CLCConfig
+from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.privacy.released_scales import ScaleRelease
+from edp_mx.runs.pretraining.config import PiecesConfig, PretrainingSettings
+from edp_mx.runtime.settings import Settings, setting
+from edp_mx.training.config import TrainingConfig
+from edp_mx.training.learning_rates import LearningRates
+from edp_mx.training.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Made(Settings):
+    count: int = setting(1, at_least=1)
+    share: float = setting(0.5, above=0, below=1)
+    part: Optional[float] = setting(None, above=0, at_most=1)
+    kind: str = setting("a", one_of=("a", "b"))
+    names: Tuple[str, ...] = setting((), one_of=("x", "y"))
+    free: float = 0.0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"count": 10**400}, {"share": 1e-300}, {"part": 1.0}, {"part": None}, {"kind": "b"},
+     {"names": ("y", "x")}, {"free": float("nan")}],
+)  # fmt: skip
+def test_what_lies_within_the_bounds_is_kept(values):
+    made = Made(**values)
+    assert all(repr(getattr(made, key)) == repr(value) for key, value in values.items())
+
+
+@pytest.mark.parametrize(
+    "key, value, message",
+    [
+        ("count", 0, "count must be at least 1, not 0"),
+        ("share", 0.0, "share must be above 0 and below 1, not 0.0"),
+        ("share", 1.0, "share must be above 0 and below 1, not 1.0"),
+        ("share", float("nan"), "share must be finite, above 0 and below 1, not nan"),
+        ("count", float("inf"), "count must be finite and at least 1, not inf"),
+        ("part", 1.5, "part must be above 0 and at most 1, not 1.5"),
+        ("kind", "c", "kind must be one of a, b, not 'c'"),
+        ("names", ("x", "z"), "names must be one of x, y, not 'z'"),
+    ],
+)
+def test_what_lies_outside_is_refused_with_key_bound_and_value(key, value, message):
+    for make in (lambda: Made(**{key: value}), lambda: replace(Made(), **{key: value})):
+        with pytest.raises(UserError) as error:
+            make()
+        assert str(error.value) == message
+
+
+# For every class of settings, impossible values of every key that has bounds of its own.
+IMPOSSIBLE = {
+    DataConfig: {"layout": "conll", "split": "mine", "split_seed": -1, "size": 0, "max_tokens": 0,
+                 "max_characters": 0, "max_pieces": 2},
+    VocabularyConfig: {"source": "test", "min_count": 0, "max_words": 0},
+    LabelsConfig: {"source": "embeddings"},
+    EmbeddingsConfig: {"dimension": 0},
+    CLCConfig: {"family": "bert", "hidden_size": 0, "num_layers": 0, "character_filters": -1,
+                "character_dimension": 0, "character_width": 0, "dropout": 1.0,
+                "intent_pooling": "median"},
+    BERTConfig: {"family": "clc", "num_layers": 0, "num_heads": 0, "hidden_size": 0,
+                 "intermediate_size": 0, "max_positions": 2, "activation": "swish",
+                 "layer_norm_epsilon": 0.0, "dropout": -0.1, "frozen_layers": -1},
+    PrivacyConfig: {"mechanism": "magic", "max_utterances_per_user": 0,
+                    "micro_batches_per_worker": 0, "variant": "other", "clipping": "hook",
+                    "chunk_size": 0, "noise_multiplier": -1.0, "max_grad_norm": 0.0,
+                    "layer_scales": "twos", "sampler": "poison", "adjacency": "near",
+                    "target_epsilon": 0.0, "max_epsilon": math.inf, "assume_public": ("weather",),
+                    "delta": 1.0, "delta_mode": "mine"},
+    ScaleRelease: {"noise_multiplier": math.inf, "clip": math.nan, "micro_batches": 0},
+    TrainingConfig: {"epochs": 0, "batch_size": 0, "optimizer": "lamb", "learning_rate": 0.0,
+                     "seed": -1, "checkpoint": "first", "early_stop_patience": -1,
+                     "length_buckets": -1, "evaluation_batch_size": 0, "watchdog_seconds": 0.0},
+    LearningRates: {"embeddings": -1.0, "heads": math.inf},
+    Schedule: {"kind": "cubic", "warmup_fraction": 1.0},
+    PiecesConfig: {"size": 9, "min_count": 0},
+    PretrainingSettings: {"epochs": 0, "batch_size": 0, "learning_rate": 0.0,
+                          "warmup_fraction": 1.0, "weight_decay": -0.1, "max_grad_norm": 0.0,
+                          "max_pieces": 2, "mask_fraction": 1.1, "seed": -1, "log_every": 0,
+                          "evaluate_every": -1, "checkpoint_every": -1,
+                          "evaluation_batch_size": 0, "watchdog_seconds": -1.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE, ids=lambda kind: kind.__name__)
+def test_impossible_values_are_refused_by_name(kind):
+    bounded = {field.name for field in fields(kind) if "bounds" in field.metadata}
+    assert bounded == IMPOSSIBLE[kind].keys()
+    for key, value in IMPOSSIBLE[kind].items():
+        with pytest.raises(UserError, match=f"^{key} must be .*not "):
+            kind(**{key: value})
+
+
+@pytest.mark.parametrize(
+    "kind, settings, message",
+    [
+        (VocabularyConfig, {"source": "file"}, r"data\.vocabulary\.path must name the list"),
+        (VocabularyConfig, {"path": "a"}, r"data\.vocabulary\.path must be left out"),
+        (LabelsConfig, {"source": "file"}, r"data\.labels\.path must name the list"),
+        (EmbeddingsConfig, {"path": "vectors.npy"}, r"data\.embeddings\.path: vectors\.npy"),
+        (CLCConfig, {"character_width": 2}, "character_width must be odd, not 2"),
+        (BERTConfig, {"hidden_size": 313}, "hidden_size must be a multiple of the 12 heads"),
+        (BERTConfig, {"frozen_layers": 5}, r"frozen_layers must be at most 4 \(num_layers\)"),
+    ],
+)
+def test_keys_that_depend_on_each_other(kind, settings, message):
+    with pytest.raises(UserError, match=message):
+        kind(**settings)
