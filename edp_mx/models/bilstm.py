@@ -1,4 +1,4 @@
-"""A bi-directional LSTM that respects lengths."""
+"""A bidirectional LSTM that ignores padding."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from mxnet.gluon import nn, rnn
 
 
 class BiLSTM(gluon.HybridBlock):
-    """Layers of two LSTMs, one reading each utterance forwards, one backwards from its last token.
+    """Layers of two LSTMs: one reads each utterance forwards, one backwards from its last token.
 
     Args:
         input_size: size of a token's vector.
         hidden_size: size of one direction's state.
-        num_layers: layers, each reading both directions of the one below.
-        dropout: dropout between layers (not before the first, not after the last).
+        num_layers: number of layers; each reads both directions of the one below.
+        dropout: dropout between layers, neither before the first nor after the last.
 
     Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
-    Departs: two LSTMs a layer and `SequenceReverse` instead of one fused bi-directional LSTM, whose
-    `use_sequence_length` MXNet ignores on a CPU.
+    Departs: two LSTMs per layer and `SequenceReverse` instead of one fused bidirectional LSTM,
+    whose `use_sequence_length` MXNet ignores on a CPU.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class BiLSTM(gluon.HybridBlock):
             if layer:
                 states = self.dropout(states)
             mirrored = F.SequenceReverse(states, lengths, use_sequence_length=True)  # (T, N, I)
-            ahead = getattr(self, f"forward{layer}")(states)  # (T, N, H)
-            behind = getattr(self, f"backward{layer}")(mirrored)
-            behind = F.SequenceReverse(behind, lengths, use_sequence_length=True)
-            states = F.concat(ahead, behind, dim=2)  # (T, N, 2H)
+            forward = getattr(self, f"forward{layer}")(states)  # (T, N, H)
+            backward = getattr(self, f"backward{layer}")(mirrored)
+            backward = F.SequenceReverse(backward, lengths, use_sequence_length=True)
+            states = F.concat(forward, backward, dim=2)  # (T, N, 2H)
         return F.SequenceMask(states, lengths, use_sequence_length=True)

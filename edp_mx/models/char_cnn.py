@@ -1,4 +1,4 @@
-"""Token features from characters: embedding, convolution, ReLU, max over the token's characters."""
+"""Token features from characters: embedding, convolution, ReLU, and the maximum over a token."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class CharCNN(gluon.HybridBlock):
     """One feature vector per token, from its characters alone.
 
     Args:
-        num_characters: size of the character set, with 0 = padding and 1 = unknown.
+        num_characters: size of the character set, in which 0 is padding and 1 unknown.
         dimension: size of a character's vector.
-        filters: number of filters, which is the size of the output.
-        width: characters that a filter sees; odd, so that it is centred.
+        filters: number of filters, the size of the output.
+        width: number of characters that a filter sees; odd, so that it is centred.
 
     Shapes: characters (N, T, C), integers → (N, T, filters); N and T may be swapped.
-    Edge cases: padding is exactly neutral (its vector is 0 and its outputs, being 0, never exceed a
-    ReLU's); a token without characters gives zeros.
+    Edge cases: padding changes nothing: its vector is 0, and its outputs of 0 never exceed those of
+    a ReLU. A token without characters gives zeros.
     Source: Ma & Hovy 2016, section 2.1.
     Departs: a ReLU follows the convolution; no dropout on the characters' vectors.
     """

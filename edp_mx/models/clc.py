@@ -60,9 +60,9 @@ class CLCEncoder(Encoder):
 
     Args:
         config: sizes.
-        num_words, num_characters: sizes of the vocabularies, with 0 = padding and 1 = unknown.
+        num_words, num_characters: sizes of the vocabularies, in which 0 is padding and 1 unknown.
         word_dimension: size of a word's vector.
-        is_embedding_trainable: False freezes the words' vectors (they then have no gradient).
+        is_embedding_trainable: False freezes the words' vectors, which then have no gradient.
 
     Shapes: words (N, T), characters (N, T, C), lengths (N,) → states (N, T, 2·hidden_size),
     pooled (N, 2·hidden_size).

@@ -1,4 +1,4 @@
-"""A linear-chain CRF as a Gluon block: its loss, its best tags and their confidence."""
+"""A linear-chain CRF as a Gluon block: its loss, its best tags and their probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edp_mx.models.viterbi import best_tags
 
 
 class ChainScores(gluon.HybridBlock):
-    """The scores of a chain, and what counts of moves, first and last tags add up to under them.
+    """The scores of a chain, and the total score of given counts of moves, first and last tags.
 
     Shapes: moves (N, K·K), firsts (N, K), lasts (N, K) → (N,).
     """
@@ -34,10 +34,10 @@ class ChainScores(gluon.HybridBlock):
 class CRF(gluon.Block):
     """Scores of transitions (K, K; from, to), of first tags (K,) and of last tags (K,).
 
-    Forward–backward runs in NumPy while the loss is computed and yields every gradient at once.
-    They reach autograd as constants c of a linear function ⟨c, x⟩ whose value is taken off again:
-    only MXNet's own operators are recorded, so there is no Python callback inside the engine to
-    deadlock, and heads, `grad_req="add"` and views of a flat buffer work as everywhere.
+    Forward–backward runs in NumPy when the loss is computed and yields every gradient at once. They
+    reach autograd as the constants c of a linear function ⟨c, x⟩ whose value is subtracted again.
+    So only MXNet's own operators are recorded: no Python callback can deadlock the engine, and head
+    gradients, `grad_req="add"` and views of a flat array work as everywhere.
 
     Source: Lafferty et al. 2001; as the slot layer, Ma & Hovy 2016, section 2.3.
     """
@@ -49,19 +49,19 @@ class CRF(gluon.Block):
 
     @property
     def context(self) -> mx.Context:
-        """Where the scores live."""
+        """The device of the scores."""
         return self.scores.transitions.list_ctx()[0]
 
     def chain(self) -> Chain:
-        """The present scores as NumPy arrays."""
+        """Return the present scores as float64 NumPy arrays."""
         parameters = (self.scores.transitions, self.scores.start, self.scores.end)
         return Chain(*(parameter.data().asnumpy().astype(np.float64) for parameter in parameters))
 
     def forward(self, emissions: mx.nd.NDArray, tags: np.ndarray, lengths: np.ndarray):
-        """Negative log-likelihood of the true tags, one value an example.
+        """Return the negative log-likelihood of the true tags, one value per example.
 
         Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,) → (N,).
-        Edge cases: an emission that is not finite makes its own example's loss non-finite.
+        Edge cases: an emission that is not finite affects the loss of its own example only.
         """
         result = negative_log_likelihood(emissions.asnumpy(), tags, lengths, self.chain())
         loss = _constant(result.loss, emissions)  # (N,)
@@ -77,7 +77,7 @@ class CRF(gluon.Block):
     def decode(
         self, emissions: np.ndarray, lengths: np.ndarray
     ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
-        """The best tags of each utterance and the probability of each of those tags.
+        """Find the best tags of each utterance and the probability of each of them.
 
         Shapes: emissions (N, T, K) · lengths (N,) → N arrays (T_n,) of tags, N of probabilities.
         """
@@ -89,11 +89,11 @@ class CRF(gluon.Block):
 
 
 def _constant(values: np.ndarray, like: mx.nd.NDArray) -> mx.nd.NDArray:
-    """float32 copy where `like` lives, outside the recorded graph."""
+    """Copy values to float32 on the device of `like`, outside the recorded graph."""
     return mx.nd.array(values, ctx=like.context, dtype="float32")
 
 
 def _product(F, counts, scores):
-    """⟨counts, scores⟩, one value an example. Shapes: (N, S), S scores → (N, 1)."""
+    """Return ⟨counts, scores⟩ per example. Shapes: (N, S), S scores → (N, 1)."""
     weight = F.reshape(scores, shape=(1, -1))
     return F.FullyConnected(counts, weight, no_bias=True, num_hidden=1)

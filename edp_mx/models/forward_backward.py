@@ -1,7 +1,7 @@
-"""Forward–backward for a linear-chain CRF, batched, in float64 NumPy (no MXNet).
+"""Forward–backward for a linear-chain CRF, batched, in float64 NumPy without MXNet.
 
-The fast pass works with scaled probabilities, so that each step is one matrix product; examples
-for which a probability could have underflowed are done again in log space.
+The fast pass works with scaled probabilities, so that each step is one matrix product. Examples
+in which a probability may have underflowed are computed again in log space.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import NamedTuple, Tuple
 
 import numpy as np
 
-# A path whose scaled probability falls below 1e-308 is lost. e^600 times that, times the number of
-# paths' ends (T·K), is still far below one rounding error.
+# A path is lost when its scaled probability falls below 1e-308. Even e^600 times that, times the
+# number of ends of paths (T·K), is far below one rounding error.
 MAX_LOG_AMPLIFICATION = 600.0
 
 
@@ -24,10 +24,10 @@ class Chain(NamedTuple):
 
 
 class Marginals(NamedTuple):
-    """What a CRF expects of the tags of N utterances.
+    """Expectations of a CRF over the tags of N utterances.
 
-    Shapes: log_partition (N,) · unary (N, T, K), probability of tag k at token t, 0 at padding ·
-    pairwise (N, K, K), expected number of steps from tag i to tag j.
+    Shapes: log_partition (N,) · unary (N, T, K), the probability of tag k at token t, 0 at padding
+    · pairwise (N, K, K), the expected number of steps from tag i to tag j.
     """
 
     log_partition: np.ndarray
@@ -36,7 +36,7 @@ class Marginals(NamedTuple):
 
 
 class LossGradients(NamedTuple):
-    """Negative log-likelihood, one an example, with its gradients, also one an example.
+    """Negative log-likelihood and its gradients, per example.
 
     Shapes: loss (N,) · emissions (N, T, K) · transitions (N, K, K) · start, end (N, K).
     """
@@ -49,18 +49,18 @@ class LossGradients(NamedTuple):
 
 
 def token_mask(lengths: np.ndarray, num_tokens: int) -> np.ndarray:
-    """True where a token is, False at padding. Shapes: (N,) → (N, T)."""
+    """Return True at tokens and False at padding. Shapes: (N,) → (N, T)."""
     return np.arange(num_tokens) < np.asarray(lengths)[:, None]
 
 
 def negative_log_likelihood(
     emissions: np.ndarray, tags: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> LossGradients:
-    """Loss and gradients of the true tags, exact to float64.
+    """Return the loss of the true tags and its gradients, exact in float64.
 
     Args:
-        emissions: score of each tag at each token; what stands at padding is ignored.
-        tags: the true tags; what stands at padding is ignored.
+        emissions: score of each tag at each token; values at padding are ignored.
+        tags: the true tags; values at padding are ignored.
         lengths: number of tokens, at least 1.
         chain: the scores of transitions, first and last tags.
 
@@ -94,11 +94,11 @@ def negative_log_likelihood(
 
 
 def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
-    """Forward–backward: the partition function and the marginals, exact to float64.
+    """Return the partition function and the marginals, exact in float64.
 
     Shapes: emissions (N, T, K) · lengths (N,), at least 1.
-    Edge cases: finite for scores of ±1e4 and beyond; non-finite scores give a non-finite result
-    for their own utterance only.
+    Edge cases: the result is finite for scores of ±1e4 and beyond; scores that are not finite
+    affect their own utterance only.
     """
     emissions = np.asarray(emissions, np.float64)
     lengths = np.asarray(lengths)
@@ -115,7 +115,7 @@ def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Margi
 def path_scores(
     emissions: np.ndarray, tags: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> np.ndarray:
-    """The score of a tag sequence of each utterance, before `log_partition` is taken off it.
+    """Return the score of one tag sequence per utterance; `log_partition` is not subtracted.
 
     Shapes: emissions (N, T, K) · tags (N, T), ignored at padding · lengths (N,) → (N,).
     """
@@ -129,11 +129,11 @@ def path_scores(
     return chain.start[tags[:, 0]] + local + moves + chain.end[last_tags]
 
 
-@np.errstate(all="ignore")  # what underflows or divides by 0 is recognised, and not exact
+@np.errstate(all="ignore")  # underflow and division by 0 are recognised as not exact
 def _scaled_marginals(
     emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Tuple[Marginals, np.ndarray]:
-    """Marginals by matrix products, and (N,) whether each example's are surely exact."""
+    """Compute marginals by matrix products, and for which examples they are surely exact (N,)."""
     mask = token_mask(lengths, emissions.shape[1])  # (N, T)
     peak = emissions.max(axis=2)  # (N, T)
     local = np.exp(emissions - peak[:, :, None])  # (N, T, K) in [0, 1]
@@ -150,11 +150,11 @@ def _scaled_marginals(
         + (lengths - 1) * chain.transitions.max()
         + (chain.start.max() + chain.end.max())
     )
-    # A lost probability is divided by its own step's scale; a later step multiplies it by at most
-    # its growth and divides it by that step's scale.
+    # A lost probability is divided by its own step's scale; each later step multiplies it by at
+    # most that step's growth and divides it by that step's scale.
     unchecked = np.log(final) + log_scale[:, 1:].sum(1) + log_scale.min(1)  # (N,)
     is_exact = _log_growth(local.sum(axis=2), mask) - unchecked < MAX_LOG_AMPLIFICATION  # (N,)
-    if not is_exact.all():  # that bound takes each move for as likely as the likeliest
+    if not is_exact.all():  # that bound takes every move to be as likely as the likeliest
         tight = _log_growth((local @ move.T).max(axis=2), mask)  # (N,)
         is_exact = tight - unchecked < MAX_LOG_AMPLIFICATION
     unary, pairwise = _scaled_backward(local, mask, move, alpha, scale, leave / final[:, None])
@@ -162,14 +162,14 @@ def _scaled_marginals(
 
 
 def _log_growth(growth: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Of all tokens behind the first. Shapes: growth, mask (N, T) → (N,)."""
+    """Sum the logarithms of all tokens after the first. Shapes: growth, mask (N, T) → (N,)."""
     return np.log(np.where(mask, growth, 1.0)[:, 1:]).sum(1)
 
 
 def _scaled_forward(
     local: np.ndarray, mask: np.ndarray, move: np.ndarray, enter: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Prefix probabilities (N, T, K), each token's summing to 1, and their scales (N, T)."""
+    """Return prefix probabilities (N, T, K) that sum to 1 per token, and their scales (N, T)."""
     alpha, scale = np.empty_like(local), np.ones(local.shape[:2])
     for t in range(local.shape[1]):
         reached = alpha[:, t - 1] @ move if t else enter  # (N, K)
@@ -190,7 +190,7 @@ def _scaled_backward(
     scale: np.ndarray,
     beta: np.ndarray,
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Unary (N, T, K) and pairwise (N, K, K) marginals; `beta` (N, K) opens the last token."""
+    """Return unary (N, T, K) and pairwise (N, K, K) marginals from the last token's β (N, K)."""
     unary = np.empty_like(local)  # β first
     flow = np.where(mask[:, :, None], local / scale[:, :, None], 0.0)  # without β first
     for t in range(local.shape[1] - 1, 0, -1):
@@ -206,9 +206,9 @@ def _scaled_backward(
     return unary, pairwise
 
 
-@np.errstate(all="ignore")  # log 0 = −∞ is meant
+@np.errstate(all="ignore")  # log 0 = −∞ is intended
 def _log_space_marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
-    """The same by log-sum-exp over (N, K, K): slow, and exact for every finite score."""
+    """Compute the marginals by log-sum-exp over (N, K, K): slow, exact for every finite score."""
     num_tokens, num_tags = emissions.shape[1:]
     mask = token_mask(lengths, num_tokens)[:, :, None]  # (N, T, 1)
     alpha = np.empty_like(emissions)  # (N, T, K)
@@ -232,7 +232,7 @@ def _log_space_marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chai
 
 
 def _log_sum_exp(scores: np.ndarray, axis: int) -> np.ndarray:
-    """log Σ exp along `axis`; −∞ where all scores are −∞."""
+    """Return log Σ exp along an axis; −∞ where all scores are −∞."""
     peak = scores.max(axis=axis, keepdims=True)
     peak = np.where(np.isneginf(peak), 0.0, peak)
     return np.log(np.exp(scores - peak).sum(axis=axis)) + peak.squeeze(axis)

@@ -1,4 +1,4 @@
-"""Ids must fit the model: MXNet clips an embedding's index that is out of range, silently."""
+"""Checks of ids and lengths: MXNet silently clips an embedding's index that is out of range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from edp_mx.errors import UserError
 
 
 def check_ids(name: str, ids: np.ndarray, bound: int) -> None:
-    """Refuses ids outside 0 … bound − 1.
+    """Refuse ids outside 0 … bound − 1.
 
     Raises:
         UserError: the batch was not made for this model.
@@ -28,7 +28,7 @@ the model was built with
 
 
 def check_lengths(lengths: np.ndarray, num_tokens: int) -> None:
-    """Refuses utterances without tokens or longer than the batch.
+    """Refuse utterances without tokens or longer than the batch.
 
     Raises:
         UserError: a length is not in 1 … T.

@@ -1,4 +1,4 @@
-"""First values of all parameters, from a NumPy generator: the same in every process."""
+"""Initial values of all parameters, drawn by NumPy: the same in every process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Rule = Callable[[str, Tuple[int, ...], np.random.Generator], np.ndarray]
 def initialize(
     block: gluon.Block, *, seed: int, context: mx.Context, rule: Rule | None = None
 ) -> None:
-    """Allocates and fills every parameter.
+    """Allocate and fill every parameter.
 
     Args:
-        rule: (name, shape, generator) → values; `initial_values` where it is left out.
+        rule: (name, shape, generator) → values; by default `initial_values`.
 
-    A parameter's values depend on the seed, its name and its shape only, so one more layer
-    changes no other one. MXNet's generator is not used: it differs by what ran before.
+    A parameter's values depend only on the seed, its name and its shape, so that another layer
+    changes none of the rest. MXNet's generator would depend on what ran before.
     """
     block.initialize(mx.init.Zero(), ctx=context)
     for name, parameter in block.collect_params().items():
@@ -31,11 +31,11 @@ def initialize(
 
 
 def initial_values(name: str, shape: Tuple[int, ...], generator: np.random.Generator) -> np.ndarray:
-    """Values by the kind of parameter, which its name tells.
+    """Draw values by the kind of parameter, which its name tells.
 
-    Embeddings: uniform with variance 1/dimension, padding's row 0 (Ma & Hovy 2016). Matrices and
-    filters: Xavier uniform, an LSTM's gate by gate. Biases and CRF scores: 0, but an LSTM's forget
-    gate 1 (Jozefowicz et al. 2015).
+    Embeddings: uniform with variance 1/dimension, and 0 for padding (Ma & Hovy 2016). Matrices and
+    filters: Xavier uniform, gate by gate for an LSTM. Biases and CRF scores: 0, except 1 for an
+    LSTM's forget gate (Jozefowicz et al. 2015).
     """
     if name.endswith(("words_weight", "embedding_weight")):
         values = generator.uniform(-1.0, 1.0, shape) * np.sqrt(3.0 / shape[1])

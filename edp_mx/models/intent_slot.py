@@ -18,9 +18,9 @@ from edp_mx.models.quick import quicken
 
 
 class Outputs(NamedTuple):
-    """What comes out of the network for a batch. Shapes: emissions (N, T, K), intent_scores (N, I).
+    """The network's outputs for a batch; values at padding are meaningless.
 
-    What stands at padding means nothing.
+    Shapes: emissions (N, T, K), intent_scores (N, I).
     """
 
     batch: Batch
@@ -29,10 +29,10 @@ class Outputs(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What a model makes of a batch.
+    """The predicted labels of a batch.
 
-    Shapes: slots, N arrays (T_n,) of tag ids · slot_confidences, N arrays (T_n,), the probability
-    of each of these tags · intents (N,) · intent_probabilities (N, I).
+    Shapes: slots, N arrays (T_n,) of tag ids · slot_confidences, N arrays (T_n,) of their
+    probabilities · intents (N,) · intent_probabilities (N, I).
     """
 
     slots: List[np.ndarray]
@@ -42,25 +42,26 @@ class Predictions(NamedTuple):
 
 
 class IntentSlotModel(gluon.Block):
-    """Intent and slots of utterances.
+    """A model of intents and slots.
 
     Args:
-        encoder: from tokens to their states.
+        encoder: the part that reads the tokens.
         num_slots: number of tags K.
         num_intents: number of intents I.
 
-    Guarantee: an example's loss depends on no other example of its batch (outside dropout's draws).
+    Guarantee: an example's loss depends on no other example of its batch, except through dropout's
+    random draws.
     """
 
     def __init__(self, encoder: Encoder, *, num_slots: int, num_intents: int) -> None:
-        super().__init__(prefix="")  # the parts' own prefixes make the same names in every process
+        super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self._num_slots, self._num_intents = num_slots, num_intents
         self.encoder = encoder
         self.intent = IntentHead(encoder.output_size, num_intents, prefix="intent_")
         self.slot = SlotHead(encoder.output_size, num_slots, prefix="slot_")
 
     def forward(self, batch: Batch):
-        """Emissions and intent scores. Shapes: (N, T, K), (N, I)."""
+        """Return emissions and intent scores. Shapes: (N, T, K), (N, I)."""
         context = self.slot.crf.context
         states, pooled = self.encoder(*self.encoder.inputs(batch, context))
         return self.slot(states), self.intent(pooled)
@@ -84,10 +85,10 @@ class IntentSlotModel(gluon.Block):
         return slot_losses + cross_entropy(intent_scores, batch.intents)
 
     def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
-        """The network's outputs for each batch; no dropout, and nothing is recorded.
+        """Yield the network's outputs per batch, without dropout and without recording.
 
-        MXNet computes in a thread of its own: while the caller works on the outputs of a batch the
-        next one is under way, and while that is, the one after it is made.
+        MXNet computes in a thread of its own: the next batch is being computed while the caller
+        works on one, and the batch after it is being made.
 
         Raises:
             UserError: an id of a batch does not fit the model.
@@ -103,7 +104,7 @@ class IntentSlotModel(gluon.Block):
             yield _fetch(*started)
 
     def predict(self, batch: Batch) -> Predictions:
-        """The most likely intent and slots, with probabilities; reads no labels, records nothing.
+        """Predict the most likely intent and slots with their probabilities; labels are not read.
 
         Raises:
             UserError: an id of the batch does not fit the model.
@@ -112,7 +113,7 @@ class IntentSlotModel(gluon.Block):
         return predictions
 
     def predict_each(self, batches: Iterable[Batch]) -> Iterator[Tuple[Batch, Predictions]]:
-        """`predict` for each batch, the next one under way meanwhile."""
+        """Yield each batch with its predictions; the next one is computed meanwhile."""
         for batch, emissions, intent_scores in self.outputs(batches):
             slots, slot_confidences = self.slot.crf.decode(emissions, batch.lengths)
             scores = intent_scores.astype(np.float64)  # (N, I)
@@ -129,7 +130,7 @@ def cross_entropy(scores: mx.nd.NDArray, labels: np.ndarray) -> mx.nd.NDArray:
 
 
 def _fetch(batch: Batch, emissions: mx.nd.NDArray, intent_scores: mx.nd.NDArray) -> Outputs:
-    """Waits for a batch that was started."""
+    """Wait for the outputs of a batch."""
     return Outputs(batch, emissions.asnumpy(), intent_scores.asnumpy())
 
 
@@ -141,13 +142,13 @@ def build_model(
     seed: int,
     context: mx.Context,
 ) -> IntentSlotModel:
-    """A model ready to train: initialised, hybridized, with the same names in every process.
+    """Build a model that is ready to train, with the same parameter names in every process.
 
     Args:
         encoder: without values.
         num_slots, num_intents: sizes of the label sets.
-        seed: initial values are a function of it alone.
-        context: where the parameters live.
+        seed: determines the initial values.
+        context: the device of the parameters.
     """
     model = IntentSlotModel(encoder, num_slots=num_slots, num_intents=num_intents)
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)

@@ -1,4 +1,4 @@
-"""From many vectors to one: the first maximum, and an utterance's vector from its tokens'."""
+"""From many vectors to one: a maximum along an axis, and the pooling of token states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ POOLINGS = ("mean", "max", "first", "last")
 
 
 class FirstMax(gluon.HybridBlock):
-    """The maximum along an axis; among equal entries only the first one gets the gradient.
+    """The maximum along an axis; of several equal entries only the first gets the gradient.
 
     Args:
         axis: from 0.

@@ -1,4 +1,4 @@
-"""BERT with the head that guesses masked pieces."""
+"""BERT with the head of the masked language model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from edp_mx.models.id_ranges import check_ids
 
 
 class Guesses(NamedTuple):
-    """How well the masked pieces of a batch are guessed: sums over its K places.
+    """Scores of a batch's guesses, summed over its masked places.
 
-    `loss` is the sum of −ln p(true piece), `right` counts best guesses that are true.
+    Attributes:
+        loss: sum of −ln p(true piece).
+        right: number of places whose most likely piece is the true one.
+        places: number of masked places.
     """
 
     loss: float
@@ -27,10 +30,10 @@ class Guesses(NamedTuple):
 
 
 class MaskedPieceHead(gluon.HybridBlock):
-    """Scores of all pieces at the masked places: dense, activation, norm, tied decoder.
+    """Scores of all pieces at the masked places: dense layer, activation, norm, tied decoder.
 
     Shapes: states (N, P, H), places (2, K), piece vectors (V, H) → (K, V).
-    Source: Devlin et al. 2019, their published code; the decoder's weights are the embeddings'.
+    Source: Devlin et al. 2019, published code; the decoder's weights are those of the embedding.
     """
 
     def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
@@ -53,7 +56,7 @@ class MaskedPieceHead(gluon.HybridBlock):
 
 
 class MaskedLanguageModel(gluon.Block):
-    """BERT and the head. The pooler, which no loss reaches here, is not trained.
+    """BERT and its head; the pooler is not trained, since the loss does not depend on it.
 
     Args:
         config: sizes.
@@ -61,14 +64,14 @@ class MaskedLanguageModel(gluon.Block):
     """
 
     def __init__(self, config: BERTConfig, *, num_pieces: int) -> None:
-        super().__init__(prefix="")  # the parts' own prefixes make the same names in every process
+        super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self._num_pieces = num_pieces
         self.bert = BERT(config, num_pieces=num_pieces, prefix="bert_")
         self.bert.model.pooler.collect_params().setattr("grad_req", "null")
         self.head = MaskedPieceHead(config, num_pieces=num_pieces, prefix="masked_pieces_")
 
     def forward(self, batch: MaskedBatch):
-        """Log-probabilities of all pieces at the masked places. Shapes: → (K, V)."""
+        """Return the log-probabilities of all pieces at the masked places. Shapes: → (K, V)."""
         vectors = self.bert.piece_embedding
         context = vectors.list_ctx()[0]
         check_ids("pieces", batch.pieces, self._num_pieces)
@@ -81,7 +84,7 @@ class MaskedLanguageModel(gluon.Block):
         return mx.nd.log_softmax(scores, axis=-1)
 
     def loss(self, batch: MaskedBatch) -> mx.nd.NDArray:
-        """Cross entropy, the mean over the masked places; call it under `autograd.record()`.
+        """Return the mean cross entropy of the masked places; call it under `autograd.record()`.
 
         Shapes: → (1,).
         """
@@ -93,7 +96,7 @@ class MaskedLanguageModel(gluon.Block):
         return -(true * mx.nd.array(shares, ctx=context)).sum()
 
     def guess(self, batch: MaskedBatch) -> Guesses:
-        """Scores a batch without dropout and without recording."""
+        """Score a batch without dropout and without recording."""
         with mx.autograd.pause(train_mode=False):
             log_probabilities = self(batch).asnumpy()  # (K, V)
         counts = batch.counts.astype(np.float64)  # (K,)

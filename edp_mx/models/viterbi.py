@@ -1,8 +1,7 @@
-"""The best tag sequence of a linear-chain CRF, batched, in NumPy (no MXNet).
+"""The best tag sequence of a linear-chain CRF, batched, in NumPy without MXNet.
 
-A tag that lies further behind the best one than any transition can make up for is no longer looked
-at. Of a trained model little more than one tag a token is left, of any model the result is the same
-to the last bit.
+A tag is dropped when it trails the best one by more than any transition can make up for. In a
+trained model little more than one tag per token remains. The result is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -13,27 +12,27 @@ import numpy as np
 
 from edp_mx.models.forward_backward import Chain
 
-_ROUNDING = 1e-12  # far above float64's, relative: what lies this close is looked at too
+_ROUNDING = 1e-12  # relative, far above float64's: tags this close are kept too
 
 
 def best_tags(
     emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Tuple[List[np.ndarray], np.ndarray]:
-    """Viterbi decoding.
+    """Find the best tags by Viterbi decoding.
 
     Returns:
         N arrays of tag ids, each as long as its utterance, and the scores of the N sequences.
 
     Shapes: emissions (N, T, K) · lengths (N,), at least 1 · scores (N,).
-    Edge cases: among equal scores the smallest last tag wins, then the smallest one before it.
+    Edge cases: of equal scores the one with the smallest last tag wins, then the one before it.
     """
     emissions, lengths = np.asarray(emissions, np.float64), np.asarray(lengths)
     transitions = np.asarray(chain.transitions, np.float64)
     lead = leads(transitions)  # (K,)
-    best = np.empty_like(emissions)  # (N, T, K): of all paths that end there
+    best = np.empty_like(emissions)  # (N, T, K): the best score of all paths that end there
     best[:, 0] = chain.start + emissions[:, 0]
     for t in range(1, int(lengths.max())):
-        rows = np.flatnonzero(lengths > t)  # of utterances that still have a token
+        rows = np.flatnonzero(lengths > t)  # utterances that still have a token
         best[rows, t] = _moved(best[rows, t - 1], transitions, lead) + emissions[rows, t]
 
     ends = best[np.arange(len(lengths)), lengths - 1] + chain.end  # (N, K)
@@ -41,9 +40,9 @@ def best_tags(
     return [path[:length] for path, length in zip(paths, lengths)], ends.max(axis=1)
 
 
-@np.errstate(invalid="ignore")  # ∞ − ∞: such a tag leads by nothing that could be relied upon
+@np.errstate(invalid="ignore")  # ∞ − ∞: no lead of such a tag is enough
 def leads(transitions: np.ndarray) -> np.ndarray:
-    """By how much each tag must lead for all that follows another tag to be out of reach.
+    """Return the lead of each tag beyond which paths through other tags cannot catch up.
 
     Shapes: transitions[from, to] (K, K) → (K,).
     """
@@ -52,23 +51,23 @@ def leads(transitions: np.ndarray) -> np.ndarray:
 
 @np.errstate(invalid="ignore")
 def within_reach(scores: np.ndarray, top: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """Which scores may still end up above that of a path which has `top` now.
+    """Return which scores may still overtake a path whose score is now `top`.
 
     Args:
-        lead: that of the tag that has `top`.
+        lead: the lead of the tag whose score is `top`, see `leads`.
 
     Shapes: scores (N, S) · top, lead (N,) → (N, S) bool.
-    Edge cases: what cannot be compared is within reach.
+    Edge cases: a score that cannot be compared (NaN) is within reach.
     """
     floor = top - lead - _ROUNDING * (np.abs(top) + lead)  # (N,)
     return ~(scores < floor[:, None])
 
 
 def _moved(best: np.ndarray, transitions: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """The score of the best way into each tag. Shapes: (N, K from) → (N, K to)."""
+    """Return the best score of a move into each tag. Shapes: (N, K from) → (N, K to)."""
     top = best.argmax(axis=1)  # (N,)
     is_open = within_reach(best, best[np.arange(len(best)), top], lead[top])  # (N, K)
-    rows, tags = np.nonzero(is_open)  # (S,) each, row by row; no row is without one
+    rows, tags = np.nonzero(is_open)  # (S,) each, row by row; every row has at least one
     ways = transitions[tags]  # (S, K)
     ways += best[rows, tags][:, None]
     return np.maximum.reduceat(ways, np.searchsorted(rows, np.arange(len(best))), axis=0)
@@ -77,7 +76,7 @@ def _moved(best: np.ndarray, transitions: np.ndarray, lead: np.ndarray) -> np.nd
 def _walk_back(
     best: np.ndarray, tags: np.ndarray, lengths: np.ndarray, transitions: np.ndarray
 ) -> np.ndarray:
-    """From the last tags (N,) to the first, all utterances at once.
+    """Follow the best paths back from the last tags (N,), for all utterances at once.
 
     Shapes: best (N, T, K) → (N, T), 0 at padding.
     """

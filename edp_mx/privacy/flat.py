@@ -1,4 +1,4 @@
-"""All gradients in one array; the parameters' own gradients become views of it."""
+"""All gradients in one array, of which the parameters' own gradients are views."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from edp_mx.runtime.kernels import kernels
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
-PIECE = 1 << 18  # floats whose squares a thread sums at once
+CHUNK = 1 << 18  # floats whose squares a thread sums at once
 
 
 class FlatGradients:
     """One float32 array behind the gradients of a network's trainable parameters.
 
-    Norms, clipping, noise and all-reduce are then single passes over memory, while Gluon goes on
-    as before, because each parameter's own gradient is a view.
+    Norms, clipping, noise and all-reduce are then single passes over memory. Gluon is not affected,
+    because each parameter's own gradient is a view.
 
-    The weights stay where they are: in prediction mode oneDNN reorders a weight in place, and if
-    that weight is a view of a larger array it writes over its neighbours, without a word.
+    The weights are not flattened: in prediction mode oneDNN reorders a weight in place, and if that
+    weight is a view of a larger array it silently overwrites its neighbours.
 
     Args:
-        layers: what `layers_of(network)` returned, initialised, all on one device.
+        layers: the result of `layers_of(network)`, initialised, all on one device.
 
     Attributes:
         array: the flat NDArray (P,).
         layers: the layers, in the order of the array.
-        segments: for each layer the slice of the flat array that holds it (with its padding).
+        segments: the slice of the flat array that holds each layer, with its padding.
 
-    Edge cases: setting `grad_req`, casting, moving or re-initialising a parameter silently cuts
-    its view; `check_views` notices and refuses. The gaps between parameters belong to none of
-    them and are set to zero before each use, lest their noise adds up over the steps.
+    Edge cases: setting `grad_req`, casting, moving or re-initialising a parameter silently detaches
+    its view; `check_views` detects it. The gaps between parameters are set to zero before each use,
+    so that their noise does not add up over the steps.
     """
 
     def __init__(self, layers: Sequence[Layer]) -> None:
@@ -64,10 +64,10 @@ class FlatGradients:
         mx.nd.waitall()
 
     def check_views(self) -> None:
-        """Refuse to go on when a gradient no longer lies in the flat array.
+        """Refuse to go on if a gradient no longer lies in the flat array.
 
         Raises:
-            UserError: the parameter is named.
+            UserError: names the parameter.
         """
         start = address(self.array)
         for parameter, offset, _ in self._places.values():
@@ -81,8 +81,8 @@ class FlatGradients:
         """Refuse gradients that are not newer than the last update.
 
         Raises:
-            UserError: a parameter has no gradient newer than the last step, so that a gradient
-                would be released twice.
+            UserError: a parameter has no gradient since the last step, so that one would be
+                released twice.
         """
         stale = [name for name, (p, _, _) in self._places.items() if not p._data[0]._fresh_grad]
         if stale:
@@ -93,39 +93,38 @@ class FlatGradients:
             )
 
     def mark(self, *, is_fresh: bool) -> None:
-        """Declare the gradients new (set without a backward pass) or used up."""
+        """Declare the gradients new (written without a backward pass) or used."""
         for parameter, _, _ in self._places.values():
             parameter._data[0]._fresh_grad = is_fresh
 
     def give_to(self, owner: object) -> None:
-        """Name the owner of what lies in the array: nobody else may release it.
+        """Name the owner of the array's content, who alone may release it.
 
         Args:
-            owner: compared by identity; None takes the array from whoever had it.
+            owner: compared by identity; None takes the array from its owner.
         """
         self._owner = owner
         self.mark(is_fresh=False)
 
     def take_from(self, owner: object) -> None:
-        """Let the owner use what lies in the array, for the one time that it may.
+        """Let the owner use the array's content, once.
 
         Raises:
-            UserError: it belongs to another by now, or has no owner, or a backward pass has written
-                a raw gradient since.
+            UserError: it belongs to another owner or to none, or a backward pass has written a raw
+                gradient since.
         """
         is_raw = any(p._data[0]._fresh_grad for p, _, _ in self._places.values())
         if is_raw or self._owner is not owner:
             raise UserError(
-                "these gradients are raw, or were released already: what a mechanism makes may be "
-                "released only once, and what backward() left never; call privatise() before each "
-                "step"
+                "these gradients are raw or were released before: what a mechanism returns may be "
+                "released once, and what backward() wrote never; call privatise() before each step"
             )
         self._owner = None
 
     def gradients(self) -> np.ndarray:
-        """The gradients as one float32 NumPy array (P,), after all pending work is done.
+        """Return the gradients as one float32 NumPy array (P,), after all pending work.
 
-        On the CPU this is the memory itself; on a GPU a copy, to be given back to `put_gradients`.
+        On the CPU it is the memory itself; on a GPU a copy, to be passed to `put_gradients`.
         """
         self.check_views()
         mx.nd.waitall()
@@ -136,42 +135,39 @@ class FlatGradients:
         return gradients
 
     def put_gradients(self, gradients: np.ndarray) -> None:
-        """Give back what `gradients` returned, or another array (P,), which is copied.
-
-        There is nothing to do where it is the memory itself.
-        """
+        """Write an array (P,) back; nothing is done if it is the memory itself."""
         if self.context.device_type != "cpu":
             self.array[:] = mx.nd.array(gradients, ctx=self.context, dtype="float32")
         elif gradients.ctypes.data != address(self.array):
             np.copyto(host_view(self.array), gradients, casting="same_kind")
 
     def views(self, array: np.ndarray) -> Dict[str, np.ndarray]:
-        """Each parameter's part of a flat array, in the parameter's shape. Shapes: (P,) → any."""
+        """Return each parameter's part of a flat array, in the parameter's shape."""
         return {
             name: array[offset : offset + size].reshape(parameter.shape)
             for name, (parameter, offset, size) in self._places.items()
         }
 
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
-        """Squared L2 norm of each layer's part of a flat array: (L,) float64, exact to 1e-6."""
-        pieces = [
-            (k, gradients[start : min(start + PIECE, offset + size)])
+        """Return the squared L2 norm of each layer's part, (L,) float64, exact to 1e-6."""
+        chunks = [
+            (k, gradients[start : min(start + CHUNK, offset + size)])
             for k, layer in enumerate(self.layers)
             for _, offset, size in (self._places[p.name] for p in layer.parameters)
-            for start in range(offset, offset + size, PIECE)
+            for start in range(offset, offset + size, CHUNK)
         ]
-        threads = allowed_threads() if self.size > PIECE else 1
-        squares = in_threads(sum_of_squares, [piece for _, piece in pieces], threads=threads)
+        threads = allowed_threads() if self.size > CHUNK else 1
+        squares = in_threads(sum_of_squares, [chunk for _, chunk in chunks], threads=threads)
         norms = np.zeros(len(self.layers))  # (L,)
-        np.add.at(norms, [k for k, _ in pieces], squares)
+        np.add.at(norms, [k for k, _ in chunks], squares)
         return norms
 
 
 def sum_of_squares(values: np.ndarray) -> float:
     """Sum the squares of a float32 array in blocks, and the blocks' sums in float64.
 
-    MXNet's own norms add up in float32 and come out low for large arrays, which would let more
-    than C through the clipping.
+    MXNet's own norms are summed in float32 and come out too low for large arrays, so that more than
+    C would pass the clipping.
 
     Example:
         >>> sum_of_squares(np.full(10_000, 2, np.float32))

@@ -1,4 +1,4 @@
-"""Gaussian noise from a cryptographic stream of the worker's own."""
+"""Gaussian noise from each worker's own cryptographic stream."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ KEY_BYTES = 32
 class NoiseStream:
     """Independent standard normal numbers: AES-256 in counter mode, then Box–Muller.
 
-    MXNet's generator starts every worker from the same constant seed; noise drawn from it is known
-    to everyone. Here the key comes from the operating system, is never written down, and is never
-    used again: a resumed run takes a new one (the same noise on two gradients reveals them both).
+    MXNet's generator starts every worker from the same constant seed, so that everyone knows the
+    noise drawn from it. Here the key comes from the operating system, is never written down and
+    never used again: a resumed run takes a new one, since the same noise on two gradients would
+    reveal both.
 
     The numbers come in blocks of 2 · PAIRS. A block's number, counted from the stream's first use,
-    is the upper half of the cipher's counter, so that no two blocks share key stream and a block's
-    numbers depend neither on the thread that makes them nor on how many there are. A call takes new
-    blocks and wastes what it leaves of the last one.
+    is the upper half of the cipher's counter. So no two blocks share key stream, and a block's
+    numbers depend neither on the thread that makes them nor on the number of threads. Each call
+    takes new blocks and discards the rest of its last one.
 
     Args:
-        key: 32 secret bytes, another for each worker and each start.
+        key: 32 secret bytes, different for each worker and each start.
 
     Attributes:
-        fingerprint: of the key; it may be shown.
-        mask_key: another secret, made from the key one way, for the masks of dropout.
+        fingerprint: a hash of the key that may be shown.
+        mask_key: another secret, derived one way from the key, for dropout's masks.
 
-    Guarantee: how close the numbers come to normal ones is told at `box_muller.BoxMuller`.
+    Guarantee: `box_muller.BoxMuller` states how close the numbers are to normal ones.
 
-    Edge cases: a process that was forked may not go on with its parent's stream, nor can a stream
-    be copied: the same noise would be drawn twice.
+    Edge cases: a forked process may not use its parent's stream, and a stream cannot be copied:
+    the same noise would be drawn twice.
     """
 
     def __init__(self, *, key: bytes) -> None:
@@ -50,19 +51,19 @@ class NoiseStream:
         self.mask_key = hashlib.sha256(b"edp_mx dropout masks" + key).digest()
         self.fingerprint = hashlib.sha256(b"edp_mx noise key" + key).hexdigest()
         self._key = key
-        self._numbers = count()  # of the blocks; a shallow copy goes on with the same ones
-        self._idle: Deque[BoxMuller] = deque()  # one for each thread, made when it is needed
+        self._numbers = count()  # of the blocks; a shallow copy shares them
+        self._idle: Deque[BoxMuller] = deque()  # one per thread, made when first needed
         self._process = os.getpid()
         self._lock = Lock()
 
     @classmethod
     def from_operating_system(cls) -> NoiseStream:
-        """A stream that nobody can repeat."""
+        """Make a stream that nobody can repeat."""
         return cls(key=os.urandom(KEY_BYTES))
 
     @classmethod
     def insecure(cls, *, seed: int, rank: int) -> NoiseStream:
-        """A repeatable stream, for tests only: who knows the seed can take the noise off again."""
+        """Make a repeatable stream for tests: whoever knows the seed can subtract the noise."""
         return cls(key=hashlib.sha256(f"edp_mx insecure noise {seed} {rank}".encode()).digest())
 
     def scale_and_add(
@@ -73,14 +74,14 @@ class NoiseStream:
         stddev: float,
         source: Optional[np.ndarray] = None,
     ) -> None:
-        """array ← factor · source + stddev · y, in place, with y ~ N(0, I) drawn anew.
+        """Set array ← factor · source + stddev · y in place, with fresh y ~ N(0, I).
 
         Args:
             array: contiguous float32 (n,).
             factor: what the source is multiplied by first.
-            stddev: 0 draws nothing.
-            source: contiguous float32 or float64 (n,), left as it is; the array itself where there
-                is none. Of float64 the sum is made in float64 and rounded once, at the end.
+            stddev: with 0 nothing is drawn.
+            source: contiguous float32 or float64 (n,), not changed; by default the array itself.
+                With a float64 source the sum is made in float64 and rounded once, at the end.
 
         Raises:
             ValueError: an array of another type or shape, or one with gaps.
@@ -96,10 +97,10 @@ class NoiseStream:
         factor: float,
         source: Optional[np.ndarray] = None,
     ) -> None:
-        """`scale_and_add` for several parts of one array, as if one after the other.
+        """Apply `scale_and_add` to several parts of one array.
 
         Args:
-            array, factor, source: see `scale_and_add`; what lies in no part stays as it is.
+            array, factor, source: see `scale_and_add`; values outside all parts are not changed.
             parts: slices that do not overlap, each with its stddev.
         """
         source = array if source is None else source
@@ -107,8 +108,8 @@ class NoiseStream:
         with self._lock:
             if os.getpid() != self._process:
                 raise RuntimeError(
-                    "this noise stream belongs to the process that was forked: both would draw "
-                    "the same noise; make a new stream"
+                    "this noise stream belongs to the parent process, and both would draw the "
+                    "same noise: make a new stream after a fork"
                 )
             blocks = list(self._split(array, source, parts, factor))
             threads = max(1, min(allowed_threads(), len(blocks)))
@@ -117,7 +118,7 @@ class NoiseStream:
             in_threads(self._release, blocks, threads=threads)
 
     def normal(self, size: int) -> np.ndarray:
-        """`size` standard normal numbers, float32."""
+        """Draw standard normal numbers, (size,) float32."""
         values = np.zeros(size, np.float32)
         self.scale_and_add(values, factor=1.0, stddev=1.0)
         return values
@@ -129,7 +130,7 @@ class NoiseStream:
         parts: Iterable[Tuple[slice, float]],
         factor: float,
     ) -> Iterator[_Block]:
-        """The parts in blocks, each with a number that no block had before."""
+        """Yield the parts in blocks, each with a number that no other block has."""
         for part, stddev in parts:
             first, end, _ = part.indices(array.size)
             for start in range(first, end, 2 * PAIRS):
@@ -139,7 +140,7 @@ class NoiseStream:
                 yield _Block(target, given, factor, stddev, next(self._numbers))
 
     def _release(self, block: _Block) -> None:
-        """Scales one block and adds its noise; any thread may."""
+        """Scale one block and add its noise, in any thread."""
         target, source, factor = block.target, block.source, block.factor  # (≤ 2 · PAIRS,)
         if block.stddev == 0:
             np.multiply(source, source.dtype.type(factor), out=target, casting="same_kind")
@@ -150,7 +151,7 @@ class NoiseStream:
 
 
 class _Block(NamedTuple):
-    """A piece of work for one thread: target ← factor · source + stddev · y."""
+    """Work for one thread: target ← factor · source + stddev · y."""
 
     target: np.ndarray
     source: np.ndarray
@@ -160,13 +161,13 @@ class _Block(NamedTuple):
 
 
 def _check(array: np.ndarray, source: np.ndarray) -> None:
-    """Refuse what the blocks would not cover, or only through a copy."""
+    """Refuse arrays that cannot be filled in place."""
     if array.dtype != np.float32 or source.dtype not in (np.float32, np.float64):
-        raise ValueError("noise goes onto contiguous float32 arrays (n,), of float32 or float64")
+        raise ValueError("noise is added to float32 arrays, from a source in float32 or float64")
     if any(given.ndim != 1 or not given.flags.c_contiguous for given in (array, source)):
-        raise ValueError("noise goes onto contiguous float32 arrays (n,), and nothing else")
+        raise ValueError("noise is added to contiguous arrays of one dimension")
     if array.shape != source.shape:
-        raise ValueError(f"a source of {source.size} numbers for an array of {array.size}")
+        raise ValueError(f"the source has {source.size} numbers, but the array has {array.size}")
 
 
 def refuse_equal(fingerprints: Sequence[str]) -> None:
@@ -179,6 +180,6 @@ def refuse_equal(fingerprints: Sequence[str]) -> None:
         first = list(fingerprints).index(fingerprint)
         if first != rank:
             raise UserError(
-                f"workers {first} and {rank} have the same noise key: their noise would "
-                "be identical and could be subtracted; start the workers anew"
+                f"workers {first} and {rank} have the same noise key, so that their noise would "
+                "be identical and could be subtracted: start the workers again"
             )

@@ -1,4 +1,4 @@
-"""An NDArray's own memory, in NumPy's terms."""
+"""An NDArray's memory as a NumPy array."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mxnet.base import _LIB, check_call
 
 
 def address(array: mx.nd.NDArray) -> int:
-    """Where an array's first element lies in memory."""
+    """Return the memory address of an array's first element."""
     pointer = ctypes.c_void_p()
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     return pointer.value or 0
 
 
 class _Memory:
-    """An array's memory in NumPy's terms; a view of it keeps this, and so the array, alive."""
+    """An array's memory by NumPy's array interface; a view of it keeps the array alive."""
 
     def __init__(self, array: mx.nd.NDArray) -> None:
         self._array = array
@@ -30,7 +30,7 @@ class _Memory:
 
 
 def host_view(array: mx.nd.NDArray) -> np.ndarray:
-    """A writable NumPy view (no copy) of a float32 CPU array.
+    """Return a writable NumPy view of a float32 array on the CPU, without a copy.
 
     The view bypasses MXNet's engine: wait for pending work before using it.
     """

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: write aside, fsync, rename."""
+"""Files that are either complete or not there: write to a temporary file, fsync, rename."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
 from edp_mx.errors import UserError
 
 PathLike = Union[str, "os.PathLike[str]"]
-_READ = 1 << 20  # bytes that are hashed together
+_READ = 1 << 20  # bytes to hash at a time
 
 
 def path_field(default: Any = None) -> Any:
-    """A field of a configuration that names files; `dump_config` writes them as absolute paths."""
+    """Declare a setting that names files; `dump_config` writes them as absolute paths."""
     return dataclasses.field(default=default, metadata={"is_path": True})
 
 
 @contextmanager
 def whole_file(path: PathLike) -> Iterator[BinaryIO]:
-    """Opens a temporary file beside `path` that takes its place only if the block succeeds.
+    """Open a temporary file that replaces `path` only if the block succeeds.
 
     Raises:
-        UserError: the disk is full, or the folder cannot be written; `path` is then untouched.
+        UserError: the disk is full, or the folder is not writable; `path` is then unchanged.
 
     Example:
         >>> folder = tempfile.mkdtemp()
@@ -74,13 +74,13 @@ def _umask() -> int:
 
 
 def write_text(path: PathLike, text: str) -> None:
-    """Writes UTF-8 text, whole or not at all."""
+    """Write UTF-8 text, completely or not at all."""
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
 
 
 def write_json(path: PathLike, value: Any) -> None:
-    """Writes strict JSON (no NaN, no Infinity), indented, whole or not at all."""
+    """Write strict, indented JSON without NaN and Infinity, completely or not at all."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -94,10 +94,10 @@ def write_csv(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any
 
 
 def read_json(path: PathLike) -> Any:
-    """Reads a JSON file.
+    """Read a JSON file.
 
     Raises:
-        UserError: the file is missing or torn; the sentence names the file and the line.
+        UserError: the file is missing or damaged; the error names the file and the line.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -110,10 +110,10 @@ def read_json(path: PathLike) -> Any:
 
 
 def sha256_of(path: PathLike) -> str:
-    """The SHA-256 of a file's content, in hexadecimal; read in parts.
+    """Return the SHA-256 of a file's content in hexadecimal.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = hashlib.sha256()
     with open(path, "rb") as file:

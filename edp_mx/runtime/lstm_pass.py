@@ -1,4 +1,4 @@
-"""One LSTM, forwards and backwards, in float32: MXNet's fused one shows no gates."""
+"""The forward and backward pass of an LSTM in float32: MXNet's fused LSTM hides its gates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from edp_mx.runtime.packing import Packing
 
 @dataclass(frozen=True, eq=False)
 class LSTMWeights:
-    """The four parameters of one direction of one layer, or four arrays like them.
+    """The four parameters of one direction of one layer, or four arrays of their shapes.
 
-    The rows hold the gates one after the other, as MXNet and cuDNN have them: input, forget, cell,
-    output.
+    The rows hold the input, forget, cell and output gate one after the other, as in MXNet.
 
     Shapes: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
     """
@@ -27,14 +26,14 @@ class LSTMWeights:
 
 
 class LSTMMemory:
-    """What `backward` needs of `forward`, of P tokens.
+    """Values that `forward` stores for `backward`, for P tokens.
 
     Args:
-        room: float32, for all of it.
+        room: the float32 memory for all of them.
 
     Attributes:
-        gates: after their activations.
-        cells, squashed: cells and their tanh.
+        gates: the gates after their activations.
+        cells, squashed: the cells and their tanh.
 
     Shapes: room (6·P·H,), gates (P, 4H), cells and squashed (P, H).
     """
@@ -47,7 +46,7 @@ class LSTMMemory:
 
     @classmethod
     def empty(cls, num_rows: int, size: int) -> LSTMMemory:
-        """With room of its own."""
+        """Allocate the memory."""
         return cls(np.empty(6 * num_rows * size, np.float32), size)
 
 
@@ -59,17 +58,17 @@ def forward(
     states: np.ndarray,
     memory: LSTMMemory,
 ) -> None:
-    """The states from a zero state on, over the tokens of a packing.
+    """Compute the states over the tokens of a packing, starting from a zero state.
 
     Args:
         inputs: float32.
         weights: float32.
-        states: is filled; exactly zero where the packing reads no token.
-        memory: is filled; without it a pass would be slower, for its products are smaller.
+        states: filled; exactly zero where the packing reads no token.
+        memory: filled.
 
     Shapes: inputs (T, N, I), states (T, N, H).
-    Edge cases: saturated gates are exact to 1e-7 and raise no warning; what is not finite stays in
-    its own example.
+    Edge cases: saturated gates are exact to 1e-7 and raise no warning; a value that is not finite
+    affects only its own example.
 
     Example:
         >>> weights = LSTMWeights(
@@ -86,11 +85,11 @@ def forward(
 
 
 def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LSTMMemory) -> None:
-    """Step after step; the gates are what the inputs alone make of them. Shapes: states (P, H)."""
+    """Run all steps on gates that hold the inputs' contribution. Shapes: states (P, H)."""
     size, most = weights.h2h.shape[1], _most(packing)
     bias = weights.i2h_bias + weights.h2h_bias  # (4H,)
     room = np.empty((most, 4 * size), np.float32)
-    recurrent, cells, before = None, None, None  # of the step before
+    recurrent, cells, before = None, None, None  # from the previous step
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for step in packing.steps:
             count = step.stop - step.start
@@ -112,23 +111,23 @@ def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LS
 def backward(
     state_gradients: np.ndarray, h2h: np.ndarray, packing: Packing, memory: LSTMMemory
 ) -> np.ndarray:
-    """The gradients of the gates before their activations, packed.
+    """Return the gradients of the gates before their activations, packed.
 
-    Those of the inputs are their product with the i2h weight.
+    The gradients of the inputs are their product with the i2h weight.
 
     Args:
-        state_gradients: of the states that `forward` filled.
-        h2h: the weight of `forward`.
-        memory: what `forward` filled; it is left as it is.
+        state_gradients: gradients of the states that `forward` filled.
+        h2h: the weight given to `forward`.
+        memory: filled by `forward`; not changed here.
 
     Shapes: state_gradients (T, N, H), h2h (4H, H) → (P, 4H).
-    Edge cases: where an example's state gradients are zero from some step on, its gates' gradients
-    are exactly zero there.
+    Edge cases: if an example's state gradients are zero from some step on, its gates' gradients
+    are exactly zero from there on.
     """
     arriving = packing.pack(state_gradients)  # (P, H)
     size, most = h2h.shape[1], _most(packing)
     gate_gradients = np.empty_like(memory.gates)  # (P, 4H)
-    turned = np.ascontiguousarray(h2h.T).T  # (4H, H): so its products are a fifth faster
+    turned = np.ascontiguousarray(h2h.T).T  # (4H, H): in this order its products are a fifth faster
     room = np.empty((most, size), np.float32)
     cells = np.zeros((most, size), np.float32)  # gradients of the cells
     later = None
@@ -151,5 +150,5 @@ def backward(
 
 
 def _most(packing: Packing) -> int:
-    """Rows of the first step, which has most."""
+    """Return the number of rows of the first step, which has the most."""
     return max((step.stop - step.start for step in packing.steps), default=0)

@@ -1,4 +1,4 @@
-"""Utterances of different lengths without their padding, one step after the other."""
+"""Utterances of different lengths without their padding, ordered by step."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Which tokens of a padded batch (T, N, …) a recurrence reads, and in which order.
+    """The order in which a recurrence reads the tokens of a padded batch (T, N, …).
 
-    Step s reads one token of each utterance that has more than s; the utterances lie from the
-    longest to the shortest, so that each step reads the first of those that the step before it
-    read. The P rows of packed arrays are tokens.
+    Step s reads one token of each utterance that has more than s tokens. Utterances are sorted from
+    the longest to the shortest, so that each step continues the first rows of the previous one. A
+    packed array has one row per token.
 
     Attributes:
-        steps: for each step its rows in packed arrays; none has more than the step before it.
-        places: for each row its place in the batch, t·N + n; None where they lie there one after
-            the other from the first token on, which costs no copy.
+        steps: the rows of each step in packed arrays; no step has more rows than the previous one.
+        places: the place t·N + n of each row in the batch; None if the rows lie there in order from
+            the first token on, in which case packing makes no copy.
         num_rows: P.
     """
 
@@ -29,17 +29,17 @@ class Packing:
 
     @classmethod
     def whole(cls, num_steps: int, num_examples: int, *, reverse: bool = False) -> Packing:
-        """All steps of all examples, padding or not."""
+        """Pack all steps of all examples, padding included."""
         starts = range(0, num_steps * num_examples, num_examples) if num_examples else ()
         steps = tuple(slice(start, start + num_examples) for start in starts)
         return cls(steps[::-1] if reverse else steps, None, num_steps * num_examples)
 
     @classmethod
     def of(cls, lengths: np.ndarray, *, reverse: bool = False) -> Packing:
-        """The true tokens alone.
+        """Pack only the true tokens.
 
         Args:
-            lengths: of the utterances, whole numbers of any type.
+            lengths: numbers of tokens, whole numbers of any type.
             reverse: whether each utterance is read from its last token to its first.
 
         Shapes: lengths (N,).
@@ -48,7 +48,7 @@ class Packing:
             >>> packing = Packing.of(np.array([1, 3]))
             >>> [str(step) for step in packing.steps]
             ['slice(0, 2, None)', 'slice(2, 3, None)', 'slice(3, 4, None)']
-            >>> packing.places  # of the second utterance, of the first, then of the second
+            >>> packing.places  # second utterance, first, then the rest of the second
             array([1, 0, 3, 5])
         """
         lengths = lengths.astype(np.int64)
@@ -64,14 +64,14 @@ class Packing:
         return cls(tuple(map(slice, [0, *ends], ends)), places, len(places))
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        """The rows of a batch, a view of it where that can be. Shapes: (T, N, d) → (P, d)."""
+        """Return the rows of a batch, as a view if possible. Shapes: (T, N, d) → (P, d)."""
         flat = values.reshape(-1, values.shape[-1])
         return flat[: self.num_rows] if self.places is None else flat[self.places]
 
     def fill(self, out: np.ndarray, make: Callable[[np.ndarray], object]) -> None:
-        """Lets `make` fill rows and puts them into a batch, with exact zeros at padding.
+        """Let `make` fill the rows of a batch; padding becomes exactly zero.
 
-        Shapes: out (T, N, d); `make` is given (P, d), which is `out` itself where that can be.
+        Shapes: out (T, N, d); `make` is given (P, d), a view of `out` if possible.
         """
         flat = out.reshape(-1, out.shape[-1])
         if self.places is None:
@@ -84,12 +84,12 @@ class Packing:
         flat[self.places] = rows
 
     def add(self, out: np.ndarray, rows: np.ndarray) -> None:
-        """Adds rows to those of a batch. Shapes: out (T, N, d), rows (P, d)."""
+        """Add rows to those of a batch. Shapes: out (T, N, d), rows (P, d)."""
         flat = out.reshape(-1, out.shape[-1])
         flat[slice(self.num_rows) if self.places is None else self.places] += rows
 
     def spread(self, rows: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-        """A batch with these rows and exact zeros at padding, a view of them where that can be.
+        """Return a batch with these rows and exact zeros at padding, as a view if possible.
 
         Shapes: rows (P, d) → shape (T, N, d).
         """
@@ -100,7 +100,7 @@ class Packing:
         return out
 
     def pairs(self, rows: np.ndarray, states: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """The rows of all steps but the first, and for each what lies a step before it in `states`.
+        """Return the rows of all steps but the first, and the states one step before each of them.
 
         Shapes: rows (P, d), states (P, e) → (Q, d), (Q, e).
         """

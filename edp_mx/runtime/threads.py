@@ -1,4 +1,4 @@
-"""Work in pieces, shared by the threads that this process may use."""
+"""Work shared by the threads that this process may use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Result = TypeVar("Result")
 
 
 def allowed_threads() -> int:
-    """How many threads this process may keep busy.
+    """Return how many threads this process may keep busy.
 
     Returns:
-        What OMP_NUM_THREADS says, at most the cores. Where it says nothing, this worker's share of
-        the cores: N workers on M cores never have more than M threads between them.
+        The value of OMP_NUM_THREADS, at most the number of cores. If it is not set, this worker's
+        share of the cores: N workers on M cores have at most M threads between them.
     """
     is_known = hasattr(os, "sched_getaffinity")  # not on macOS
     cores = len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1
@@ -30,14 +30,14 @@ def allowed_threads() -> int:
 def in_threads(
     work: Callable[[Item], Result], items: Sequence[Item], *, threads: int
 ) -> List[Result]:
-    """`[work(item) for item in items]`, each thread taking the next item when it is done with one.
+    """Return `[work(item) for item in items]`, computed by several threads.
 
-    It gains where `work` spends its time in NumPy, which lets other threads run meanwhile. The
-    caller is one of the threads. The others end with the call: nothing is left for a fork or the
-    interpreter's end to trip over, and starting them costs a tenth of a millisecond.
+    This helps if `work` spends its time in NumPy, which lets other threads run. Each thread takes
+    the next item when it has finished one, and the caller is one of the threads. The others end
+    with the call, so that none is left over at a fork or at exit; starting one takes 0.1 ms.
 
     Raises:
-        Exception: what `work` raised, in whichever thread; never is an item left out silently.
+        Exception: whatever `work` raised in any thread; no item is skipped silently.
 
     Example:
         >>> in_threads(abs, [-1, 2, -3], threads=2)

@@ -1,4 +1,4 @@
-"""Layers larger than one thread's piece: their norms, whatever the number of threads."""
+"""Layers larger than one thread's chunk: their norms, whatever the number of threads."""
 
 import mxnet as mx
 import numpy as np
@@ -6,10 +6,10 @@ import pytest
 from mxnet import gluon
 
 from edp_mx.privacy import flat as module
-from edp_mx.privacy.flat import PIECE, FlatGradients
+from edp_mx.privacy.flat import CHUNK, FlatGradients
 from edp_mx.privacy.layers import Layer
 
-SIZES = ((5,), (2 * PIECE + 77, 3), (PIECE,), (1, 100))
+SIZES = ((5,), (2 * CHUNK + 77, 3), (CHUNK,), (1, 100))
 
 
 @pytest.fixture(scope="module")
