@@ -1,44 +1,95 @@
 """Membership inference against CLC on public corpora, by corpus and mechanism, and exposure.
 
-Run: .venv/bin/python benchmarks/attack_table.py --runs runs/attacks --out results/attacks.md
-     … --only atis --epochs 5 --set model.hidden_size=128     a first, smaller table
-     … --only atis --lira 0 --canaries                        without LiRA, without canaries
-     … --is-page-only                                         from what is there
+Run: .venv/bin/python benchmarks/attack_table.py --lira 16 --out results/attacks.md
+     … --only atis --lira 0 --canaries --set model.hidden_size=128       a first, smaller table
 
-For each corpus and mechanism a target is trained (`launch/train.sh` with one worker), and attacked
-by thresholds, by the paper's attack (its shadow is another corpus' SGD run) and by LiRA. The
-shadow models of LiRA are trained once a corpus, as the SGD target is, and serve its four targets.
-What is in --runs is not done again: a table that was interrupted goes on.
+For each corpus and mechanism a target is trained with one worker, and attacked by thresholds, by
+the paper's attack (its shadow is another corpus' SGD run) and by LiRA, whose shadow models are
+trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in --runs is
+not done again, so that an interrupted table goes on. The results of each run are in its folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from typing import Any, Dict, List, Mapping
 
-from attack_table_page import CORPORA, MECHANISMS, page_of, values_of
+import numpy as np
+from measuring import ROOT
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
+from edp_mx.reports.summary import format_epsilon
+from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import write_json, write_text
+from edp_mx.runtime.files import read_json, write_text
 
-ROOT = Path(__file__).resolve().parents[1]
+CORPORA = ("atis", "snips", "nlu_eval")
+MECHANISMS = ("sgd", "edp_none", "edp_linear", "edp_exponential")
+ATTACKS = {
+    "shadow classifier": "paper's attack",
+    "loss": "loss",
+    "loss calibrated by intent": "loss by intent",
+    "LiRA online": "LiRA online",
+    "LiRA offline": "LiRA offline",
+    "words alone": "words alone",
+}
+# Table 1, CLC: MIA-AUC of SGD, then its relative change by mechanism, all in %.
+PAPER = {
+    "atis": (67.5, -8.26, -11.6, -11.3),
+    "snips": (70.6, -2.5, 1.8, 4.4),
+    "nlu_eval": (65.3, -1.4, -7.6, -4.6),
+}
+PAGE = """\
+# Membership inference against CLC
+
+Made by `{command}`. One run per row, seed 0, 1 worker.
+
+AUC in % with its interval (95 %, bootstrap over utterances; it does not cover what another training
+run would give). Members are the training part, as many non-members come from the test part, each
+text once. *Paper* is the AUC of its Table 1, CLC (its changes are relative to SGD). The *paper's
+attack* learns on an SGD run on another corpus. LiRA's shadow models train as the SGD target does,
+on random halves, without noise. *Words alone* looks at no output: it says "member" where the
+vocabulary, which was read off the training part, has all words. What an attack on the outputs has
+beyond it is what the weights leak.
+
+{auc}
+
+ε holds if:
+{conditions}
+
+## TPR in % at a small FPR
+
+At FPR 1 %, then at 0.1 %.
+
+{tpr}
+
+## Exposure of canaries
+
+A model trained anew with the run's settings and with phone numbers in the training part r times
+each, the same in all runs of a corpus. Exposure in bits, mean ± its standard error over canaries
+(not over trainings), by the fitted distribution as in Li et al. 2022, Table 9 (by rank in
+brackets); chance is 1.44.
+
+{exposure}
+"""
+
+Found = Dict[str, Dict[str, Any]]  # each attack's results, by the attack's name
 
 
 def main() -> None:
-    """Does what is missing, and writes the page after each step."""
+    """Do what is missing, then write the page."""
     options = _parser().parse_args()
     try:
-        if not options.is_page_only:
-            for corpus in options.only:
-                _do_corpus(corpus, options)
-        _write(options)
+        for corpus in options.only:
+            do_corpus(corpus, options)
+        write_text(options.out, page_of(options.runs))
     except UserError as error:
         sys.exit(str(error))
 
@@ -46,124 +97,158 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
-    add("--runs", type=Path, default=Path("runs/attacks"), help="where all runs go")
-    add("--out", type=Path, default=Path("results/attacks.md"), help="the page; .json beside it")
-    add("--only", nargs="+", default=list(CORPORA), choices=CORPORA, metavar="CORPUS")
-    add("--lira", type=int, default=16, metavar="K", help="shadow models a corpus; 0: no LiRA (16)")
-    add("--jobs", type=int, default=1, metavar="n", help="shadow models at once (1)")
-    add("--workers", type=int, default=1, metavar="N", help="of each target (1)")
-    add("--size", type=int, metavar="n", help="utterances of each corpus, at random (all)")
-    add("--epochs", type=int, metavar="n", help="of every model (as configured)")
-    add(
-        "--set", dest="overrides", nargs="+", default=[], metavar="KEY=VALUE", help="of every model"
-    )
+    add("--runs", type=Path, default=Path("runs/attacks"), help="the folder of all runs")
+    add("--out", type=Path, default=Path("results/attacks.md"), help="the page")
+    add("--only", nargs="*", default=CORPORA, choices=CORPORA, metavar="CORPUS",
+        help="none: only write the page of what is there (default: all)")  # fmt: skip
+    add("--lira", type=int, default=16, metavar="K", help="shadow models per corpus; 0: no LiRA")
     add("--canaries", nargs="*", default=["sgd", "edp_none", "edp_exponential"], choices=MECHANISMS,
-        metavar="MECHANISM", help="whose exposure is measured")  # fmt: skip
-    add("--canary-count", type=int, default=10, metavar="n", help="canaries a repeat (10)")
-    add("--is-page-only", action="store_true", help="do nothing, write what is there")
+        metavar="MECHANISM", help="measure the exposure after these")  # fmt: skip
+    add("--set", dest="settings", nargs="+", default=[], metavar="KEY=VALUE", help="of every model")
     return parser
 
 
-def _do_corpus(corpus: str, options: argparse.Namespace) -> None:
-    """Trains and attacks the targets of one corpus; quick results first."""
-    first = _train(corpus, "sgd", options)
+def do_corpus(corpus: str, options: argparse.Namespace) -> None:
+    """Train and attack the targets of one corpus, quick results first."""
+    targets = {name: _train(corpus, name, options) for name in MECHANISMS}
     shadow = _train(OTHER_CORPUS[corpus], "sgd", options)
-    _attack(first, ["--shadow", str(shadow.path)], "shadow", options)
-    for mechanism in MECHANISMS[1:]:
-        target = _train(corpus, mechanism, options)
-        _attack(target, ["--shadow", str(shadow.path)], "shadow", options)
+    for target in targets.values():
+        _attack(target, "shadow", "--shadow", str(shadow.path))
     for mechanism in options.canaries:
-        count = ["--canary-count", str(options.canary_count)]
-        _attack(_run(corpus, mechanism, options), ["--canaries", *count], "canaries", options)
+        _attack(targets[mechanism], "canaries", "--canaries", "--canary-count", "10")
     if options.lira:
-        lira = ["--lira", str(options.lira), "--jobs", str(options.jobs)]
-        _attack(first, lira, "lira", options)
+        _attack(targets["sgd"], "lira", "--lira", str(options.lira))
         for mechanism in MECHANISMS[1:]:
-            borrowed = ["--shadows-of", str(first.path)]
-            _attack(_run(corpus, mechanism, options), borrowed, "lira", options)
-
-
-def _run(corpus: str, mechanism: str, options: argparse.Namespace) -> RunDirectory:
-    return RunDirectory(options.runs / f"{corpus}_clc_{mechanism}")
+            _attack(targets[mechanism], "lira", "--shadows-of", str(targets["sgd"].path))
 
 
 def _train(corpus: str, mechanism: str, options: argparse.Namespace) -> RunDirectory:
-    """A finished run, trained now if it is not there, or taken up where it was interrupted.
+    """A finished run, trained now if it is not there, or resumed where it was interrupted.
 
     Raises:
         UserError: it is there with other settings.
     """
-    run = _run(corpus, mechanism, options)
+    run = RunDirectory(options.runs / f"{corpus}_clc_{mechanism}")
     configs = ROOT / "configs"
     files = [configs / f"{corpus}_clc.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
-    settings = [*options.overrides]
-    settings += [f"data.size={options.size}"] if options.size else []
-    settings += [f"training.epochs={options.epochs}"] if options.epochs else []
     if not run.config.exists():
-        start = [
-            *map(str, files),
-            "--run",
-            str(run.path),
-            *(["--set", *settings] if settings else []),
-        ]
-    elif dump_config(load_config(run.config)) != dump_config(load_config(files, settings)):
-        raise UserError(f"{run.path} holds a run of other settings: name another --runs")
-    elif run.has("results"):
-        return run
-    else:
-        start = ["--resume", str(run.path)]
-    _command(["train", *start], run, num_workers=options.workers)
-    _write(options)
+        settings = ["--set", *options.settings] if options.settings else []
+        _command(run, "train", *map(str, files), "--run", str(run.path), *settings)
+    elif dump_config(load_config(run.config)) != dump_config(load_config(files, options.settings)):
+        raise UserError(f"{run.path} holds a run with other settings: choose another --runs")
+    elif not run.has("results"):
+        _command(run, "train", "--resume", str(run.path))
     return run
 
 
-def _attack(
-    run: RunDirectory, arguments: List[str], name: str, options: argparse.Namespace
-) -> None:
-    """Attacks a run, unless it was attacked so before."""
+def _attack(run: RunDirectory, name: str, *arguments: str) -> None:
+    """Attack a run, unless it was attacked so before."""
     result = "exposure.json" if name == "canaries" else "attack.json"
     if not (run.path / f"attack-{name}" / result).exists():
-        _command(["attack", str(run.path), *arguments], run, num_workers=1)
-        _write(options)
+        _command(run, "attack", str(run.path), *arguments)
 
 
-def _command(arguments: List[str], run: RunDirectory, *, num_workers: int) -> None:
-    """Runs the program; what it says goes to a file beside the run.
+def _command(run: RunDirectory, *arguments: str) -> None:
+    """Run the program; what it prints goes to a file beside the run.
 
     Raises:
         UserError: it failed.
     """
-    command = [sys.executable, "-m", "edp_mx", *arguments]
-    if num_workers > 1:
-        horovodrun = str(Path(sys.executable).with_name("horovodrun"))
-        command = [horovodrun, "-np", str(num_workers), "--gloo", *command]
     print("edp-mx", *arguments, flush=True)
     log = run.path.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, "-m", "edp_mx", *arguments]
     with open(log, "ab") as file:
+        environment = {"OMP_NUM_THREADS": "1", **os.environ}
         code = subprocess.run(command, stdout=file, stderr=file, env=environment).returncode
     if code:
-        last = log.read_text("utf-8", errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"it ended with code {code}: {''.join(last)} (see {log})")
+        raise UserError(f"`edp-mx {arguments[0]}` ended with code {code}: see {log}")
 
 
-def _write(options: argparse.Namespace) -> None:
-    """The page and its numbers, from what is there."""
-    values = values_of(options.runs)
-    write_json(options.out.with_suffix(".json"), values)
-    write_text(options.out, page_of(values, _say(options)))
+def page_of(folder: Path) -> str:
+    """Render the page of all finished runs in a folder."""
+    paths = [folder / f"{corpus}_clc_{name}" for corpus in CORPORA for name in MECHANISMS]
+    runs = [RunDirectory(path) for path in paths if RunDirectory(path).has("results")]
+    attacks = {run.path.name: _attacks_on(run) for run in runs}
+    conditions = dict.fromkeys(
+        c for run in runs for c in run.read("privacy")["holds_if"].get("conditions", [])
+    )
+    return PAGE.format(
+        command=" ".join(["benchmarks/attack_table.py", *sys.argv[1:]]),
+        auc=_auc_table(runs, attacks),
+        conditions="\n".join(f"- {each}" for each in conditions),
+        tpr=_tpr_table(attacks),
+        exposure=_exposure_table(runs),
+    )
 
 
-def _say(options: argparse.Namespace) -> str:
-    """The command that does all of it again."""
-    changed = [f"--only {' '.join(options.only)}"] if options.only != list(CORPORA) else []
-    changed += [f"--size {options.size}"] if options.size else []
-    changed += [f"--epochs {options.epochs}"] if options.epochs else []
-    changed += [f"--lira {options.lira}", *([] if options.canaries else ["--canaries"])]
-    changed += [f"--workers {options.workers}"] if options.workers > 1 else []
-    changed += [f"--set {' '.join(options.overrides)}"] if options.overrides else []
-    return " ".join(["benchmarks/attack_table.py", *changed])
+def _attacks_on(run: RunDirectory) -> Found:
+    paths = [
+        run.path / f"attack-{name}" / "attack.json" for name in ("threshold", "shadow", "lira")
+    ]
+    found = [read_json(path)["results"] for path in paths if path.exists()]
+    return {result["name"]: result for results in found for result in results}
+
+
+def paper_auc(corpus: str, mechanism: str) -> float:
+    """Return the paper's AUC in %."""
+    sgd, *changes = PAPER[corpus]
+    place = MECHANISMS.index(mechanism)
+    return sgd * (1 + changes[place - 1] / 100) if place else sgd
+
+
+def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
+    rows = []
+    for run in runs:
+        name, privacy = run.path.name, run.read("privacy")
+        found = (attacks[name].get(attack, {}).get("auc") for attack in ATTACKS)
+        rows.append(
+            [
+                name,
+                f"{100 * run.read('results')['test']['ser']:.2f}",
+                f"{paper_auc(*name.split('_clc_')):.1f}",
+                *(_estimate(one) if one else "" for one in found),
+                format_epsilon(privacy["as_published"]),
+                format_epsilon(privacy["holds_if"]),
+            ]
+        )
+    columns = ("run", "SER %", "paper", *ATTACKS.values(), "ε as published", "ε that holds, if")
+    return render_table(columns, rows)
+
+
+def _tpr_table(attacks: Mapping[str, Found]) -> str:
+    names = [name for name in ATTACKS if name != "words alone"]  # it has ties only
+    rows = []
+    for run, found in attacks.items():
+        rates = [found[name]["tpr_at_fpr"] if name in found else {} for name in names]
+        rows.append([run, *("; ".join(map(_estimate, rate.values())) for rate in rates)])
+    return render_table(("run", *(ATTACKS[name] for name in names)), rows)
+
+
+def _estimate(one: Mapping[str, float]) -> str:
+    """A number in % with its interval."""
+    return f"{100 * one['value']:.1f} ({100 * one['low']:.1f}–{100 * one['high']:.1f})"
+
+
+def _exposure_table(runs: List[RunDirectory]) -> str:
+    rows, repeats = [], []
+    for run in runs:
+        path = run.path / "attack-canaries" / "exposure.json"
+        if path.exists():
+            canaries = read_json(path)["canaries"]
+            repeats = sorted({canary["repeats"] for canary in canaries})
+            groups = [[c for c in canaries if c["repeats"] == r] for r in repeats]
+            cells = (f"{_mean(group, 'by_fit')} ({_mean(group, 'by_rank')})" for group in groups)
+            rows.append([run.path.name, *cells])
+    return render_table(("run", *(f"r = {r}" for r in repeats)), rows) if rows else "Not measured."
+
+
+def _mean(canaries: List[Dict[str, Any]], key: str) -> str:
+    """Mean ± standard error of what could be fitted."""
+    known = [canary[key] for canary in canaries if canary[key] is not None]
+    if len(known) < 2:
+        return "not to be fitted"
+    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1) / math.sqrt(len(known)):.1f}"
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
-"""How fast a corpus is at hand and its batches are made, and the memory that both take.
+"""How fast a corpus is ready and its batches are made, and the memory that both take.
 
 Run: .venv/bin/python benchmarks/data_speed.py [--size N …] [--rounds 5] [--json FILE]
 
-Starts: a process each, with a cache of its own, for stand-ins of 10⁴, 10⁵ and 10⁶ utterances with a
-public vocabulary: from the configuration to the first batch. Once cold, when the corpus is made and
-kept, and `--rounds` times warm, sizes in turn. Corpora below 50,000 utterances are not kept: their
-starts are alike. Memory is what the process took beyond its imports: anonymous memory at its peak,
-looked at every 5 ms, which is what it needs; and the pages of mapped files that it has looked at by
-the end of an epoch's batches, which are clean, shared by all workers of a machine, and taken back
-by the system when it needs them. An epoch is dealt and shuffled as training does it. Batches: of 64
-utterances, in turn with SGD's steps on 64 utterances of up to 24 tokens at the paper's sizes; and a
-batch and a step one after the other, in line and with the batches made ahead.
+Starts: one process each, with a cache of its own, for stand-ins of 10⁴, 10⁵ and 10⁶ utterances with
+a public vocabulary, from the configuration to the first batch: once cold, when the corpus is made
+and cached, and `--rounds` times warm, with the sizes in turn. Corpora below 50,000 utterances are
+not cached. Memory is what the process took beyond its imports: the peak of its anonymous memory,
+looked at every 5 ms, and the pages of mapped files that an epoch's batches have read, which all
+workers of a machine share and which the system takes back when memory is short. Batches: of 64
+utterances, in turn with SGD's steps at the paper's sizes.
 """
 
 from __future__ import annotations
@@ -23,20 +21,29 @@ import sys
 import tempfile
 import threading
 import time
-from functools import partial
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Dict, List
 
 import numpy as np
-from rounds import Spread, in_turn, progress, ratio, spread
-from steps import FAMILIES, VARIANTS, Variant, settle_threads
-from subjects import Subject, synthetic_batch
+from measuring import (
+    Figures,
+    Seconds,
+    build_parser,
+    in_turn,
+    progress,
+    ratios,
+    record,
+    settle_threads,
+    show,
+    show_seconds,
+)
+from steps import VARIANTS
+from subjects import Subject, paper_model, synthetic_batch
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.prefetch import prefetch
 from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.models.bert import BERTConfig
@@ -44,37 +51,55 @@ from edp_mx.models.clc import CLCConfig
 from edp_mx.reports.table import render_table
 from edp_mx.runs.build import encode_parts, vocabulary_for
 from edp_mx.runtime import distributed
-from edp_mx.runtime.distributed import Workers
-from edp_mx.runtime.files import write_json
 
 SIZES = (10_000, 100_000, 1_000_000)
-BATCH, TOKENS, SHORTEST = 64, 24, 6
+BATCH = 64
 BATCHES = 50  # that are timed together
-STEPS = 3
-MEMORY = ("anonymous", "anonymous_epoch", "mapped_epoch")
-_LOOK = 0.005  # seconds between two looks at the memory
+
+SECONDS, MS = "warm, s", "ms for 1,000 utterances in batches"
+MB, EPOCH_MB, MAPPED_MB = "MB", "MB with an epoch", "mapped MB"
+
+Warm = Dict[int, Dict[str, List[float]]]  # by size and by what is measured, a value per start
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print; or be one start."""
     options = _options()
     settle_threads()
     if options.start_of:
         print(json.dumps(start(options.start_of)))
         return
+    sizes = sorted(options.size)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["EDP_MX_CACHE"] = folder
-        results: Dict[str, Any] = {"starts": starts(options)}
-        print(page_of_starts(results["starts"]), flush=True)
-        workers = distributed.start()
-        results["batches"] = {f: batches(f, options, workers) for f in options.model or FAMILIES}
-    print(page_of_batches(results["batches"]), flush=True)
-    if options.json:
-        write_json(options.json, results)
+        warm = starts(sizes, options.rounds)
+        batches = {family: measure_batches(family, sizes[-1], options) for family in options.model}
+    for family, seconds in batches.items():
+        title = f"{family}, batches of {BATCH}, {options.rounds} rounds"
+        print(show_seconds(title, seconds, "batch"), flush=True)
+    record(options, figures_of(warm, batches))
 
 
-def encoded(size: int, family: str) -> EncodedCorpus:
-    """The training part of a stand-in, with a vocabulary that does not grow with it."""
+def figures_of(warm: Warm, batches: Dict[str, Seconds]) -> Figures:
+    """Return what the bars are about: the largest corpus, alone and beside smaller ones."""
+    smallest, before, largest = [*warm][0], [*warm][-2], [*warm][-1]
+
+    def growth(what: str, base: int) -> List[float]:
+        return ratios({"one": warm[largest][what], "other": warm[base][what]}, "one", "other")
+
+    figures = {
+        f"seconds to start on {largest:,} cached utterances": warm[largest][SECONDS],
+        f"anonymous memory of {largest:,} ÷ {before:,} utterances": growth(EPOCH_MB, before),
+        f"time per utterance of {largest:,} ÷ {smallest:,}, batches": growth(MS, smallest),
+    }
+    for family, seconds in batches.items():
+        what = f"{family.upper()}, batches ÷ steps in the same time"
+        figures[what] = ratios(seconds, "step", "batch")
+    return figures
+
+
+def encode(size: int, family: str) -> EncodedCorpus:
+    """Return the training part of a stand-in, with a vocabulary that does not grow with it."""
     data = DataConfig(
         corpus="health",
         size=size,
@@ -87,110 +112,55 @@ def encoded(size: int, family: str) -> EncodedCorpus:
 
 
 def start(size: int) -> Dict[str, float]:
-    """Seconds and MB of this process up to the first batch; seconds of an epoch's batches for a
-    thousand utterances, and MB with them."""
-    with _Memory() as memory:
-        started = time.perf_counter()
-        train = encoded(size, "clc")
-        train.batch(range(BATCH))
-        seconds, first = time.perf_counter() - started, memory.most()
-        started = time.perf_counter()
-        shard = Shard.deal(len(train), batch_size=BATCH, num_workers=1, rank=0, seed=0)
-        for indices in shard.micro_batches(0):
-            train.batch(indices)
-        return {
-            "seconds": seconds,
-            "thousand": 1000 * (time.perf_counter() - started) / len(train),
-            "anonymous": first["RssAnon"],
-            "anonymous_epoch": memory.most()["RssAnon"],
-            "mapped_epoch": memory.now()["RssFile"],
-        }
+    """Return seconds and MB of this process up to the first batch, and those of an epoch."""
+    memory = _Memory()
+    started = time.perf_counter()
+    train = encode(size, "clc")
+    train.batch(range(BATCH))
+    found = {SECONDS: time.perf_counter() - started, MB: memory.peak}
+    started = time.perf_counter()
+    shard = Shard.deal(len(train), batch_size=BATCH, num_workers=1, rank=0, seed=0)
+    for indices in shard.micro_batches(0):
+        train.batch(indices)
+    found[MS] = 1e6 * (time.perf_counter() - started) / len(train)
+    return {**found, EPOCH_MB: memory.peak, MAPPED_MB: memory.held("RssFile")}
 
 
-def starts(options: argparse.Namespace) -> Dict[str, Dict[str, List[Dict[str, float]]]]:
-    """What each start of each size took: once cold, then warm in turn."""
-    found: Dict[str, Dict[str, List[Dict[str, float]]]] = {}
-    for size in options.size or SIZES:
+def starts(sizes: List[int], rounds: int) -> Warm:
+    """Print what one cold start of each size and its warm starts took; return the latter."""
+    cold = {}
+    for size in sizes:
         progress(f"{size:,} utterances, cold")
-        found[str(size)] = {"cold": [_in_a_process(size)], "warm": []}
-    for _ in range(options.rounds):
-        for size in found:
-            found[size]["warm"].append(_in_a_process(int(size)))
-    return found
-
-
-def batches(family: str, options: argparse.Namespace, workers: Workers) -> Dict[str, List[float]]:
-    """Seconds of a batch, of a step, and of a step with its batch, in each round."""
-    progress(f"{family}: batches and steps")
-    train = encoded(max(options.size or SIZES), family)
-    batch = synthetic_batch(family, examples=BATCH, tokens=TOKENS, shortest=SHORTEST)
-    variant = VARIANTS["sgd"](Subject(family, batch, has_crf=True, workers=workers))
-    generator = np.random.default_rng(0)
-
-    def drawn(count: int) -> Iterator[np.ndarray]:
-        return (generator.choice(len(train), BATCH, replace=False) for _ in range(count))
-
-    ways: Dict[str, Callable[[], float]] = {
-        "batch": lambda: _timed(lambda: sum(1 for _ in map(train.batch, drawn(BATCHES)))) / BATCHES,
-        "step": variant.step,
-        "in line": partial(_steps, variant, lambda: map(train.batch, drawn(STEPS))),
-        "ahead": partial(_steps, variant, lambda: prefetch(train.batch, drawn(STEPS))),
-    }
-    return in_turn(ways, rounds=options.rounds)
-
-
-def _steps(variant: Variant, made: Callable[[], Iterator[object]]) -> float:
-    """Seconds of some steps, each after its batch has been made."""
-    return _timed(lambda: sum(variant.step() for _ in made())) / STEPS
-
-
-def page_of_starts(found: Dict[str, Dict[str, List[Dict[str, float]]]]) -> str:
-    """A line a size; ratios are those of the largest size before, round by round."""
-    rows, before = [], None
-    for size, kinds in found.items():
-        warm = [one["seconds"] for one in kinds["warm"]]
-        factor = ratio({"now": warm, "before": before}, "now", "before").show(1) if before else ""
-        rows.append(
-            [
-                f"{int(size):,}",
-                f"{kinds['cold'][0]['seconds']:.1f}",
-                spread(warm).show(2),
-                factor,
-                f"{kinds['cold'][0]['anonymous']:.0f}",
-                *(_spread_of(kinds["warm"], key).show(0) for key in MEMORY),
-                spread([1000 * one["thousand"] for one in kinds["warm"]]).show(1),
-            ]
-        )
-        before = warm
-    columns = ("utterances", "cold, s", "warm, s", "÷ line above", "cold, MB", "warm, MB")
-    table = render_table(
-        (*columns, "with an epoch, MB", "mapped, MB", "batches of 1,000 utterances, ms"), rows
-    )
-    return (
-        f"\nFrom the configuration to the first batch: median (quartiles)\n\n{table}\n\n"
-        "MB are anonymous memory at its peak, beyond the imports: what the process needs. Mapped "
-        "are the pages\nof the corpus' files that an epoch has looked at: clean, shared by all "
-        "workers, and taken back by the\nsystem where memory is short."
-    )
-
-
-def page_of_batches(found: Dict[str, Dict[str, List[float]]]) -> str:
-    """A line a model."""
+        cold[size] = _in_a_process(size)
+    warm: Warm = {size: {what: [] for what in cold[size]} for size in sizes}
+    for _ in range(rounds):
+        for size in sizes:
+            for what, value in _in_a_process(size).items():
+                warm[size][what].append(value)
     rows = [
-        [
-            family,
-            f"{1000 * spread(seconds['batch']).median:.2f}",
-            ratio(seconds, "step", "batch").show(0),
-            ratio(seconds, "ahead", "in line").show(3),
-        ]
-        for family, seconds in found.items()
+        [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(show(v, 2) for v in found.values())]
+        for size, found in warm.items()
     ]
-    columns = ("", "a batch, ms", "batches/s ÷ steps/s", "loop ahead ÷ in line")
-    return f"\nBatches of {BATCH}: median (quartiles)\n\n" + render_table(columns, rows)
+    table = render_table(("utterances", "cold, s", *warm[sizes[0]]), rows)
+    title = "From the configuration to the first batch: median (quartiles)"
+    print(f"\n{title}\n\n{table}", flush=True)
+    return warm
 
 
-def _spread_of(values: List[Dict[str, float]], key: str) -> Spread:
-    return spread([one[key] for one in values])
+def measure_batches(family: str, size: int, options: argparse.Namespace) -> Seconds:
+    """Return the seconds of a batch and of a step in each round."""
+    progress(f"{family}: batches and steps")
+    train, generator = encode(size, family), np.random.default_rng(0)
+    of_words = synthetic_batch(family)
+    subject = Subject(paper_model(family), of_words, workers=distributed.start())
+
+    def batch() -> float:
+        started = time.perf_counter()
+        for _ in range(BATCHES):
+            train.batch(generator.choice(len(train), BATCH, replace=False))
+        return (time.perf_counter() - started) / BATCHES
+
+    return in_turn({"batch": batch, "step": VARIANTS["sgd"](subject)}, rounds=options.rounds)
 
 
 def _in_a_process(size: int) -> Dict[str, float]:
@@ -198,56 +168,38 @@ def _in_a_process(size: int) -> Dict[str, float]:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def _timed(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 class _Memory:
-    """What this process holds beyond what it held at first, in MB, looked at again and again.
+    """MB that this process holds beyond what it held at first.
 
-    `RssAnon` is memory of its own; `RssFile` are mapped pages of files, which have a copy on the
-    disk. The system keeps a peak only of their sum.
+    `RssAnon` is memory of its own, `RssFile` are mapped pages of files; the system keeps a peak of
+    their sum only, so that a thread watches `RssAnon`.
     """
 
-    def __enter__(self) -> _Memory:
-        self._first = self._most = self._held()
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-        return self
+    def __init__(self) -> None:
+        self._first = {kind: self._now(kind) for kind in ("RssAnon", "RssFile")}
+        self.peak = 0.0
+        threading.Thread(target=self._watch, daemon=True).start()
 
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self._thread.join()
+    def held(self, kind: str) -> float:
+        """MB of a kind now."""
+        return self._now(kind) - self._first[kind]
 
-    def now(self) -> Dict[str, float]:
-        """What is held now."""
-        return {kind: held - self._first[kind] for kind, held in self._held().items()}
-
-    def most(self) -> Dict[str, float]:
-        """The most of each that was seen so far."""
-        return {kind: held - self._first[kind] for kind, held in self._most.items()}
-
-    def _look(self) -> None:
-        while not self._ends.wait(_LOOK):
-            held = self._held()
-            self._most = {kind: max(held[kind], most) for kind, most in self._most.items()}
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, self.held("RssAnon"))
+            time.sleep(0.005)
 
     @staticmethod
-    def _held() -> Dict[str, float]:
+    def _now(kind: str) -> float:
         with open("/proc/self/status") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        return {kind: int(lines[kind].split()[0]) / 1024 for kind in ("RssAnon", "RssFile")}
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith(kind))
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", action="append", choices=FAMILIES, help="both if left out")
-    parser.add_argument("--size", type=int, nargs="+", metavar="N", help="utterances")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", metavar="FILE", help="write all measurements there")
+    parser = build_parser(__doc__, rounds=5)
+    parser.add_argument(
+        "--size", type=int, nargs="+", default=SIZES, metavar="N", help="two or more, in utterances"
+    )
     parser.add_argument("--start-of", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 

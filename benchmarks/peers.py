@@ -1,116 +1,119 @@
-"""Our training steps beside PyTorch's and Opacus's, on the same models, batch and threads.
+"""Our training steps beside PyTorch's and Opacus' on the same models, batch and threads.
 
 Run: benchmarks/setup_peers.sh
      .venv/bin/python benchmarks/peers.py [--model bert] [--rounds 11] [--json FILE]
 
-PyTorch runs in a process of its own, with the Python of `--venv`; the two sides take their steps in
-turn, each timed where it runs, and the ratios are taken round by round. By default the slots' loss
-is a cross entropy on both sides: Opacus cannot clip a CRF, and PyTorch has none of its own. With
-`--crf` both have one and Opacus is left out. All utterances are equally long unless `--shortest`
-says otherwise; PyTorch's LSTM then skips the padding. Opacus draws its noise from PyTorch's own
-generator, we from a cryptographic stream.
+PyTorch runs in a process of its own, with the Python of `--venv`; both sides take their steps in
+turn, each timed where it runs, and the ratios are taken round by round. The slots' loss is a cross
+entropy on both sides, since Opacus cannot clip a CRF and PyTorch has none. All utterances are
+equally long. Opacus draws its noise from PyTorch's own generator, we from a cryptographic stream.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Dict, Tuple
 
 import mxnet as mx
 import numpy as np
 import steps
 import subjects
-from rounds import in_turn, ratio, spread
+from jobs import Job
+from measuring import (
+    ROOT,
+    Figures,
+    Seconds,
+    build_parser,
+    in_turn,
+    ratios,
+    record,
+    settle_threads,
+    show_seconds,
+)
 
 from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
-from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
-from edp_mx.runtime.files import write_json
 
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")
 PAUSE = 0.3  # seconds between steps, in which the other side's threads come to rest
+PAIRS = (  # the ratios that are recorded
+    ("edp_mx sgd", "torch sgd"),
+    ("edp_mx dp_sgd_ghost", "torch opacus_ghost"),
+    ("edp_mx dp_sgd_ghost", "torch opacus_hooks"),
+)
 
 
-class Torch:
-    """The PyTorch side: a process that takes a step when it is told to."""
-
-    def __init__(self, python: Path, batch: Path, settings: Dict[str, Any]) -> None:
-        if not python.exists():
-            raise SystemExit(
-                f"{python} is missing: run benchmarks/setup_peers.sh, or name the folder that it "
-                "was given by --venv"
-            )
-        script = Path(__file__).with_name("peers_torch.py")
-        self._process = subprocess.Popen(
-            [python, script, "--batch", batch, "--settings", json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.built = json.loads(self._answer())
-
-    def stepper(self, name: str) -> Callable[[], float]:
-        """A function that takes one step of a variant and returns its seconds."""
-
-        def step() -> float:
-            assert self._process.stdin
-            self._process.stdin.write(f"{name}\n")
-            self._process.stdin.flush()
-            return float(self._answer())
-
-        return step
-
-    def close(self) -> None:
-        """Ends the process, by the end of its input."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-
-    def _answer(self) -> str:
-        assert self._process.stdout
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"the PyTorch side ended with {self._process.wait()}; see above")
-        return line
+def main() -> None:
+    """Measure and print."""
+    parser = build_parser(__doc__, rounds=11)
+    parser.add_argument("--batch", type=int, default=subjects.EXAMPLES)
+    parser.add_argument("--tokens", type=int, default=subjects.TOKENS, help="of every utterance")
+    parser.add_argument("--plain", action="store_true", help="SGD only, without Opacus")
+    parser.add_argument("--venv", default=str(ROOT / ".venv-peers"), help="of setup_peers.sh")
+    options = parser.parse_args()
+    settle_threads()
+    figures: Figures = {}
+    for family in options.model:
+        with tempfile.TemporaryDirectory() as folder:
+            title, seconds = measure(family, options, Path(folder))
+        print(show_seconds(title, seconds, *(n for n in seconds if n.endswith("sgd"))), flush=True)
+        for ours, theirs in PAIRS:
+            if ours in seconds and theirs in seconds:
+                what = f"{family.upper()}, {ours} ÷ {theirs}"
+                figures[what] = ratios(seconds, ours, theirs)
+    record(options, figures)
 
 
-def measure(family: str, options: argparse.Namespace, folder: Path) -> Dict[str, Any]:
-    """Seconds of each variant of both sides, and what the PyTorch side is."""
-    batch = subjects.synthetic_batch(
-        family,
-        examples=options.batch,
-        tokens=options.tokens,
-        shortest=options.shortest or options.tokens,
-    )
+def measure(family: str, options: argparse.Namespace, folder: Path) -> Tuple[str, Seconds]:
+    """Return a title and the seconds of each variant of both sides."""
+    size = {"examples": options.batch, "tokens": options.tokens, "shortest": options.tokens}
+    batch = subjects.synthetic_batch(family, **size)
     np.savez(folder / "batch.npz", **arrays_of(batch))
     workers = distributed.start()
-    ours = {}
+    turns = {}
     for name in OURS[:1] if options.plain else OURS:
-        subject = subjects.Subject(family, batch, has_crf=options.crf, workers=workers)
-        ours[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
-    size = sum(layer.size for layer in subject.flat.layers)
-    python = Path(options.venv) / "bin" / "python"
-    torch = Torch(python, folder / "batch.npz", settings_of(family, options))
+        subject = subjects.Subject(
+            subjects.paper_model(family), batch, workers=workers, has_crf=False
+        )
+        turns[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
+    parameters = sum(layer.size for layer in subject.flat.layers)
+    torch = start_torch(Path(options.venv), folder / "batch.npz", settings_of(family, options))
     try:
-        refuse_other_models(size, torch.built["trained"])
-        turns = {f"torch {name}": torch.stepper(name) for name in torch.built["trained"]}
-        turns.update({name: variant.step for name, variant in ours.items()})
+        [built] = torch.turn("what was built")
+        refuse_other_models(parameters, built["trained"])
+        for name in built["trained"]:
+            turns[f"torch {name}"] = lambda name=name: torch.turn(name)[0]
         seconds = in_turn(turns, rounds=options.rounds, pause=PAUSE)
     finally:
         torch.close()
-    return {"seconds": seconds, "parameters": size, "versions": torch.built["versions"]}
+    title = (
+        f"{family}, {parameters:,} parameters: B = {options.batch}, T = {options.tokens}, no CRF, "
+        f"MXNet {mx.__version__}, {', '.join(built['versions'])}, {options.rounds} rounds"
+    )
+    return title, seconds
+
+
+def start_torch(venv: Path, batch: Path, settings: Dict[str, Any]) -> Job:
+    """Start the PyTorch side: a process that takes a step when it is told to."""
+    python = venv / "bin" / "python"
+    if not python.exists():
+        raise SystemExit(
+            f"{python} is missing: run benchmarks/setup_peers.sh, or name the folder that it was "
+            "given with --venv"
+        )
+    script = str(Path(__file__).with_name("peers_torch.py"))
+    return Job([str(python), script, str(batch), json.dumps(settings)], environment={})
 
 
 def refuse_other_models(size: int, trained: Dict[str, int]) -> None:
-    """Refuses to compare models of different sizes.
+    """Refuse to compare models of different sizes.
 
     Raises:
         SystemExit: names the variant.
@@ -124,17 +127,16 @@ def refuse_other_models(size: int, trained: Dict[str, int]) -> None:
 
 
 def arrays_of(batch: Batch) -> Dict[str, np.ndarray]:
-    """A batch under the names that the PyTorch side knows."""
+    """Return a batch under the names that the PyTorch side knows."""
     names = ("words", "characters")
     if isinstance(batch.inputs, PieceInputs):
         names = ("pieces", "piece_lengths", "firsts")
     labels = {"slots": batch.slots, "intents": batch.intents}
-    lengths = {"lengths": batch.lengths, "mask": batch.mask}
-    return {**dict(zip(names, batch.inputs)), **labels, **lengths}
+    return {**dict(zip(names, batch.inputs)), **labels}
 
 
 def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:
-    """What the PyTorch side is to build."""
+    """Return what the PyTorch side is to build."""
     sizes = {
         "words": subjects.WORDS,
         "word_dimension": subjects.WORD_DIMENSION,
@@ -147,57 +149,11 @@ def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:
         "sizes": sizes,
         "slots": subjects.SLOTS,
         "intents": subjects.INTENTS,
-        "has_crf": options.crf,
-        "variants": PEERS[:1] if options.crf or options.plain else PEERS,
+        "variants": PEERS[:1] if options.plain else PEERS,
         "learning_rate": steps.LEARNING_RATE,
         "noise_multiplier": steps.NOISE_MULTIPLIER,
         "max_grad_norm": steps.MAX_GRAD_NORM,
     }
-
-
-def page(family: str, options: argparse.Namespace, result: Dict[str, Any]) -> str:
-    """The table: each step in those of both plain steps."""
-    seconds = result["seconds"]
-    bases = ("torch sgd", "edp_mx sgd", "torch opacus_ghost")
-    bases = tuple(base for base in bases if base in seconds)
-    rows = [
-        [
-            name,
-            spread([1e3 * value for value in values]).show(0),
-            *(ratio(seconds, name, base).show(2) for base in bases),
-        ]
-        for name, values in seconds.items()
-    ]
-    title = (
-        f"\n{family}, {result['parameters']:,} parameters: B = {options.batch}, T = "
-        f"{options.tokens}, {'CRF' if options.crf else 'no CRF'}, MXNet {mx.__version__}, "
-        f"{', '.join(result['versions'])}, {options.rounds} rounds: median (quartiles)\n"
-    )
-    return f"{title}\n{render_table(('step', 'ms', *(f'÷ {base}' for base in bases)), rows)}"
-
-
-def main(arguments: Optional[Sequence[str]] = None) -> None:
-    """Measures and prints."""
-    root = Path(__file__).resolve().parents[1]
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", action="append", choices=subjects.FAMILIES, help="or both")
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--tokens", type=int, default=24, help="of the longest utterance")
-    parser.add_argument("--shortest", type=int, help="tokens of the shortest utterance")
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--plain", action="store_true", help="the plain steps alone")
-    parser.add_argument("--crf", action="store_true", help="with a CRF, without Opacus")
-    parser.add_argument("--venv", default=str(root / ".venv-peers"), help="of setup_peers.sh")
-    parser.add_argument("--json", metavar="FILE", help="where to write all seconds")
-    options = parser.parse_args(arguments)
-    steps.settle_threads()
-    results: Dict[str, Dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for family in options.model or subjects.FAMILIES:
-            results[family] = measure(family, options, Path(folder))
-            print(page(family, options, results[family]), flush=True)
-    if options.json:
-        write_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""The PyTorch side of `peers.py`: the same models, plain, with Opacus's hooks, with its ghost mode.
+"""The PyTorch side of `peers.py`: the same models plain, with Opacus' hooks and its ghost mode.
 
 `peers.py` starts it with the Python of its own environment (`setup_peers.sh`), a batch and the
-sizes. It says what it has built in one line of JSON, then takes a step for each variant's name that
-it reads, and answers with the step's seconds.
+sizes. It takes a step for each name of a variant that it is given and answers with the seconds.
 
 An example is one row of every tensor, as Opacus wants it: the convolution over characters is a
 Conv2d with a window of 1 × 3 over (tokens, characters), which is the same as our Conv1d.
@@ -10,15 +9,15 @@ Conv2d with a window of 1 × 3 over (tokens, characters), which is the same as o
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 import warnings
-from typing import Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 import torch
+from jobs import serve
 from opacus import GradSampleModule
 from opacus.grad_sample import GradSampleModuleFastGradientClipping
 from opacus.layers import DPLSTM
@@ -26,7 +25,6 @@ from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import BertConfig, BertModel
 
 Batch = Dict[str, Tensor]
@@ -58,7 +56,7 @@ class BERT(nn.Module):
         result = self.bert(
             input_ids=pieces,
             attention_mask=(places < batch["piece_lengths"][:, None]).long(),
-            token_type_ids=torch.zeros_like(pieces),  # Opacus wants one row an example
+            token_type_ids=torch.zeros_like(pieces),  # Opacus wants one row per example
             position_ids=places,
         )
         rows = torch.arange(len(pieces))[:, None]
@@ -92,16 +90,8 @@ class CLC(nn.Module):
         """→ (N, T, 2H), (N, 2H)."""
         spelled = self._spelled(batch["characters"])  # (N, T, F)
         tokens = self.dropout(torch.cat([self.words(batch["words"]), spelled], 2))  # (N, T, E+F)
-        lengths, mask = batch["lengths"], batch["mask"][:, :, None]
-        if mask.all():
-            states, _ = self.lstm(tokens)  # (N, T, 2H)
-        else:
-            packed = pack_padded_sequence(tokens, lengths, batch_first=True, enforce_sorted=False)
-            states, _ = pad_packed_sequence(
-                self.lstm(packed)[0], batch_first=True, total_length=tokens.shape[1]
-            )
-        states = self.dropout(states)
-        return states, states.masked_fill(~mask, -3.0e38).max(1).values
+        states = self.dropout(self.lstm(tokens)[0])  # (N, T, 2H); no utterance is padded
+        return states, states.max(1).values
 
     def _spelled(self, characters: Tensor) -> Tensor:
         """(N, T, C) → (N, T, F)."""
@@ -113,163 +103,86 @@ class CLC(nn.Module):
 
 
 class Tagger(nn.Module):
-    """An encoder with its two heads, and the transitions of a CRF if there is to be one."""
+    """An encoder with its two heads."""
 
-    def __init__(self, encoder: nn.Module, *, slots: int, intents: int, has_crf: bool) -> None:
+    def __init__(self, settings: Dict[str, Any], lstm: type = nn.LSTM) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.intent = nn.Linear(encoder.output_size, intents)
-        self.slot = nn.Linear(encoder.output_size, slots)
-        self.chain = nn.ParameterList()
-        if has_crf:
-            self.chain.extend(torch.zeros(size) for size in ((slots, slots), (slots,), (slots,)))
+        sizes = settings["sizes"]
+        self.encoder = BERT(sizes) if settings["family"] == "bert" else CLC(sizes, lstm)
+        self.intent = nn.Linear(self.encoder.output_size, settings["intents"])
+        self.slot = nn.Linear(self.encoder.output_size, settings["slots"])
 
-    def forward(self, batch: Batch) -> Tuple[Tensor, Tensor]:
-        """Emissions (N, T, K) and intent scores (N, I)."""
-        states, pooled = self.encoder(batch)
-        return self.slot(states), self.intent(pooled)
-
-    def slot_losses(self, emissions: Tensor, batch: Batch) -> Tensor:
-        """(N,): the CRF's, or the sum over the tokens of the cross entropy."""
-        if self.chain:
-            return crf_losses(emissions, batch, *self.chain)
-        each = functional.cross_entropy(
-            emissions.flatten(0, 1), batch["slots"].flatten(), reduction="none"
-        )
-        return (each.view_as(batch["slots"]) * batch["mask"]).sum(1)
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the loss of each example, (N,)."""
+        states, pooled = self.encoder(batch)  # (N, T, H), (N, H)
+        scores = self.slot(states).transpose(1, 2)  # (N, K, T)
+        tokens = functional.cross_entropy(scores, batch["slots"], reduction="none")  # (N, T)
+        intents = functional.cross_entropy(
+            self.intent(pooled), batch["intents"], reduction="none"
+        )  # (N,)
+        return tokens.sum(1) + intents
 
 
-def crf_losses(
-    emissions: Tensor, batch: Batch, moves: Tensor, start: Tensor, end: Tensor
-) -> Tensor:
-    """Negative log-likelihood by matrix products of exponentials: emissions (N, T, K) → (N,).
+def adam(model: nn.Module, settings: Dict[str, Any]) -> torch.optim.Optimizer:
+    """Return the fused Adam, which is the fastest on a CPU."""
+    return torch.optim.Adam(model.parameters(), lr=settings["learning_rate"], fused=True)
 
-    Log-sum-exp over (N, K, K) would be many times slower.
+
+def build(name: str, settings: Dict[str, Any], batch: Batch) -> Tuple[nn.Module, Callable]:
+    """Return a variant's model and its step.
+
+    `sgd` is Adam on the plain gradient. `opacus_hooks` makes, clips and sums every example's
+    gradient. `opacus_ghost` takes the norms first (by ghost clipping where Opacus has a rule), then
+    a second backward pass.
     """
-    tags, mask, last = batch["slots"], batch["mask"], batch["lengths"] - 1
-    highest = moves.detach().max()
-    factors = (moves - highest).exp()  # (K, K)
-    alpha = start + emissions[:, 0]  # (N, K)
-    for t in range(1, emissions.shape[1]):
-        peak = alpha.detach().max(1, keepdim=True).values  # (N, 1)
-        reached = ((alpha - peak).exp() @ factors).log() + peak + highest + emissions[:, t]
-        alpha = torch.where(mask[:, t, None], reached, alpha)
-    partition = (alpha + end).logsumexp(1)  # (N,)
-    local = emissions.gather(2, tags[:, :, None])[:, :, 0]  # (N, T)
-    steps = moves[tags[:, :-1], tags[:, 1:]] * mask[:, 1:]  # (N, T-1)
-    ends = start[tags[:, 0]] + end[tags.gather(1, last[:, None])[:, 0]]  # (N,)
-    return partition - ((local * mask).sum(1) + steps.sum(1) + ends)
-
-
-class Side:
-    """All that a variant needs: sizes, a batch, and how it clips and noises."""
-
-    def __init__(self, settings: Dict[str, float], batch: Batch) -> None:
-        self.settings, self.batch = settings, batch
-
-    def model(self, lstm: type = nn.LSTM) -> Tagger:
-        """A new one, in training mode."""
-        sizes = self.settings["sizes"]
-        encoder = BERT(sizes) if self.settings["family"] == "bert" else CLC(sizes, lstm)
-        heads = {name: self.settings[name] for name in ("slots", "intents", "has_crf")}
-        return Tagger(encoder, **heads).train()
-
-    def losses(self, model: nn.Module) -> Tensor:
-        """One an example, (N,)."""
-        emissions, intent_scores = model(self.batch)
-        tagger = model if isinstance(model, Tagger) else model._module
-        return tagger.slot_losses(emissions, self.batch) + functional.cross_entropy(
-            intent_scores, self.batch["intents"], reduction="none"
+    privacy = {key: settings[key] for key in ("noise_multiplier", "max_grad_norm")}
+    privacy["expected_batch_size"] = len(batch["intents"])
+    if name == "opacus_ghost":
+        model = GradSampleModuleFastGradientClipping(
+            Tagger(settings, DPLSTM), max_grad_norm=privacy["max_grad_norm"], strict=False
         )
-
-    def adam(self, model: nn.Module) -> torch.optim.Optimizer:
-        """The fused one: the fastest on a CPU."""
-        trained = [p for p in model.parameters() if p.requires_grad]
-        return torch.optim.Adam(trained, lr=self.settings["learning_rate"], fused=True)
-
-    def privacy(self) -> Dict[str, float]:
-        """What Opacus's optimizers are told."""
-        names = ("noise_multiplier", "max_grad_norm")
-        settings = {name: self.settings[name] for name in names}
-        return {**settings, "expected_batch_size": len(self.batch["intents"])}
-
-
-Variant = Tuple[nn.Module, Callable[[], None]]
-
-
-def sgd(side: Side) -> Variant:
-    """Adam on the plain gradient."""
-    model = side.model()
-    optimizer = side.adam(model)
+        optimizer = DPOptimizerFastGradientClipping(adam(model, settings), **privacy)
+    elif name == "opacus_hooks":
+        model = GradSampleModule(Tagger(settings, DPLSTM), strict=False)
+        optimizer = DPOptimizer(adam(model, settings), **privacy)
+    else:
+        model = Tagger(settings)
+        optimizer = adam(model, settings)
 
     def step() -> None:
         optimizer.zero_grad()
-        side.losses(model).mean().backward()
+        losses = model(batch)
+        if name == "opacus_ghost":
+            DPTensorFastGradientClipping(model, optimizer, losses, "mean").backward()
+        else:
+            losses.mean().backward()
         optimizer.step()
 
-    return model, step
+    return model.train(), step
 
 
-def opacus_hooks(side: Side) -> Variant:
-    """Every example's gradient is made, clipped and summed."""
-    model = GradSampleModule(side.model(DPLSTM), strict=False)
-    optimizer = DPOptimizer(side.adam(model), **side.privacy())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        side.losses(model).mean().backward()
-        optimizer.step()
-
-    return model, step
-
-
-def opacus_ghost(side: Side) -> Variant:
-    """Norms first (by ghost clipping where Opacus has a rule), then a second backward pass."""
-    privacy = side.privacy()
-    model = GradSampleModuleFastGradientClipping(
-        side.model(DPLSTM), max_grad_norm=privacy["max_grad_norm"], strict=False
-    )
-    optimizer = DPOptimizerFastGradientClipping(side.adam(model), **privacy)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        DPTensorFastGradientClipping(model, optimizer, side.losses(model), "mean").backward()
-        optimizer.step()
-
-    return model, step
-
-
-VARIANTS: Dict[str, Callable[[Side], Variant]] = {
-    "sgd": sgd,
-    "opacus_hooks": opacus_hooks,
-    "opacus_ghost": opacus_ghost,
-}
-
-
-def main() -> None:
-    """Builds what is asked for, then serves steps until its input ends."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--batch", required=True, help="arrays, as .npz")
-    parser.add_argument("--settings", required=True, type=json.loads, help="JSON")
-    options = parser.parse_args()
+def main(arrays_path: str, settings: str, address: str) -> None:
+    """Build what is asked for, then take steps as told."""
     warnings.filterwarnings("ignore", category=UserWarning)  # on hooks and on insecure noise
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no answer
-    with np.load(options.batch) as arrays:
-        batch = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    batch = {name: array if name == "mask" else array.long() for name, array in batch.items()}
-    side = Side(options.settings, batch)
-    variants = {name: VARIANTS[name](side) for name in options.settings["variants"]}
+    with np.load(arrays_path) as arrays:
+        batch = {name: torch.from_numpy(array).long() for name, array in arrays.items()}
+    given = json.loads(settings)
+    variants = {name: build(name, given, batch) for name in given["variants"]}
     trained = {
-        name: sum(p.numel() for p in model.parameters() if p.requires_grad)
+        name: sum(parameter.numel() for parameter in model.parameters())
         for name, (model, _) in variants.items()
     }
     versions = [f"torch {torch.__version__}", f"threads {torch.get_num_threads()}"]
-    print(json.dumps({"trained": trained, "versions": versions}), file=answers, flush=True)
-    for line in sys.stdin:
+
+    def work(order: str) -> object:
+        if order not in variants:
+            return {"trained": trained, "versions": versions}
         started = time.perf_counter()
-        variants[line.strip()][1]()
-        print(time.perf_counter() - started, file=answers, flush=True)
+        variants[order][1]()
+        return time.perf_counter() - started
+
+    serve(address, work)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

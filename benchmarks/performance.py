@@ -4,8 +4,8 @@ Run: .venv/bin/python benchmarks/performance.py [--only SECTION …]
 
 Every benchmark runs as a command of its own, with few rounds and a budget; all together take less
 than ten minutes on two idle cores. The figures are kept in results/performance.json, from which the
-page is made: `--only` measures some sections and leaves the others as they were. What fails, or
-cannot be measured here, leaves its section as it was too.
+page is made: `--only` measures some sections and leaves the others as they were, and a section that
+fails stays as it was, too.
 """
 
 from __future__ import annotations
@@ -20,114 +20,114 @@ import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from page import BUDGET, bar_rows, render
-from rounds import progress
-from sections import ROOT, SECTIONS, Section
+from measuring import ROOT, progress, show
+from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
+from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import read_json, write_json, write_text
 
+BUDGET = 600  # seconds for all sections
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
-ENDING = 30  # seconds to end in
-PACKAGES = ("mxnet", "numpy", "horovod")
+HEAD = """# Performance
+
+Made by `.venv/bin/python benchmarks/performance.py`; not to be edited. Only the ratios mean much on
+a shared machine: what is compared takes its turns in one run, and a ratio is taken round by round.
+Shown are medians, with quartiles in brackets; a bar holds if the median keeps to it."""
 
 
 def main() -> int:
-    """Measures, and writes after each section."""
+    """Measure, write the record after each section, and the page at the end."""
     options = _options()
-    chosen = [section for section in SECTIONS if section.name in options.only]
-    progress(f"budget: {sum(section.seconds for section in chosen)} of {BUDGET:.0f} seconds")
     failed = []
     try:
-        results = kept(options.out)
-        for section in chosen:
-            if not section.is_possible:
-                progress(f"{section.name}: left out; {section.missing}")
+        path = options.out / "performance.json"
+        results = read_json(path) if path.exists() else {}
+        for section in SECTIONS:
+            if section.name not in options.only:
                 continue
-            result = measured(section)
+            result = measure(section)
             if result is None:
                 failed.append(section.name)
                 continue
+            results[section.name] = result
             for row in bar_rows(section, result):
                 progress(f"  {' '.join(row)}")
-            results[section.name] = result
-            write(options.out, results)
-        write(options.out, results)
+            write_json(path, results)
+        write_text(options.out / "performance.md", render(results, SECTIONS))
     except UserError as error:
         progress(f"error: {error}")
         return 2
-    progress(f"{options.out / 'performance.md'} is written")
     if failed:
         progress(f"failed, and left as they were: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def names() -> List[str]:
-    """Of all sections."""
-    return [section.name for section in SECTIONS]
+def render(results: Mapping[str, Any], sections: Sequence[Section]) -> str:
+    """Render the page: a table of all bars, then each section's own tables."""
+    done = [section for section in sections if section.name in results]
+    rows = [row for section in done for row in bar_rows(section, results[section.name])]
+    seconds = sum(results[section.name]["seconds"] for section in done)
+    kept = sum(row[-1] == "holds" for row in rows)
+    parts = [
+        HEAD,
+        f"{kept} of {len(rows)} bars hold. {len(done)} of {len(sections)} sections were measured, "
+        f"in {seconds:.0f} seconds ({'within' if seconds <= BUDGET else 'beyond'} {BUDGET}).",
+        render_table(("section", "figure", "bar", "median (quartiles)", "the bar"), rows),
+    ]
+    for section in sections:
+        result = results.get(section.name)
+        facts = f"({result['seconds']:.0f} s; {result['machine']})" if result else "(not measured)"
+        parts += [f"## {section.title}", f"`{section.command}` {facts}"]
+        parts += [result["printed"]] if result else []
+        parts += [section.note] if section.note else []
+    return "\n\n".join(parts) + "\n"
 
 
-def kept(folder: Path) -> Dict[str, Any]:
-    """What was measured before; sections that no longer are, are left out.
-
-    Raises:
-        UserError: the file is torn, or something else.
-    """
-    path = folder / "performance.json"
-    results = read_json(path) if path.exists() else {}
-    wanted = {"measured", "printed", "machine", "seconds"}
-    if not isinstance(results, dict) or not all(
-        isinstance(result, dict) and wanted <= set(result) for result in results.values()
-    ):
-        raise UserError(
-            f"{path} does not hold sections with {', '.join(sorted(wanted))}: remove it"
-        )
-    return {name: results[name] for name in names() if name in results}
+def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
+    """Return a row per bar: whether it holds, is missed, or was not measured."""
+    rows = []
+    for bar in section.bars:
+        values = result.get("figures", {}).get(bar.figure)
+        verdict = "not measured"
+        if values:
+            verdict = "holds" if bar.holds(values, limit=bar.limit) else "missed"
+        found = show(values, bar.digits) if values else ""
+        rows.append([section.name, bar.figure, bar.show_limit(), found, verdict])
+    return rows
 
 
-def write(folder: Path, results: Mapping[str, Any]) -> None:
-    """The figures and the page that is made from them.
-
-    Raises:
-        UserError: a section's figures are not what its bars read; nothing is then written.
-    """
-    page = render(results, SECTIONS)
-    write_json(folder / "performance.json", results)
-    write_text(folder / "performance.md", page)
-
-
-def measured(section: Section, *, threads: Optional[int] = None) -> Optional[Dict[str, Any]]:
-    """Runs a benchmark; None if it failed, which it has then said itself.
+def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict[str, Any]]:
+    """Run a benchmark; return None if it failed, which it has then said itself.
 
     Args:
         section: which one.
         threads: of a process; all cores by default, fewer where others keep the cores busy.
     """
     progress(f"{section.name}: {section.command} (budget {section.seconds} s)")
-    script, *arguments = section.arguments
-    program = [sys.executable, str(Path(__file__).parent / script), *arguments]
+    script, *arguments = section.script.split()
+    program = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
     if section.workers > 1:
         launcher = str(Path(sys.executable).with_name("horovodrun"))
         program = [launcher, "--gloo", "-np", str(section.workers), *program]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "measured.json")
+        path = Path(folder, "figures.json")
         program += ["--json", str(path)]
         printed = run(program, seconds=PATIENCE * section.seconds, threads=threads)
         if printed is None or not path.exists():
             return None
         figures = read_json(path)
-    seconds = time.perf_counter() - started
-    progress(f"{section.name}: {seconds:.0f} of {section.seconds} s")
-    return {"measured": figures, "printed": printed, "machine": machine(), "seconds": seconds}
+    seconds = round(time.perf_counter() - started, 1)
+    return {"figures": figures, "printed": printed, "machine": machine(), "seconds": seconds}
 
 
 def run(program: List[str], *, seconds: float, threads: Optional[int] = None) -> Optional[str]:
-    """What a program prints; None if it fails or takes longer.
+    """Return what a program prints; None if it fails or takes longer.
 
-    Its threads are its own choice if not given: what is set for this process does not reach it.
+    It chooses its threads itself if none are given: what is set for this process does not reach it.
     """
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "600")  # a busy machine is no failure
@@ -140,43 +140,35 @@ def run(program: List[str], *, seconds: float, threads: Optional[int] = None) ->
         printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         progress(f"not done after {seconds:.0f} s: ended")
-        process.terminate()  # it ends its own processes first
-        try:
-            process.communicate(timeout=ENDING)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        return None
+        process.terminate()  # not killed: it ends its own processes first
+        printed, _ = process.communicate()
     if process.returncode:
         return None
     return re.sub(r"^\[\d+\]<stdout>:", "", printed, flags=re.MULTILINE).strip()
 
 
-def machine() -> Dict[str, Any]:
-    """What the figures depend on; no date, no host, no path."""
-    processor = "an unknown processor"
-    if os.path.exists("/proc/cpuinfo"):
-        models = re.findall(
-            r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE
-        )
-        processor = models[0] if models else processor
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions = {"Python": platform.python_version()}
-    versions.update({name: version(name) for name in PACKAGES})
-    return {"cores": cores, "processor": processor, "versions": versions}
+def machine() -> str:
+    """Say what the figures depend on, without date, host or path: "2 cores, Some CPU, …"."""
+    text = Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
+    processors = [*re.findall(r"^model name\s*: (.*)$", text, re.MULTILINE), "unknown processor"]
+    packages = [f"{name} {version(name)}" for name in ("mxnet", "numpy", "horovod")]
+    cores = len(os.sched_getaffinity(0))
+    python = f"Python {platform.python_version()}"
+    return ", ".join([f"{cores} cores", processors[0], python, *packages])
 
 
 def _options() -> argparse.Namespace:
+    names = [section.name for section in SECTIONS]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
         "--only",
-        nargs="+",
-        choices=[*names(), "nothing"],
-        default=names(),
+        nargs="*",
+        choices=names,
+        default=names,
         metavar="SECTION",
-        help=f"{', '.join(names())}; or nothing: the page is made from the figures that are there",
+        help=f"{', '.join(names)}; none: make the page from the record alone (default: all)",
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "results", help="a folder")
+    parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
     return parser.parse_args()
 
 

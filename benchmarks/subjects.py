@@ -1,4 +1,4 @@
-"""What the benchmarks train: a model at the paper's size on a synthetic batch."""
+"""What the benchmarks train: a model of the paper's size on a synthetic batch."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ from edp_mx.privacy.layers import layers_of
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.gradient import seed_dropout
 
-FAMILIES = ("clc", "bert")
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 PIECES, SLOTS, INTENTS = 30_522, 120, 20
+EXAMPLES, TOKENS, SHORTEST = 64, 24, 6  # utterances, and the tokens of the longest and shortest
 
 
 def synthetic_batch(
-    family: str, *, examples: int, tokens: int, shortest: int, seed: int = 0
+    family: str,
+    *,
+    examples: int = EXAMPLES,
+    tokens: int = TOKENS,
+    shortest: int = SHORTEST,
+    seed: int = 0,
 ) -> Batch:
-    """Random utterances of `shortest` to `tokens` tokens; for BERT a token is one piece."""
+    """Draw utterances of `shortest` to `tokens` tokens; for BERT a token is one word piece."""
     generator = np.random.default_rng(seed)
-    lengths = generator.integers(shortest, tokens + 1, examples).astype(np.int32)
+    lengths = generator.integers(min(shortest, tokens), tokens + 1, examples).astype(np.int32)
     lengths[0] = tokens
     shape = (examples, tokens)
     mask = np.arange(tokens) < lengths[:, None]  # (N, T)
@@ -55,8 +60,8 @@ def synthetic_batch(
     )
 
 
-def paper_model(family: str, *, has_crf: bool) -> IntentSlotModel:
-    """CLC, whose word vectors are trained too, or BERT; if without its CRF, this is frozen."""
+def paper_model(family: str) -> IntentSlotModel:
+    """Return a new CLC, whose word vectors are trained too, or BERT."""
     if family == "clc":
         encoder = CLCEncoder(
             CLCConfig(),
@@ -68,25 +73,25 @@ def paper_model(family: str, *, has_crf: bool) -> IntentSlotModel:
         )
     else:
         encoder = BERTEncoder(BERTConfig(), num_pieces=PIECES, prefix="bert_")
-    model = build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
-    if not has_crf:
-        for parameter in model.slot.crf.collect_params().values():
-            parameter.grad_req = "null"
-    return model
+    return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
 
 
 class Subject:
-    """What a variant trains: a new model of a family, on a batch."""
+    """A model with a batch to train on; if it is without its CRF, this is frozen."""
 
-    def __init__(self, family: str, batch: Batch, *, has_crf: bool, workers: Workers) -> None:
-        self.model = paper_model(family, has_crf=has_crf)
-        self.flat = FlatGradients(layers_of(self.model))
+    def __init__(
+        self, model: IntentSlotModel, batch: Batch, *, workers: Workers, has_crf: bool = True
+    ) -> None:
+        self.model = model
         self.batch = batch
         self.workers = workers
         self._has_crf = has_crf
+        if not has_crf:
+            self.model.slot.crf.collect_params().setattr("grad_req", "null")
+        self.flat = FlatGradients(layers_of(self.model))
 
     def losses(self, batch: Optional[Batch] = None) -> mx.nd.NDArray:
-        """One an example, (N,), of its batch or of a part of it; dropout drawn as in training."""
+        """Return the loss of each example, (N,), of its batch or a part; dropout as in training."""
         batch = self.batch if batch is None else batch
         seed_dropout(0, self.workers.rank)
         if self._has_crf:
@@ -97,17 +102,17 @@ class Subject:
         return cross_entropy(intent_scores, batch.intents) - (likely * mask).sum(axis=1)
 
     def mean_loss(self) -> mx.nd.NDArray:
-        """Of its batch as one micro-batch, (1,)."""
+        """Return the loss of its batch as one micro-batch, (1,)."""
         return self.losses().sum() / len(self.batch)
 
     def chunks(self, size: int) -> Iterator[Losses]:
-        """What makes the losses of each `size` examples."""
+        """Yield functions that compute the losses of `size` examples each."""
         for start in range(0, len(self.batch), size):
-            yield partial(self.losses, part(self.batch, slice(start, start + size)))
+            yield partial(self.losses, _part(self.batch, slice(start, start + size)))
 
 
-def part(batch: Batch, rows: slice) -> Batch:
-    """Some of a batch's utterances, without the padding that they no longer need."""
+def _part(batch: Batch, rows: slice) -> Batch:
+    """Some of a batch's utterances without the padding that they no longer need."""
     lengths = batch.lengths[rows]
     tokens = int(lengths.max())
     inputs: Union[WordInputs, PieceInputs]

@@ -1,11 +1,9 @@
-"""What N workers on this machine get done against one: utterances a second, and the all-reduce.
+"""What N workers on this machine get done against one: utterances per second with eDP-SGD.
 
-Run: .venv/bin/python benchmarks/worker_cost.py [--workers 1 2 8] [--rounds 5] [--json FILE]
+Run: .venv/bin/python benchmarks/worker_cost.py [--workers 2 8] [--rounds 5] [--json FILE]
 
-What a user chooses is the number of workers, for a machine and a batch that are given: all jobs
-train on the same batch, of which each worker takes its share. And once more with as many examples
-for each worker as one alone has, as on several machines. All jobs are started first and take turns
-of a few steps; who has no turn stands still. A worker has as many threads as the launcher gives it:
+Every worker has a micro-batch of the same size. All jobs are started first and take turns of a few
+steps; those that have no turn stand still. A worker has as many threads as the launcher gives it:
 its share of the cores, at least one.
 """
 
@@ -18,41 +16,42 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Dict, List
 
-from rounds import progress, ratio, spread
-from sides import Side, end_sides_on_sigterm
+from jobs import Job, serve
+from measuring import FAMILIES, Figures, Seconds, build_parser, progress, ratios, record, show
 
 from edp_mx.reports.table import render_table
-from edp_mx.runtime.files import write_json
 
-FAMILIES = ("clc", "bert")
-SHARED, EACH, ALL_REDUCE = "workers, one batch", "workers, a batch each", "all-reduce"
 WARM_UP = 1  # turns that are not counted; each is several steps
 
 
 def main() -> None:
-    """Starts the jobs, measures and prints."""
+    """Start the jobs, measure and print; or be a worker of one."""
     options = _options()
-    end_sides_on_sigterm()
+    if options.serve:
+        work(options)
+        return
     numbers = sorted({1, *options.workers})
+    figures: Figures = {}
     with ExitStack() as stack:
         jobs = {}
         for number in numbers:
             progress(f"starting {number} worker(s)")
-            jobs[str(number)] = start(number)
-            stack.callback(jobs[str(number)].close)
-        results = {family: measure(family, options, jobs) for family in options.model or FAMILIES}
-    for family, result in results.items():
-        print(page(family, result), flush=True)
-    if options.json:
-        write_json(options.json, results)
+            jobs[number] = start(number, options)
+            stack.callback(jobs[number].close)
+        for family in options.model:
+            rates = measure(family, options, jobs)
+            print(page(family, options, rates), flush=True)
+            for name in list(rates)[1:]:
+                figures[f"{family.upper()}, {name} workers ÷ one"] = ratios(rates, name, "1")
+    record(options, figures)
 
 
-def start(number: int) -> Side:
-    """A job of so many workers, by the program that the launcher calls."""
+def start(number: int, options: argparse.Namespace) -> Job:
+    """Start a job of so many workers by the program that the launcher calls."""
     threads = max(1, len(os.sched_getaffinity(0)) // number)  # as launch/environment.sh
     launcher = str(Path(sys.executable).with_name("horovodrun"))
-    program = [sys.executable, str(Path(__file__).with_name("worker_cost_side.py"))]
-    return Side(
+    program = [sys.executable, __file__, "--each", str(options.each), "--serve"]
+    return Job(
         [launcher, "-np", str(number), "--gloo", *program],
         size=number,
         # The second, because a job that stands still answers nobody.
@@ -60,73 +59,57 @@ def start(number: int) -> Side:
     )
 
 
-def measure(family: str, options: argparse.Namespace, jobs: Dict[str, Side]) -> Dict[str, Any]:
-    """Seconds of a step and of an all-reduce alone, of each job, by round."""
-    examples = {
-        SHARED: dict.fromkeys(jobs, options.batch),
-        EACH: {name: options.each * int(name) for name in jobs},
-    }
-    seconds: Dict[str, Dict[str, List[float]]] = {
-        part: {name: [] for name in jobs} for part in (*examples, ALL_REDUCE)
-    }
-    for number in range(WARM_UP + options.rounds):
-        progress(f"{family}: round {number + 1} of {WARM_UP + options.rounds}")
-        for part, measured in seconds.items():
-            for name, job in jobs.items():
-                order = {"family": family, "times": options.steps}
-                if part != ALL_REDUCE:
-                    order["examples"] = examples[part][name]
-                answers = job.turn(order)
-                if number >= WARM_UP:
-                    measured[name].append(max(answers))
-    return {"examples": examples, "seconds": seconds, "steps": options.steps}
+def measure(family: str, options: argparse.Namespace, jobs: Dict[int, Job]) -> Seconds:
+    """Return the utterances per second of each job, by round."""
+    rates: Dict[str, List[float]] = {str(number): [] for number in jobs}
+    for turn in range(WARM_UP + options.rounds):
+        progress(f"{family}: round {turn + 1} of {WARM_UP + options.rounds}")
+        for number, job in jobs.items():
+            seconds = max(job.turn((family, options.steps)))
+            if turn >= WARM_UP:
+                rates[str(number)].append(number * options.each / seconds)
+    return rates
 
 
-def throughput(result: Dict[str, Any], part: str) -> Dict[str, List[float]]:
-    """Utterances a second of each job, by round."""
-    return {
-        name: [result["examples"][part][name] / value for value in values]
-        for name, values in result["seconds"][part].items()
-    }
-
-
-def page(family: str, result: Dict[str, Any]) -> str:
-    """The tables of a family."""
-    seconds = result["seconds"]
-    rounds = len(seconds[ALL_REDUCE]["1"])
-    lines = [f"\n{family}, eDP-SGD, {rounds} rounds of {result['steps']} steps: median (quartiles)"]
-    for part, examples in result["examples"].items():
-        rates = throughput(result, part)
-        rows = []
-        for name, values in rates.items():
-            reduced = {"all-reduce": seconds[ALL_REDUCE][name], "step": seconds[part][name]}
-            rows.append(
-                [
-                    name,
-                    str(examples[name] // int(name)),
-                    spread(values).show(1),
-                    ratio(rates, name, "1").show(2),
-                    "" if name == "1" else ratio(reduced, "all-reduce", "step").show(2),
-                ]
-            )
-        columns = (part, "examples", "utterances/s", "÷ one worker", "all-reduce ÷ step")
-        lines.append(f"\n{render_table(columns, rows)}")
-    lines.append(
-        "\nA batch that is divided has no bar: every worker clips, noises and updates the whole "
-        "gradient,\nhowever few examples it is left with."
+def page(family: str, options: argparse.Namespace, rates: Seconds) -> str:
+    """Render the table of one model."""
+    rows = [
+        [name, show(values, 1), show(ratios(rates, name, "1"), 2)] for name, values in rates.items()
+    ]
+    title = (
+        f"\n{family}, eDP-SGD, {options.each} examples per worker, {options.rounds} rounds of "
+        f"{options.steps} step(s): median (quartiles)\n\n"
     )
-    return "\n".join(lines)
+    return title + render_table(("workers", "utterances/s", "÷ one worker"), rows)
+
+
+def work(options: argparse.Namespace) -> None:
+    """Build both models and answer each order with the seconds of a step."""
+    from steps import VARIANTS
+    from subjects import Subject, paper_model, synthetic_batch
+
+    from edp_mx.runtime import distributed
+
+    workers = distributed.start()
+    steps = {}
+    for family in FAMILIES:
+        batch = synthetic_batch(family, examples=options.each, seed=workers.rank)
+        steps[family] = VARIANTS["edp_sgd"](Subject(paper_model(family), batch, workers=workers))
+
+    def take(order: Any) -> float:
+        family, times = order
+        workers.gather(workers.rank)  # all are ready
+        return sum(steps[family]() for _ in range(times)) / times
+
+    serve(options.serve, take)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 8])
-    parser.add_argument("--model", action="append", choices=FAMILIES, help="both if left out")
-    parser.add_argument("--batch", type=int, default=64, help="examples of all workers")
-    parser.add_argument("--each", type=int, default=32, help="examples of every worker, besides")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = build_parser(__doc__, rounds=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8], help="besides one")
+    parser.add_argument("--each", type=int, default=32, help="examples of every worker")
     parser.add_argument("--steps", type=int, default=2, help="in a turn")
-    parser.add_argument("--json", metavar="FILE", help="where to write all seconds")
+    parser.add_argument("--serve", metavar="ADDRESS", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

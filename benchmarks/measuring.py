@@ -1,0 +1,127 @@
+"""What all benchmarks share: options, steps that take turns, quartiles, tables and the record."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, Sequence
+
+from edp_mx.reports.table import render_table
+from edp_mx.runtime.files import write_json
+
+ROOT = Path(__file__).resolve().parents[1]
+FAMILIES = ("clc", "bert")
+WARM_UP = 2  # rounds that are not counted
+
+Seconds = Dict[str, List[float]]  # of each step, by round
+Figures = Dict[str, List[float]]  # by the name that a bar knows, by round
+
+
+def show(values: Sequence[float], digits: int) -> str:
+    """Render the median and, in brackets, the quartiles.
+
+    Example:
+        >>> show([1.0, 2.0, 3.0, 4.0, 5.0], 1)
+        '3.0 (2.0–4.0)'
+    """
+    points = values if len(values) > 1 else [*values, *values]
+    quartiles = statistics.quantiles(points, n=4, method="inclusive")
+    low, median, high = (f"{value:.{digits}f}" for value in quartiles)
+    return f"{median} ({low}–{high})"
+
+
+def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[float]:
+    """Divide one list of measurements by another, round by round.
+
+    Example:
+        >>> ratios({"a": [1.0, 2.0], "b": [3.0, 4.0]}, "b", "a")
+        [3.0, 2.0]
+    """
+    return [one / other for one, other in zip(values[name], values[base])]
+
+
+def in_turn(
+    steps: Mapping[str, Callable[[], float]], *, rounds: int, pause: float = 0.0
+) -> Seconds:
+    """Let steps take turns and return the seconds of each in each round.
+
+    Each round begins one step later than the last, so that no step always follows the same one.
+
+    Args:
+        steps: take one step each and return its seconds.
+        rounds: how many are counted, after `WARM_UP` rounds that are not.
+        pause: seconds of rest before each step, for the threads of another process to stop
+            spinning.
+    """
+    names = list(steps)
+    seconds: Seconds = {name: [] for name in names}
+    for number in range(WARM_UP + rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            time.sleep(pause)
+            taken = steps[name]()
+            if number >= WARM_UP:
+                seconds[name].append(taken)
+    return seconds
+
+
+def timed(work: Callable[[], object]) -> Callable[[], float]:
+    """Return a step that does the work, waits until MXNet is done and returns the seconds."""
+    import mxnet as mx  # not needed by those that only read figures
+
+    def step() -> float:
+        started = time.perf_counter()
+        work()
+        mx.nd.waitall()
+        return time.perf_counter() - started
+
+    return step
+
+
+def show_seconds(title: str, seconds: Seconds, *bases: str) -> str:
+    """Render milliseconds per step, and ratios to each of the bases, round by round."""
+    rows = []
+    for name, values in seconds.items():
+        found = (show(ratios(seconds, name, base), 2) for base in bases)
+        rows.append([name, show([1e3 * value for value in values], 1), *found])
+    table = render_table(("step", "ms", *(f"÷ {base}" for base in bases)), rows)
+    return f"\n{title}: median (quartiles)\n\n{table}"
+
+
+def build_parser(
+    description: str, *, rounds: int, has_models: bool = True
+) -> argparse.ArgumentParser:
+    """Return a parser with the options that all benchmarks share."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    if has_models:
+        parser.add_argument(
+            "--model", nargs="+", choices=FAMILIES, default=FAMILIES, help="default: both"
+        )
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"default: {rounds}")
+    parser.add_argument("--json", metavar="FILE", help="write the figures of each round here")
+    return parser
+
+
+def record(options: argparse.Namespace, figures: Figures) -> None:
+    """Write the figures to the file that --json names, if any."""
+    if options.json:
+        rounded = {name: [float(f"{v:.4g}") for v in values] for name, values in figures.items()}
+        write_json(options.json, rounded)
+
+
+def settle_threads() -> None:
+    """Restart the script with OMP_NUM_THREADS set: by itself MXNet takes half the cores."""
+    if "OMP_NUM_THREADS" not in os.environ:
+        share = int(os.environ.get("HOROVOD_LOCAL_SIZE", "1"))
+        threads = max(1, (os.cpu_count() or 1) // share)
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+
+
+def progress(what: str) -> None:
+    """Say on standard error what a benchmark is doing."""
+    print(what, file=sys.stderr, flush=True)
