@@ -1,7 +1,7 @@
 """Where large corpora are kept as numbers, so that a later start need not read their text.
 
 What is kept is as private as the corpus: its folder is the user's alone. What was long not used
-goes (see `cache_eviction`).
+goes when another corpus is kept.
 """
 
 from __future__ import annotations
@@ -16,22 +16,12 @@ import shutil
 import stat
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.cache_eviction import evict, note_use
-from edp_mx.data.store import (
-    Arrange,
-    Progress,
-    Stored,
-    Torn,
-    open_store,
-    plainly,
-    write_store,
-)
+from edp_mx.data.store import Arrange, Progress, Stored, open_store, plainly, write_store
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
@@ -39,11 +29,13 @@ from edp_mx.runtime.files import sha256_of
 logger = logging.getLogger(__name__)
 
 _OFF = "off"
+MOST_DAYS = 90  # without a start that uses it, then it goes
+MOST_BYTES = 20 << 30  # of all that is kept; beyond these the oldest go
 _POLL = 0.2  # seconds between two looks at whether another process is done
 
 
 def cache_folder() -> Optional[Path]:
-    """`$EDP_MX_CACHE/corpora`, else `corpora` in the user's cache; None where it is "off"."""
+    """Return `$EDP_MX_CACHE/corpora` or that of the user's cache; None where it is "off"."""
     named = os.environ.get("EDP_MX_CACHE")
     if named == _OFF:
         return None
@@ -54,7 +46,7 @@ def cache_folder() -> Optional[Path]:
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
-    """A name for what is made of some files by some settings.
+    """Return a name for what is made of some files by some settings.
 
     Args:
         settings: plain values.
@@ -74,21 +66,22 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
 
 
 def open_cached(folder: Path, key: str) -> Optional[Stored]:
-    """What is kept under a name, or None: it is not there, or torn, which is said in the log.
+    """Open what is kept under a name; None if it is not there, or is torn (a warning says so).
 
     Raises:
         UserError: others than the user may write in the folder, or read it.
     """
-    entry = folder / key
-    if not entry.is_dir():
-        return None
-    _refuse_foreign(folder)
-    note_use(entry)
-    try:
-        return open_store(entry)
-    except Torn as error:
-        logger.warning("%s is torn (%s): the corpus is read anew", entry, error)
-        return None
+    for path in folder.glob(f"{key}-*.arrow"):
+        _refuse_foreign(folder)
+        try:
+            if path.name == _name(key, path):
+                os.utime(path)  # used now, says its time
+                return open_store(path)
+        except OSError as error:  # another process removes it
+            logger.info("%s cannot be read (%s)", path, error)
+        else:
+            logger.warning("%s is torn: the corpus is read anew", path)
+    return None
 
 
 def keep(
@@ -102,7 +95,7 @@ def keep(
     progress: Progress = plainly,
     total: Optional[int] = None,
 ) -> Optional[Stored]:
-    """Stores a corpus under a name, unless another process does; then waits for that.
+    """Keep a corpus under a name, unless another process does; then wait for that.
 
     Args:
         utterances, arrange: see `write_store`; not taken where another process was faster.
@@ -116,7 +109,7 @@ def keep(
     Raises:
         UserError: the corpus is broken or changes while it is read, or `folder` is not private.
 
-    Guarantee: the folder of a name is whole or not there.
+    Guarantee: the file of a name is whole or not there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -128,42 +121,57 @@ def keep(
             logger.info(
                 "reading the corpus for the first time; it is kept in %s, which is as private as "
                 "the corpus is (EDP_MX_CACHE=off: nowhere)",
-                folder / key,
+                folder,
             )
-            store = partial(
-                write_store, utterances=utterances, arrange=arrange, progress=progress, total=total
-            )
-            _build(folder, key, store, unchanged, heartbeat)
-            with contextlib.suppress(OSError):  # another process evicts too
-                evict(folder, key)
-            return open_store(folder / key)
-    except (OSError, Torn) as error:
+            with _aside(folder, key) as aside:
+                write_store(
+                    aside, utterances, arrange, heartbeat=heartbeat, progress=progress, total=total
+                )
+                if not unchanged():
+                    raise UserError("data: the corpus changed while it was read; start again")
+                with open(aside, "rb") as file:
+                    os.fsync(file.fileno())
+                kept = folder / _name(key, aside)
+                os.replace(aside, kept)
+            _evict(folder, kept)
+            return open_store(kept)
+    except OSError as error:
         logger.warning("the corpus cannot be kept in %s (%s): it is held in memory", folder, error)
         return None
 
 
-def _build(
-    folder: Path,
-    key: str,
-    store: Callable[..., None],
-    unchanged: Callable[[], bool],
-    heartbeat: Callable[[str], None],
-) -> None:
-    """Writes aside, then renames; what a process that was killed left behind is removed."""
-    for left in folder.glob(f".{key}.*"):
-        shutil.rmtree(left, ignore_errors=True)
-    aside = Path(tempfile.mkdtemp(dir=folder, prefix=f".{key}."))  # mode 0700
+def _name(key: str, path: Path) -> str:
+    """The name of a file that is kept: it says what is in it, so that a torn one is told."""
+    return f"{key}-{sha256_of(path)[:32]}.arrow"
+
+
+@contextlib.contextmanager
+def _aside(folder: Path, key: str) -> Iterator[Path]:
+    """An empty file to write to. What is torn, or a killed process left, is removed first."""
+    for left in (*folder.glob(f".{key}.*"), *folder.glob(f"{key}-*")):
+        left.unlink()
+    handle, name = tempfile.mkstemp(dir=folder, prefix=f".{key}.")  # mode 0600
+    os.close(handle)
     try:
-        store(
-            aside,
-            on_utterances=lambda count: heartbeat(f"reading the corpus, utterance {count:,}"),
-        )
-        if not unchanged():
-            raise UserError("data: the corpus changed while it was read; start again")
-        shutil.rmtree(folder / key, ignore_errors=True)  # torn
-        os.rename(aside, folder / key)
+        yield Path(name)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        Path(name).unlink(missing_ok=True)
+
+
+def _evict(folder: Path, kept: Path) -> None:
+    """Remove what no start has used for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest.
+
+    A process that has a file mapped keeps it.
+    """
+    found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != ".lock"]
+    total = 0
+    for status, path in sorted(found, key=lambda one: -one[0].st_mtime):
+        total += status.st_size
+        is_old = time.time() - status.st_mtime > MOST_DAYS * 86_400
+        if path != kept and (total > MOST_BYTES or is_old):
+            logger.info("removing %s: a corpus that was long not used", path)
+            with contextlib.suppress(OSError):  # another process was faster
+                path.unlink() if path.is_file() else shutil.rmtree(path)  # once, folders were kept
 
 
 @contextlib.contextmanager

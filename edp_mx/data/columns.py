@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence, Tuple, Union, overload
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -35,54 +35,42 @@ class Texts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> List[str]: ...
-
-    def __getitem__(self, index: Union[int, slice]) -> Union[str, List[str]]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         return decoded(self.content[self.offsets[index] : self.offsets[index + 1]].tobytes())
 
     def __iter__(self) -> Iterator[str]:
-        for piece in pieces(len(self)):
-            ends = self.offsets[piece.start : piece.stop + 1].tolist()
+        for chunk in chunks(len(self)):
+            ends = self.offsets[chunk.start : chunk.stop + 1].tolist()
             content = self.content[ends[0] : ends[-1]].tobytes()
             for start, end in zip(ends, ends[1:]):
                 yield decoded(content[start - ends[0] : end - ends[0]])
-            self.let_go()
-
-    def let_go(self) -> None:
-        """`let_go` of both."""
-        let_go(self.content)
-        let_go(self.offsets)
 
 
 def encoded(text: str) -> bytes:
-    """UTF-8, of any string that Python has."""
+    """Return UTF-8 of any string that Python has, also of halves of surrogate pairs."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def decoded(content: bytes) -> str:
-    """What `encoded` was given."""
+    """Return what `encoded` was given."""
     return content.decode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The tokens, tags, intents and users of utterances, without padding.
+    """The tokens, tags, intents, users and ids of utterances, without padding.
 
     Attributes:
         token_names, tag_names, intent_names, user_names: the distinct strings; a place is a number
             below. Utterances that name no user have the number of "".
+        mapping: of the file that all arrays lie in, if they do.
 
     Shapes:
         U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
-        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users (U,). They may be
-        mapped from files.
+        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users, ids (U,).
     """
 
     offsets: np.ndarray
@@ -90,17 +78,19 @@ class Columns:
     tags: np.ndarray
     intents: np.ndarray
     users: np.ndarray
+    ids: Sequence[str]
     token_names: Sequence[str]
     tag_names: Sequence[str]
     intent_names: Sequence[str]
     user_names: Sequence[str]
+    mapping: Optional[mmap.mmap] = None
 
     def __len__(self) -> int:
         return len(self.intents)
 
     @classmethod
     def of(cls, utterances: Sequence[Utterance]) -> Columns:
-        """Numbers the strings in the order of their appearance."""
+        """Number the strings in the order of their appearance."""
         tokens, tags, intents, users = Numbers(), Numbers(), Numbers(), Numbers()
         lengths = np.fromiter((len(u.tokens) for u in utterances), np.int64, count=len(utterances))
         total = int(lengths.sum())
@@ -110,6 +100,7 @@ class Columns:
             tags=np.fromiter((tags[t] for u in utterances for t in u.slots), np.int32, total),
             intents=np.fromiter((intents[u.intent] for u in utterances), np.int32, len(utterances)),
             users=np.fromiter((users[u.user] for u in utterances), np.int32, len(utterances)),
+            ids=[u.id for u in utterances],
             token_names=list(tokens),
             tag_names=list(tags),
             intent_names=list(intents),
@@ -124,39 +115,36 @@ class Columns:
     def occurring(
         self, numbers: np.ndarray, names: Sequence[str], rows: np.ndarray
     ) -> Dict[str, int]:
-        """How often each name stands in some utterances, in the order of first appearance.
+        """Count how often each name stands in some utterances, in order of first appearance.
 
         Shapes: numbers (S,), `tokens` or `tags`, places in `names`; rows (rows,).
         """
         counts = np.zeros(len(names), dtype=np.int64)
         order: List[int] = []
-        for piece in pieces(len(rows)):
-            found, _ = gathered(numbers, *self.spans(rows[piece]))
+        for chunk in chunks(len(rows)):
+            found, _ = gathered(numbers, *self.spans(rows[chunk]))
             new = found[counts[found] == 0]
             distinct, firsts = np.unique(new, return_index=True)
             order += distinct[np.argsort(firsts)].tolist()
             counts += np.bincount(found, minlength=len(names))
-            self.let_go()
+            self.release_pages()
         return {names[number]: int(counts[number]) for number in order}
 
-    def let_go(self) -> None:
-        """`let_go` of all that is mapped."""
-        for column in (self.offsets, self.tokens, self.tags, self.intents, self.users):
-            let_go(column)
-        for names in (self.token_names, self.user_names):
-            if isinstance(names, Texts):
-                names.let_go()
+    def release_pages(self) -> None:
+        """Give what was read of the file back to the system; it is read again when needed."""
+        if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self.mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def pieces(length: int) -> Iterator[slice]:
-    """Which of many utterances are looked at together: some thousands at a time."""
+def chunks(length: int) -> Iterator[slice]:
+    """Cut many utterances into those that are looked at together: some thousands at a time."""
     return (slice(first, first + _CHUNK) for first in range(0, length, _CHUNK))
 
 
 def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """What some utterances have in a column, and where in that each one's begins.
+    """Return what some utterances have in a column, and where in that each one's begins.
 
     Returns:
         Their numbers, (n,), and the places of the first ones among these, (rows,).
@@ -168,15 +156,3 @@ def gathered(
     shifts = np.repeat(starts - begins, counts)  # (n,)
     shifts += np.arange(len(shifts))
     return numbers[shifts], begins
-
-
-def let_go(array: np.ndarray) -> None:
-    """Takes what was read of a mapped file out of this process' memory; it is read again at need.
-
-    Edge cases: of an array in memory nothing changes.
-    """
-    base = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)

@@ -8,7 +8,7 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from edp_mx.data.batching import Batch
-from edp_mx.data.columns import Columns, gathered, let_go, pieces
+from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
@@ -172,15 +172,14 @@ def _lengths(
     """
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
     num_cut = 0
-    for piece in pieces(len(rows)):
-        starts, spoken = columns.spans(rows[piece])  # (rows,)
+    for chunk in chunks(len(rows)):
+        starts, spoken = columns.spans(rows[chunk])  # (rows,)
         kept = spoken.clip(max=max_tokens)  # (rows,)
         if isinstance(table, PieceTable):
             kept = _that_fit(columns.tokens, table.counts, starts, kept, room)
-        lengths[piece] = kept
+        lengths[chunk] = kept
         num_cut += int((spoken > kept).sum())
-        columns.let_go()
-        let_go(rows)
+        columns.release_pages()
     return lengths, num_cut
 
 

@@ -1,35 +1,24 @@
-"""A corpus as a folder of flat files: written in one pass over the text, mapped into memory."""
+"""A large corpus in one Arrow file: written in one pass over the text, mapped into memory."""
 
 from __future__ import annotations
 
-import json
+import mmap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Columns
+from edp_mx.data.columns import Columns, Texts, chunks
 from edp_mx.data.fingerprint import Fingerprint, hashed_text
 from edp_mx.data.splits import PARTS, Split
-from edp_mx.data.store_files import (
-    HASHES,
-    KEPT,
-    NAMES,
-    columns_in,
-    mapped,
-    measure,
-    texts_in,
-    write,
-)
-from edp_mx.data.store_writer import Writer, refuse_repeated_ids
+from edp_mx.data.spool import NAMES, Spool
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-META = "meta.json"
-_FLUSH = 10_000  # utterances that are written together
+_BETWEEN = 10_000  # utterances from one heartbeat to the next
 _MOST = 2**31 - 1  # utterances whose places are int32
 
 # sizes of the parts as read; users (or texts) and intents as numbers → places of the utterances,
@@ -42,17 +31,13 @@ Progress = Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]
 
 
 def plainly(iterable: Iterable[Any], _: str, __: Optional[int]) -> Iterable[Any]:
-    """No progress bar."""
+    """Show no progress bar."""
     return iterable
-
-
-class Torn(Exception):
-    """A folder that is not, or no longer, what was written."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A corpus that lies in files.
+    """A corpus that lies in a file.
 
     Attributes:
         fingerprints: of "train", "validation", "test", and of "corpus", which is one after the
@@ -65,19 +50,20 @@ class Stored:
 
 
 def write_store(
-    folder: Path,
+    path: Path,
     utterances: Iterable[Tuple[str, Utterance]],
     arrange: Arrange,
     *,
-    on_utterances: Callable[[int], None] = lambda _: None,
+    heartbeat: Callable[[str], None] = lambda _: None,
     progress: Progress = plainly,
     total: Optional[int] = None,
 ) -> None:
-    """Writes a corpus into an empty folder, in memory that hardly grows with it.
+    """Write a corpus to a file, in memory that hardly grows with it.
 
     Args:
+        path: of the file, whose folder has room for the corpus twice.
         utterances: each with the part in which it was read; taken once.
-        on_utterances: told of how many are done, now and then.
+        heartbeat: told now and then how many are done.
         progress: put around the reading, and then around the hashing of what was read.
         total: how many there are, where that is known.
 
@@ -88,90 +74,109 @@ def write_store(
     Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
     token or user about 200 until all is written.
     """
-    with Writer(folder) as writer:
+    with Spool(path.parent) as spool:
         read = progress(utterances, "reading the corpus", total)
-        for count, (part, utterance) in enumerate(read, start=1):
-            writer.add(part, utterance)
-            if count % _FLUSH == 0:
-                writer.flush()
-                on_utterances(count)
-    sizes, names = writer.sizes, writer.write_names()
-    del writer  # with its tables of distinct strings
-    columns = columns_in(folder, names)
-    if len(columns) > _MOST:
-        raise UserError(f"data: more than {_MOST:,} utterances cannot be kept: EDP_MX_CACHE=off")
-    refuse_repeated_ids(folder)
-    rows, split = arrange(sizes, _keys(folder, columns), columns.intents)
-    for name in HASHES:
-        (folder / name).unlink()
-    for name, places in (("rows", rows), *((part, getattr(split, part)) for part in PARTS)):
-        write(folder / name, places.astype(np.int32, copy=False))
-    is_whole = _is_whole(rows, columns)
-    del rows, split
-    write(folder / NAMES, json.dumps(names).encode("ascii"))
-    stored = _open(folder, columns, is_whole, {})
-    prints = _fingerprints(stored.utterances, stored.split, on_utterances, progress)
-    files = {path.name: measure(path) for path in sorted(folder.iterdir())}
-    meta = {"fingerprints": prints, "is_whole": is_whole, "files": files}
-    write(folder / META, json.dumps(meta, indent=2).encode("ascii"))
+        for part, utterance in _counted(read, heartbeat):
+            spool.add(part, utterance)
+        arrays = spool.arrays()
+        columns = _columns(arrays)
+        if len(columns) > _MOST:
+            raise UserError(
+                f"data: more than {_MOST:,} utterances cannot be kept: EDP_MX_CACHE=off"
+            )
+        _refuse_repeated_ids(arrays.pop("id_hashes"), columns.ids)
+        text_hashes = arrays.pop("text_hashes")
+        whole = StoredUtterances(columns, np.arange(len(columns), dtype=np.int32))
+        keys = users_of(whole) if names_users(whole) else text_hashes  # as `strata.keys_of`
+        rows, split = arrange(spool.sizes, keys, columns.intents)
+        del whole, keys
+        for name, places in (("rows", rows), *((part, getattr(split, part)) for part in PARTS)):
+            arrays[name] = np.ascontiguousarray(places, dtype=np.int32)
+        del rows, split
+        stored = _stored(arrays, columns, {})
+        _write_arrays(path, arrays, _fingerprints(stored, heartbeat, progress))
 
 
-def _keys(folder: Path, columns: Columns) -> np.ndarray:
-    """What `strata.keys_of` finds: users or, where none is named, texts (here their hashes)."""
-    rows = np.arange(len(columns), dtype=np.int32)
-    whole = StoredUtterances(columns, texts_in(folder, "ids", "id_offsets"), rows)
-    return users_of(whole) if names_users(whole) else mapped(folder, "text_hashes")
+def open_store(path: Path) -> Stored:
+    """Map a corpus that `write_store` wrote; nothing of it is read before it is looked at."""
+    import pyarrow as pa
+
+    with open(path, "rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    batch = pa.ipc.open_file(pa.py_buffer(mapping)).get_batch(0)
+    arrays = {name: batch.column(name).values.to_numpy() for name in batch.schema.names}
+    prints = {key.decode(): value.decode() for key, value in batch.schema.metadata.items()}
+    return _stored(arrays, _columns(arrays, mapping), prints)
 
 
-def open_store(folder: Path) -> Stored:
-    """Maps a stored corpus; every byte of it is checked before.
+def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: Dict[str, str]) -> None:
+    """Write an Arrow file of one row, in which each column is the list of an array's numbers."""
+    import pyarrow as pa
 
-    Raises:
-        Torn: a file is missing or is not what was written.
-    """
-    try:
-        meta = json.loads((folder / META).read_bytes())
-        files, prints, is_whole = dict(meta["files"]), dict(meta["fingerprints"]), meta["is_whole"]
-        if set(files) != {*KEPT, NAMES} or set(prints) != {*PARTS, "corpus"}:
-            raise Torn(f"{META} lists other files")
-        for name, measured in files.items():
-            if measure(folder / name) != measured:
-                raise Torn(f"{name} has changed")
-        names = json.loads((folder / NAMES).read_bytes())
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Torn(f"{error}") from error
-    return _open(folder, columns_in(folder, names), is_whole is True, prints)
+    lists = [
+        pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
+        for array in arrays.values()
+    ]
+    batch = pa.RecordBatch.from_arrays(lists, list(arrays)).replace_schema_metadata(notes)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
-def _open(folder: Path, columns: Columns, is_whole: bool, prints: Mapping[str, str]) -> Stored:
-    """What lies in a folder."""
-    rows, ids = mapped(folder, "rows"), texts_in(folder, "ids", "id_offsets")
-    split = Split(*(mapped(folder, part) for part in PARTS))
-    return Stored(StoredUtterances(columns, ids, rows, is_whole=is_whole), split, prints)
+def _columns(arrays: Mapping[str, np.ndarray], mapping: Optional[mmap.mmap] = None) -> Columns:
+    """The columns without copies; of tags and intents there are few."""
+    parts: Dict[str, Any] = {
+        name: arrays[name] for name in ("offsets", "tokens", "tags", "intents", "users")
+    }
+    for name in ("ids", *NAMES):
+        parts[name] = Texts(arrays[name], arrays[f"{name}_offsets"])
+    for name in ("tag_names", "intent_names"):
+        parts[name] = list(parts[name])
+    return Columns(**parts, mapping=mapping)
 
 
-def _is_whole(rows: np.ndarray, columns: Columns) -> bool:
-    """Whether the utterances are all of the corpus, in its order."""
-    return len(rows) == len(columns) and bool((np.diff(rows, prepend=-1) == 1).all())
+def _stored(
+    arrays: Mapping[str, np.ndarray], columns: Columns, prints: Mapping[str, str]
+) -> Stored:
+    """The utterances that were arranged, and their split."""
+    rows = arrays["rows"]
+    is_whole = len(rows) == len(columns) and all(
+        (rows[chunk] - chunk.start == np.arange(len(rows[chunk]))).all()
+        for chunk in chunks(len(rows))
+    )
+    split = Split(*(arrays[part] for part in PARTS))
+    return Stored(StoredUtterances(columns, rows, is_whole=is_whole), split, prints)
+
+
+def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
+    """Ids must be unique; where two hashes are equal, the ids themselves are compared."""
+    ordered = np.sort(hashes)
+    suspect = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    seen = set()
+    for row in np.flatnonzero(np.isin(hashes, suspect)).tolist() if len(suspect) else ():
+        if ids[row] in seen:
+            raise UserError(f"data: the id {ids[row]!r} occurs twice; ids must be unique")
+        seen.add(ids[row])
 
 
 def _fingerprints(
-    utterances: StoredUtterances,
-    split: Split,
-    on_utterances: Callable[[int], None],
-    progress: Progress,
+    stored: Stored, heartbeat: Callable[[str], None], progress: Progress
 ) -> Dict[str, str]:
-    """What `fingerprint` finds of each part, and of all of them one after the other."""
-    whole, found, count = Fingerprint(), {}, 0
+    """Of the parts, and of one after the other."""
+    whole, found = Fingerprint(), {}
     for part in PARTS:
         alone = Fingerprint()
-        some = utterances.at(getattr(split, part))
-        for utterance in progress(some, f"hashing the {part} part", len(some)):
+        some = stored.utterances.at(getattr(stored.split, part))
+        for utterance in _counted(progress(some, f"hashing the {part} part", len(some)), heartbeat):
             text = hashed_text(utterance)
             alone.add_text(text)
             whole.add_text(text)
-            count += 1
-            if count % _FLUSH == 0:
-                on_utterances(count)
         found[part] = alone.digits()
     return {**found, "corpus": whole.digits()}
+
+
+def _counted(items: Iterable[Any], heartbeat: Callable[[str], None]) -> Iterable[Any]:
+    """The items, with a heartbeat now and then."""
+    for count, item in enumerate(items, start=1):
+        yield item
+        if count % _BETWEEN == 0:
+            heartbeat(f"reading the corpus, utterance {count:,}")

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Sequence, Union, overload
 
 import numpy as np
 
-from edp_mx.data.columns import Columns, Texts, gathered, pieces
+from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.utterance import Utterance
 
 _AT_ONCE = 4096  # utterances that are made together when all are wanted
@@ -19,7 +19,6 @@ class StoredUtterances(Sequence[Utterance]):
 
     Attributes:
         columns: the whole corpus.
-        ids: of the whole corpus.
         rows: which of its utterances these are.
         is_whole: whether these are all of them, in order, so that a place is a row.
         fingerprint: see `fingerprint.fingerprint`; empty where it is not known.
@@ -28,7 +27,6 @@ class StoredUtterances(Sequence[Utterance]):
     """
 
     columns: Columns
-    ids: Texts
     rows: np.ndarray
     fingerprint: str = ""
     is_whole: bool = False
@@ -50,8 +48,7 @@ class StoredUtterances(Sequence[Utterance]):
     def __iter__(self) -> Iterator[Utterance]:
         for first in range(0, len(self), _AT_ONCE):
             yield from self._make(self.rows[first : first + _AT_ONCE])
-            self.columns.let_go()
-            self.ids.let_go()
+            self.columns.release_pages()
 
     def at(self, indices: np.ndarray, *, fingerprint: str = "") -> StoredUtterances:
         """Those at some places, (n,), each from 0; of the whole corpus a view of the places."""
@@ -60,9 +57,9 @@ class StoredUtterances(Sequence[Utterance]):
 
     def ids_at(self, indices: np.ndarray) -> Iterator[str]:
         """The ids of those at some places, (n,), one after the other."""
-        for piece in pieces(len(indices)):
-            yield from map(self.ids.__getitem__, self.rows[indices[piece]].tolist())
-            self.ids.let_go()
+        for chunk in chunks(len(indices)):
+            yield from map(self.columns.ids.__getitem__, self.rows[indices[chunk]].tolist())
+            self.columns.release_pages()
 
     def token_counts(self) -> Dict[str, int]:
         """How often each token occurs, in the order of first appearance."""
@@ -78,8 +75,8 @@ class StoredUtterances(Sequence[Utterance]):
         """The intents that occur."""
         names, numbers = self.columns.intent_names, self.columns.intents
         occurs = np.zeros(len(names), bool)
-        for piece in pieces(len(self)):
-            occurs[numbers[self.rows[piece]]] = True
+        for chunk in chunks(len(self)):
+            occurs[numbers[self.rows[chunk]]] = True
         return [names[number] for number in np.flatnonzero(occurs).tolist()]
 
     def _make(self, rows: np.ndarray) -> List[Utterance]:
@@ -100,7 +97,7 @@ class StoredUtterances(Sequence[Utterance]):
                 tuple(spoken[start:end]),
                 tuple(spans[start:end]),
                 columns.intent_names[intent],
-                self.ids[row],
+                columns.ids[row],
                 user_names[user],
             )
             for row, start, end, intent, user in zip(

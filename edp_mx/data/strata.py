@@ -7,7 +7,7 @@ from typing import Any, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Numbers, pieces
+from edp_mx.data.columns import Numbers, chunks
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 
@@ -76,9 +76,9 @@ def _groups(keys: np.ndarray) -> Tuple[np.ndarray, Groups]:
     """Which places have a key of their own, (U,) bool, and the others' groups by first place."""
     order = np.argsort(keys, kind="stable").astype(np.int32)  # (U,), one group after another
     is_start = np.ones(len(keys), bool)  # (U,)
-    for piece in pieces(max(0, len(keys) - 1)):
-        here = keys[order[piece.start : piece.stop + 1]]
-        is_start[piece.start + 1 : piece.stop + 1] = here[1:] != here[:-1]
+    for chunk in chunks(max(0, len(keys) - 1)):
+        here = keys[order[chunk.start : chunk.stop + 1]]
+        is_start[chunk.start + 1 : chunk.stop + 1] = here[1:] != here[:-1]
     starts = np.flatnonzero(is_start).astype(np.int32)  # (G,)
     sizes = np.diff(starts, append=np.int32(len(keys)))  # (G,)
     is_alone = np.zeros(len(keys), bool)  # (U,)

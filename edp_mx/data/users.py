@@ -6,7 +6,7 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Numbers, Texts, pieces
+from edp_mx.data.columns import Numbers, Texts, chunks
 from edp_mx.data.stored import StoredUtterances, ids_at
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -24,7 +24,7 @@ def names_users(utterances: Sequence[Utterance]) -> bool:
         return len(rows) > 0
     if len(names) == 1:
         return False
-    return any((numbers[rows[piece]] != nobody).any() for piece in pieces(len(rows)))
+    return any((numbers[rows[chunk]] != nobody).any() for chunk in chunks(len(rows)))
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
@@ -110,10 +110,10 @@ def _by_first_appearance(numbers: np.ndarray, count: int) -> np.ndarray:
     places = np.full(count, -1, np.int32)
     found = np.empty(len(numbers), np.int32)
     known = 0
-    for piece in pieces(len(numbers)):
-        here = numbers[piece]
+    for chunk in chunks(len(numbers)):
+        here = numbers[chunk]
         new, firsts = np.unique(here[places[here] < 0], return_index=True)
         places[new[np.argsort(firsts)]] = np.arange(known, known + len(new))
         known += len(new)
-        found[piece] = places[here]
+        found[chunk] = places[here]
     return found

@@ -16,10 +16,8 @@ import pytest
 from support.jsonl import write_jsonl
 
 from edp_mx.data import cache as cache_module
-from edp_mx.data import cache_eviction as eviction_module
 from edp_mx.data import corpus as corpus_module
-from edp_mx.data.cache import cache_folder, cache_key
-from edp_mx.data.cache_eviction import MOST_DAYS, evict
+from edp_mx.data.cache import MOST_DAYS, cache_folder, cache_key
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
@@ -47,7 +45,7 @@ def mine(tmp_path):
 
 
 def entries(folder):
-    return sorted(path for path in folder.iterdir() if path.is_dir())
+    return sorted(path for path in folder.iterdir() if path.suffix != ".lock")
 
 
 def test_a_second_start_reads_no_text(cache, mine, monkeypatch):
@@ -55,9 +53,7 @@ def test_a_second_start_reads_no_text(cache, mine, monkeypatch):
     monkeypatch.setattr(corpus_module, "stream_corpus", lambda _: pytest.fail("text was read"))
     again = load_corpus(mine)
     assert list(again.utterances) == list(first.utterances)
-    assert [entry.name for entry in entries(cache)] == [
-        path.stem for path in cache.glob("*.lock")
-    ] and len(entries(cache)) == 1
+    assert len(entries(cache)) == len(list(cache.glob("*.lock"))) == 1
 
 
 def test_every_changed_byte_is_seen(cache, mine):
@@ -129,37 +125,28 @@ def test_nobody_else_may_look(cache, mine):
         load_corpus(mine)
 
 
-def test_a_torn_entry_is_made_anew_with_a_sentence(cache, mine, caplog):
+@pytest.mark.parametrize("harm", ["cut", "flipped", "foreign"])
+def test_a_torn_file_is_made_anew_with_a_sentence(harm, cache, mine, caplog):
     wanted = list(load_corpus(mine).utterances)
     (entry,) = entries(cache)
-    with open(entry / "tokens", "r+b") as file:
-        file.write(b"\xff")
+    whole = entry.read_bytes()
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    entry.write_bytes({"cut": whole[:-1], "flipped": flipped, "foreign": b"theirs"}[harm])
     with caplog.at_level(logging.WARNING):
         assert list(load_corpus(mine).utterances) == wanted
-    assert "is torn (tokens has changed): the corpus is read anew" in caplog.text
+    assert "is torn: the corpus is read anew" in caplog.text
     caplog.clear()
     assert list(load_corpus(mine).utterances) == wanted and not caplog.text
+    assert entries(cache) == [entry] and entry.read_bytes() == whole
 
 
-def test_what_a_killed_process_left_behind_is_removed(cache, mine, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def killed(*_, **__):
-        raise Killed
-
-    monkeypatch.setattr(cache_module, "write_store", killed)
-    monkeypatch.setattr(cache_module.shutil, "rmtree", lambda *_, **__: None)  # no time for it
-    with pytest.raises(Killed):
-        load_corpus(mine)
-    (left,) = entries(cache)
-    assert left.name.startswith(".")
-    monkeypatch.undo()
-    monkeypatch.setenv("EDP_MX_CACHE", str(cache.parent))
-    monkeypatch.setattr(corpus_module, "KEPT_FROM", 100)
+def test_what_a_killed_process_left_behind_is_removed(cache, mine):
     load_corpus(mine)
     (entry,) = entries(cache)
-    assert entry.name == left.name.split(".")[1]
+    entry.rename(cache / f".{entry.name[:32]}.left")
+    load_corpus(mine)
+    assert entries(cache) == [entry]
 
 
 def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeypatch):
@@ -192,7 +179,7 @@ def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, cap
 
 
 def test_progress_is_told(cache, mine, monkeypatch):
-    monkeypatch.setattr("edp_mx.data.store._FLUSH", 100)
+    monkeypatch.setattr("edp_mx.data.store._BETWEEN", 100)
     said = []
     load_corpus(mine, heartbeat=said.append)
     assert said[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
@@ -233,31 +220,25 @@ def test_what_was_long_not_used_goes_when_another_is_kept(cache, mine):
     assert len(left) == 2 and names[0] in left and names[1] not in left
 
 
-def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, monkeypatch):
-    for age, name in enumerate("abcd"):
-        (cache / name).mkdir(parents=True)
-        (cache / name / "tokens").write_bytes(bytes(100))
+def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, mine, monkeypatch):
+    cache.mkdir(parents=True, mode=0o700)
+    for age, name in enumerate("wxyz", start=1):
+        (cache / name).write_bytes(bytes(10**6))
         aged(cache / name, age)
-    monkeypatch.setattr(eviction_module, "MOST_BYTES", 250)
-    assert evict(cache, "d") == ["c"]  # a and b are within it
-    assert [entry.name for entry in entries(cache)] == ["a", "b", "d"]
-    assert evict(cache, "d") == []
-
-
-def test_what_is_being_written_stays_and_what_was_left_behind_goes(cache):
-    for name in ("busy", "left"):
-        (cache / f".{name}.x1").mkdir(parents=True)
-    with cache_module._lock(cache / "busy.lock", lambda _: None):
-        assert evict(cache, "mine") == [".left.x1"]
-        assert [entry.name for entry in entries(cache)] == [".busy.x1"]
-    assert evict(cache, "mine") == [".busy.x1"] and not entries(cache)
+    monkeypatch.setattr(cache_module, "MOST_BYTES", 2.5e6)
+    load_corpus(mine)
+    assert [entry.name for entry in entries(cache)[1:]] == ["w", "x"]
+    monkeypatch.setattr(cache_module, "MOST_BYTES", 10)
+    load_corpus(replace(mine, split_seed=1))
+    assert len(entries(cache)) == 1
 
 
 def test_who_reads_an_entry_that_goes_can_read_on(cache, mine):
     corpus = load_corpus(mine)
     (entry,) = entries(cache)
     aged(entry, MOST_DAYS + 1)
-    assert evict(cache, "another") == [entry.name]
+    load_corpus(replace(mine, split_seed=1))
+    assert not entry.exists()
     assert [u.id for u in corpus.utterances] == [f"health/{n:06d}" for n in range(300)]
 
 

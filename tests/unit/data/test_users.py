@@ -47,8 +47,8 @@ def stored(utterances, folder):
         np.arange(len(keys)),
         split_by_keys(keys, intents, seed=7),
     )
-    write_store(folder, (("", u) for u in utterances), arrange)
-    return open_store(folder)
+    write_store(folder / "corpus.arrow", (("", u) for u in utterances), arrange)
+    return open_store(folder / "corpus.arrow")
 
 
 names = st.lists(st.sampled_from(["ann", "bo", "ü\ud800", "eve"]), min_size=1, max_size=30)
