@@ -95,9 +95,7 @@ def load_config(
         place, reason = _first_cause(error, ())
         parents = (place[:n] for n in range(len(place), 0, -1))
         origin = next((origins[each] for each in parents if each in origins), str(paths[-1]))
-        key = ".".join(place)
-        about = "" if reason.startswith(key) else f"{key}: "  # some reasons name their key
-        raise UserError(f"{origin}: {about}{reason}") from error
+        raise UserError(f"{origin}: {reason}") from error
 
 
 def dump_config(config: Any) -> str:
@@ -182,19 +180,21 @@ def _keys(cls: type) -> List[str]:
 
 
 def _first_cause(error: BaseException, path: KeyPath) -> Tuple[KeyPath, str]:
-    """Return the first error of a tree of errors: its key's path and its reason."""
+    """Return the first error of a tree of errors: the path of its key, and a sentence."""
     if isinstance(error, ForbiddenExtraKeysError):
         key = sorted(error.extra_fields)[0]
         known = _keys(error.cl)
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(known)}"
-        return (*path, key), f"there is no such key; {hint}"
+        path = (*path, key)
+        return path, f"{'.'.join(path)}: there is no such key; {hint}"
     if isinstance(error, ClassValidationError):
         cause = error.exceptions[0]
         notes = getattr(cause, "__notes__", [])
         keys = [note.name for note in notes if getattr(note, "name", None)]
         return _first_cause(cause, (*path, *keys[:1]))
     if isinstance(error, SettingError):
-        path = (*path, error.key)
+        path = (*path, *error.key.split("."))
         return path, f"{'.'.join(path)} {error.demand}"
-    return path, str(error)
+    key = ".".join(path)
+    return path, f"{key}: {error}" if key and not str(error).startswith(key) else str(error)

@@ -1,4 +1,4 @@
-"""The keys below `privacy:`."""
+"""The settings below `privacy:`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
 from edp_mx.privacy.layer_scales import SOURCES
 from edp_mx.privacy.released_scales import ScaleRelease
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 MECHANISMS = ("none", "edp_sgd", "dp_sgd")
-_OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # of configurations that edp_mx 0.1 wrote
+_OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # in configurations of edp_mx 0.1
 
 
 @dataclass(frozen=True)
@@ -29,37 +29,39 @@ class PrivacyConfig(Settings):
     """How the gradients are made private.
 
     Attributes:
-        mechanism: none (the paper's SGD), edp_sgd (Algorithm 1: the mean gradient of a micro-batch
-            is clipped) or dp_sgd (each utterance's, or user's, own gradient is).
+        mechanism: none (the paper's SGD), edp_sgd (Algorithm 1, which clips the mean gradient of a
+            micro-batch) or dp_sgd (which clips the gradient of each utterance or user).
         unit: what is clipped: micro_batch (edp_sgd), utterance (the default of dp_sgd) or user
-            (dp_sgd on a corpus that names users: the guarantee is then a user's, and
+            (dp_sgd on a corpus that names users; the guarantee then protects a user, and
             training.batch_size counts users).
-        max_utterances_per_user: with unit user, how many of a user's utterances take part in a
-            step at most; they are drawn secretly.
+        max_utterances_per_user: with unit user, the largest number of a user's utterances that
+            take part in a step; they are drawn secretly.
         micro_batches_per_worker: k; edp_sgd clips k micro-batches on each worker, so that Algorithm
             1 has N = workers · k.
-        variant: published (Algorithm 1 to the letter, edp_sgd only) or calibrated (same effort,
-            exact ε).
-        clipping: loop (one backward pass per unit; the default of edp_sgd) or ghost (norms and sum
-            of many units from one pass; the default of dp_sgd).
-        chunk_size: utterances whose gradients ghost takes at once: memory and speed, not privacy.
-        noise_multiplier: z₀; 0 adds no noise; left out (null) it is 1, or what target_epsilon asks.
+        variant: published (Algorithm 1 to the letter, edp_sgd only) or calibrated (the same effort
+            with an exact ε).
+        clipping: loop (one backward pass per unit; the default of edp_sgd) or ghost (the norms and
+            the sum of many units from one pass; the default of dp_sgd).
+        chunk_size: number of utterances that ghost clipping processes at once; affects memory and
+            speed, not privacy.
+        noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
+            target_epsilon.
         max_grad_norm: C.
         decay: d(t), by epoch.
-        layer_scales: where α comes from.
-        scale_release: how α is released and what that costs, with `layer_scales: dp_release`.
-        sampler: shuffle (each record at most once per epoch), or poisson (each record in each step
+        layer_scales: the source of α.
+        scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
+        sampler: shuffle (each record at most once per epoch) or poisson (each record in each step
             with the same probability, secretly).
-        adjacency: replace_one or zero_out; who counts as a neighbour.
-        target_epsilon: ε that holds for the whole plan, from which z₀ is found before training (on
-            the safe side); excludes noise_multiplier.
-        max_epsilon: the run ends before the step with which ε would exceed it.
-        assume_public: what entered from the training part and is public nevertheless: vocabulary,
-            lengths or layer_scales. Every report repeats it. Without it a target or a budget is
-            refused where such an input makes ε infinite.
-        delta: δ; left out it is 1/(2n).
+        adjacency: replace_one or zero_out: which corpora are neighbours.
+        target_epsilon: the ε that holds for the whole plan; z₀ is found for it before training, on
+            the safe side. Excludes noise_multiplier.
+        max_epsilon: the run ends before the step that would make ε exceed it.
+        assume_public: inputs from the training part that are public nevertheless: vocabulary,
+            lengths or layer_scales. Every report repeats them. Otherwise a target or a budget is
+            refused if such an input makes ε infinite.
+        delta: δ; the default is 1/(2n).
         delta_mode: default, or paper (5e-4 for public corpora, 5e-5 for the internal ones).
-        insecure_fixed_seed: repeatable noise, for tests: no privacy at all.
+        insecure_fixed_seed: makes the noise repeatable, for tests; there is then no privacy.
     """
 
     mechanism: str = setting("edp_sgd", one_of=MECHANISMS)
@@ -85,7 +87,7 @@ class PrivacyConfig(Settings):
 
     @staticmethod
     def upgrade(values: Mapping[str, Any]) -> Dict[str, Any]:
-        """Keys as they are called now; edp_mx 0.1 called clipping per_example."""
+        """Return the keys under their present names; edp_mx 0.1 called clipping per_example."""
         given = dict(values)
         if "per_example" in given and "clipping" not in given:
             old = given.pop("per_example")
@@ -107,14 +109,16 @@ class PrivacyConfig(Settings):
         if self.mechanism == "dp_sgd" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
         if self.mechanism == "dp_sgd" and self.micro_batches_per_worker != 1:
-            raise UserError(
-                f"micro_batches_per_worker is {self.micro_batches_per_worker}, but dp_sgd clips "
-                f"each {self.unit}; leave it at 1"
+            raise SettingError(
+                "micro_batches_per_worker",
+                f"must be 1, because dp_sgd clips each {self.unit}, "
+                f"not {self.micro_batches_per_worker}",
             )
         if self.unit == "user" and self.layer_scales == "dp_release":
-            raise UserError(
-                "layer_scales: dp_release needs disjoint micro-batches, and a user may be in "
-                "several of them; with unit user choose ones, sqrt_dim or public_batch"
+            raise SettingError(
+                "layer_scales",
+                "must be ones, sqrt_dim or public_batch with unit user: dp_release needs disjoint "
+                "micro-batches, and a user may be in several of them",
             )
 
     def _check_noise(self) -> None:
@@ -125,7 +129,8 @@ class PrivacyConfig(Settings):
             raise UserError("delta and delta_mode: paper exclude each other; leave one out")
         for key in ("target_epsilon", "max_epsilon"):
             if self.mechanism == "none" and getattr(self, key) is not None:
-                raise UserError(
-                    f"{key}: without a privacy mechanism epsilon is infinite; choose mechanism "
-                    f"edp_sgd or dp_sgd, or leave {key} out"
+                raise SettingError(
+                    key,
+                    "must be left out, because ε is infinite without a privacy mechanism; or "
+                    "choose mechanism edp_sgd or dp_sgd",
                 )

@@ -15,7 +15,7 @@ class SettingError(UserError):
     """A value outside its bounds.
 
     Attributes:
-        key: the field's name.
+        key: the field's name, or its path with dots.
         demand: the rest of the sentence, e.g. "must be at least 1, not 0".
     """
 

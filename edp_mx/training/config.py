@@ -1,4 +1,4 @@
-"""The keys below `training:`."""
+"""The settings below `training:`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from edp_mx.training.schedule import Schedule
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """How long and how fast to train.
+    """How long a model is trained, and how fast.
 
     Attributes:
-        epochs: how many; fixed beforehand, and counted in ε even if early stopping ends sooner.
-        batch_size: B, over all workers; each worker's micro-batch is B/N. With dp_sgd it may be as
-            large as one likes: memory is bounded by privacy.chunk_size.
+        epochs: number of epochs; all of them count in ε, even if training stops early.
+        batch_size: B, over all workers; the micro-batch of a worker is B/N. With dp_sgd it may be
+            of any size, since privacy.chunk_size bounds the memory.
         optimizer: adam or sgd, applied to the noisy aggregate.
-        learning_rate: step size, at its highest.
-        learning_rates: of groups of parameters, where they differ.
-        schedule: warm-up, and whether the step size stays or falls to 0.
-        seed: initial weights, dropout and the order of the records (never the noise, nor the
-            dropout of dp_sgd, whose masks have a secret key).
-        checkpoint: last, or best_on_validation (chosen on private data: outside ε).
-        early_stop_patience: epochs without a better validation SER before stopping; 0 never stops.
-        length_buckets: batches of similar length; 0 makes random batches.
-        evaluation_batch_size: utterances predicted at once by a worker.
-        watchdog_seconds: a job in which nothing moves for so long is ended.
+        learning_rate: the highest step size.
+        learning_rates: step sizes of groups of parameters that differ from it.
+        schedule: warm-up and decay of the step size.
+        seed: seed of the initial weights, the dropout and the order of the records; never of the
+            noise, nor of the dropout of dp_sgd, whose masks have a secret key.
+        checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
+        early_stop_patience: number of epochs without a better validation SER after which training
+            stops; 0 means never.
+        length_buckets: number of groups of similar length that batches are drawn from; 0 draws
+            from all utterances.
+        evaluation_batch_size: number of utterances that a worker predicts at once.
+        watchdog_seconds: a job in which nothing moves for this long is ended.
     """
 
     epochs: int = setting(30, at_least=1)

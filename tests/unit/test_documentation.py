@@ -54,7 +54,7 @@ def test_links_and_named_files_exist(page):
 def test_each_command_is_understood_and_its_configuration_loads(page, command, monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = parser().parse_args(list(command))  # exits where it is not
-    files = getattr(arguments, "config", None) or []
+    files = getattr(arguments, "configs", None) or []
     shipped = [path for path in files if str(path).startswith("configs/")]
     if files and shipped == files:
         kind = {"kind": PretrainingConfig} if command[0] == "pretrain" else {}

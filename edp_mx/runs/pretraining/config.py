@@ -1,4 +1,4 @@
-"""The configuration of a pre-training run."""
+"""The settings of a pre-training run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from edp_mx.data.text import TextConfig
-from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runtime.files import path_field
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 
 @dataclass(frozen=True)
 class PiecesConfig(Settings):
-    """The keys below `vocabulary:`, the word pieces; `model.checkpoint` brings its own.
+    """The settings below `vocabulary:`; a `model.checkpoint` has word pieces of its own.
 
     Attributes:
-        path: a vocab.txt; left out, the pieces are learned from the training text.
-        size: how many are learned at most.
-        min_count: pairs that are rarer are not joined.
-        lowercase: whether the text is read in lower case, without accents.
+        path: a vocab.txt; by default the pieces are learned from the training text.
+        size: the largest number of pieces that are learned.
+        min_count: rarer pairs are not joined.
+        lowercase: whether the text is read in lower case and without accents.
     """
 
     path: Optional[str] = path_field()
@@ -31,25 +30,25 @@ class PiecesConfig(Settings):
 
 @dataclass(frozen=True)
 class PretrainingSettings(Settings):
-    """The keys below `pretraining:`.
+    """The settings below `pretraining:`.
 
     Attributes:
-        epochs: passes over the text, each with other masks and another order.
-        batch_size: lines a step, over all workers.
+        epochs: number of passes over the text, each with other masks and in another order.
+        batch_size: lines per step, over all workers.
         learning_rate: the highest, after the warm-up; from there it falls linearly to 0.
-        warmup_fraction: so much of all steps the learning rate rises.
+        warmup_fraction: fraction of all steps in which the learning rate rises.
         weight_decay: decoupled, on matrices and embeddings.
-        max_grad_norm: the norm of the averaged gradient is cut to it; left out (null), it is not.
-        max_pieces: what is longer, with [CLS] and [SEP], is cut.
-        mask_fraction: of the pieces, chosen to be guessed.
-        seed: initial weights, order, masks, dropout.
+        max_grad_norm: limit of the norm of the averaged gradient; null means no limit.
+        max_pieces: longer lines are cut off; includes [CLS] and [SEP].
+        mask_fraction: fraction of the pieces that are to be guessed.
+        seed: seed of the initial weights, the order, the masks and the dropout.
         log_every: steps between two lines of metrics.jsonl.
-        evaluate_every: steps between two measures of the held-out perplexity; 0 measures after
-            each epoch. The end is always measured.
-        checkpoint_every: steps between two checkpoints, a multiple of log_every; 0 writes one only
-            after each epoch, which is done in any case.
-        evaluation_batch_size: held-out lines scored at once by a worker.
-        watchdog_seconds: a job in which nothing moves for so long is ended.
+        evaluate_every: steps between two measurements of the held-out perplexity; 0 measures after
+            each epoch. It is always measured at the end.
+        checkpoint_every: steps between two checkpoints, a multiple of log_every. A checkpoint is
+            also written after each epoch; 0 writes only those.
+        evaluation_batch_size: number of held-out lines that a worker scores at once.
+        watchdog_seconds: a job in which nothing moves for this long is ended.
     """
 
     epochs: int = setting(10, at_least=1)
@@ -70,22 +69,22 @@ class PretrainingSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.checkpoint_every % self.log_every:
-            raise UserError(
-                f"pretraining.checkpoint_every: {self.checkpoint_every} is not a multiple of "
-                f"log_every ({self.log_every})"
+            raise SettingError(
+                "checkpoint_every",
+                f"must be a multiple of log_every ({self.log_every}), not {self.checkpoint_every}",
             )
 
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """Everything that one pre-training run is made from.
+    """All settings of one pre-training run.
 
     Attributes:
-        name: begins the name of the run directory.
-        text: what is read; it must be public, since pre-training has no privacy.
+        name: the beginning of the run directory's name.
+        text: the text, which must be public, since pre-training has no privacy.
         vocabulary: the word pieces.
-        model: the BERT; `checkpoint` continues from that one.
-        pretraining: steps, batches, masks, seeds.
+        model: the BERT; with `checkpoint`, pre-training continues from it.
+        pretraining: epochs, batches, masks and seeds.
     """
 
     name: str = "pretraining"
@@ -96,12 +95,13 @@ class PretrainingConfig:
 
     def __post_init__(self) -> None:
         if self.vocabulary.path is not None and self.model.checkpoint is not None:
-            raise UserError(
-                "vocabulary.path: model.checkpoint brings its own word pieces; leave out one of "
-                "the two"
+            raise SettingError(
+                "vocabulary.path",
+                "must be left out, because model.checkpoint has word pieces of its own",
             )
         if self.pretraining.max_pieces > self.model.max_positions:
-            raise UserError(
-                f"pretraining.max_pieces: {self.pretraining.max_pieces} is more than "
-                f"model.max_positions ({self.model.max_positions})"
+            raise SettingError(
+                "pretraining.max_pieces",
+                f"must be at most model.max_positions ({self.model.max_positions}), "
+                f"not {self.pretraining.max_pieces}",
             )

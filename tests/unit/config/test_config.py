@@ -197,12 +197,15 @@ def test_the_other_privacy_keys(tmp_path):
         ("unit: sentence", "unit is sentence, but mechanism edp_sgd clips each micro_batch"),
         ("mechanism: dp_sgd, unit: sentence", "unit is sentence, but mechanism dp_sgd clips each"),
         ("mechanism: dp_sgd, unit: micro_batch", "dp_sgd clips each utterance or user"),
-        ("mechanism: dp_sgd, micro_batches_per_worker: 2", "leave it at 1"),
+        (
+            "mechanism: dp_sgd, micro_batches_per_worker: 2",
+            "micro_batches_per_worker must be 1, because",
+        ),
         ("micro_batches_per_worker: 0", "micro_batches_per_worker must be at least 1, not 0"),
         ("max_utterances_per_user: 0", "max_utterances_per_user must be at least 1, not 0"),
         ("assume_public: [weather]", "privacy.assume_public must be one of layer_scales"),
-        ("mechanism: none, max_epsilon: 3.0", "max_epsilon: without a privacy mechanism"),
-        ("mechanism: none, target_epsilon: 3.0", "target_epsilon: without a privacy mechanism"),
+        ("mechanism: none, max_epsilon: 3.0", "privacy.max_epsilon must be left out"),
+        ("mechanism: none, target_epsilon: 3.0", "privacy.target_epsilon must be left out"),
         ("per_example: loop, clipping: loop", "privacy.per_example: there is no such key"),
     ],
 )
