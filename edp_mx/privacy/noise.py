@@ -108,8 +108,8 @@ class NoiseStream:
         with self._lock:
             if os.getpid() != self._process:
                 raise RuntimeError(
-                    "this noise stream belongs to the parent process, and both would draw the "
-                    "same noise: make a new stream after a fork"
+                    "this noise stream belongs to the process that was forked, and both would "
+                    "draw the same noise: make a new stream"
                 )
             blocks = list(self._split(array, source, parts, factor))
             threads = max(1, min(allowed_threads(), len(blocks)))
