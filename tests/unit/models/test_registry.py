@@ -16,7 +16,6 @@ from edp_mx.errors import UserError
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.build import checkpoint_for, vocabulary_for
-from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
 
 SETTINGS = """
@@ -90,9 +89,7 @@ def test_it_is_trained_by_the_names_of_a_configuration(config, tmp_path, clippin
     parameters = prepared.model.encoder.collect_params()
     assert (parameters["toy_layer_bias"].data() == PretrainedBias.value).asnumpy().all()
     before = {name: values.data().asnumpy().copy() for name, values in parameters.items()}
-    (tmp_path / "run").mkdir()
-    run = RunDirectory(tmp_path / "run")
-    train_prepared(prepared, config, workers, run, lambda steps, *_: steps)
+    train_prepared(prepared, config, workers, tmp_path / "run", lambda steps, *_: steps)
     assert all((before[name] != p.data().asnumpy()).any() for name, p in parameters.items())
 
 

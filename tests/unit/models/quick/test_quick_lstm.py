@@ -1,4 +1,4 @@
-"""Our bi-LSTM against MXNet's own and against a loop over single utterances in float64."""
+"""Both bidirectional LSTMs against each other and a float64 loop over single utterances."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ def assert_same(ours, theirs):
         np.testing.assert_allclose(ours[name], expected, rtol=0, atol=1e-5 * scale, err_msg=name)
 
 
-def loop_loss(values, inputs, heads, lengths, num_layers):
-    """⟨heads, states⟩ over the true tokens, in float64; `values` are by direction and name."""
-    total = 0.0
+def loop_states(values, inputs, lengths, num_layers):
+    """The states in float64, 0 at padding; `values` are by direction and name."""
+    states = np.zeros((*inputs.shape[:2], 8))
     for row, length in enumerate(lengths):
         tokens = inputs[:length, row]
         for layer in range(num_layers):
             ahead = loop_direction(values[f"forward{layer}"], tokens)
             behind = loop_direction(values[f"backward{layer}"], tokens[::-1])[::-1]
             tokens = np.concatenate([ahead, behind], axis=1)
-        total += (tokens * heads[:length, row]).sum()
-    return total
+        states[:length, row] = tokens
+    return states
 
 
 @settings(max_examples=25)
@@ -107,8 +107,9 @@ def test_values_and_gradients_are_those_of_mxnet(lengths, spare, sizes, is_hybri
     assert not ours["inputs"][padding].any()
 
 
-def test_gradients_are_the_slopes_of_a_float64_loop(generator):
-    lstm = lstm_of(is_ours=True)
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_states_and_slopes_are_those_of_a_float64_loop(is_ours, generator):
+    lstm = lstm_of(is_ours=is_ours)
     inputs, heads = drawn(LENGTHS, seed=int(generator.integers(2**32)))
     found = run(lstm, inputs, heads, LENGTHS)
     inputs, heads = inputs.astype(np.float64), heads.astype(np.float64)
@@ -122,6 +123,8 @@ def test_gradients_are_the_slopes_of_a_float64_loop(generator):
                 parameter = getattr(direction, f"l0_{part}")
                 values[name][part] = parameter.data().asnumpy().astype(np.float64)
                 arrays[parameter.name] = values[name][part]
+    expected = loop_states(values, inputs, LENGTHS, 2)
+    np.testing.assert_allclose(found["states"], expected, atol=2e-6)
     for name, array in arrays.items():
         flat, slopes = array.reshape(-1), found[name].reshape(-1)
         scale = max(1.0, np.abs(slopes).max())
@@ -130,7 +133,7 @@ def test_gradients_are_the_slopes_of_a_float64_loop(generator):
             losses = []
             for value in (middle + step, middle - step):
                 flat[place] = value
-                losses.append(loop_loss(values, inputs, heads, LENGTHS, 2))
+                losses.append((loop_states(values, inputs, LENGTHS, 2) * heads).sum())
             flat[place] = middle
             slope = (losses[0] - losses[1]) / (2 * step)
             assert abs(slopes[place] - slope) <= 1e-5 * scale, (name, place)
@@ -218,3 +221,12 @@ def test_saved_weights_predict_the_same_either_way(tmp_path, monkeypatch, genera
     batch = random_batch(generator, LENGTHS, "clc")
     for ours, theirs in zip(*(next(iter(m.outputs([batch])))[1:] for m in (model, other))):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_dropout_only_between_layers():
+    inputs, lengths = mx.nd.ones((3, 2, 3)), mx.nd.array([3, 2])
+    for num_layers, is_changed in ((1, False), (2, True)):
+        lstm = lstm_of(num_layers=num_layers, is_ours=True, dropout=0.5)
+        with autograd.train_mode():
+            trained = lstm(inputs, lengths).asnumpy()
+        assert (trained != lstm(inputs, lengths).asnumpy()).any() == is_changed

@@ -1,4 +1,4 @@
-"""Pooling and the two heads."""
+"""Pooling: only tokens are seen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from mxnet import autograd
 
-from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.pooling import POOLINGS, Pooling
 
 LENGTHS = [4, 1, 3]
@@ -37,27 +36,3 @@ def test_pooling_sees_tokens_only(kind, is_hybrid):
         gradient = array.grad.asnumpy()[row]
         assert not gradient[length:].any()
         np.testing.assert_allclose(gradient.sum(0), np.ones(6), rtol=1e-5)
-
-
-def test_tied_maxima_share_one_gradient():
-    states = mx.nd.zeros((1, 4, 2))
-    states.attach_grad()
-    with autograd.record():
-        pooled = Pooling("max")(states, mx.nd.array([3]))
-    pooled.backward()
-    assert states.grad.asnumpy().sum(1).tolist() == [[1.0, 1.0]]
-
-
-def test_shapes_and_names():
-    intent, slot = IntentHead(6, 3, prefix="intent_"), SlotHead(6, 5, prefix="slot_")
-    for head in (intent, slot):
-        head.initialize()
-    assert intent(mx.nd.ones((2, 6))).shape == (2, 3)
-    assert slot(mx.nd.ones((2, 4, 6))).shape == (2, 4, 5)
-    assert list(slot.collect_params()) == [
-        "slot_dense_weight",
-        "slot_dense_bias",
-        "slot_crf_transitions",
-        "slot_crf_start",
-        "slot_crf_end",
-    ]
