@@ -1,4 +1,4 @@
-"""`edp-mx attack`: can the utterances that a finished run was trained on be told from others?"""
+"""`edp-mx attack`: tell the utterances that a finished run was trained on from others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator
 
 from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
-from edp_mx.cli.attack_parts import Said, canaries, lira, scorer, shadow
+from edp_mx.cli.attack_parts import (
+    Report,
+    prepare_canaries,
+    prepare_lira,
+    prepare_scores,
+    prepare_shadow,
+)
+from edp_mx.cli.console import add_command, add_overrides
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import keep_private
 
@@ -21,35 +28,35 @@ EXAMPLES = """\
 examples:
   loss thresholds, which need nothing but the run (a minute):
     edp-mx attack runs/atis_clc-20260101-120000
-  the paper's attack as well, with a shadow model that was trained before:
+  also the attack of the paper, with a shadow model that was trained before:
     edp-mx attack RUN --shadow runs/snips_clc-20260101-130000
-  or is trained first, from a configuration or by the run's own settings on another corpus:
+  or with one that is trained first, from a configuration or with the run's settings on another
+  corpus:
     edp-mx attack RUN --shadow configs/snips_clc.yaml --set training.epochs=10
     edp-mx attack RUN --shadow
-  LiRA, with 16 shadow models on the run's own corpus, as many at once as there are cores; smaller
-  ones with --set; an attack that was interrupted goes on:
+  LiRA with 16 shadow models on the run's corpus, one per core at a time, smaller ones with --set;
+  an interrupted attack continues:
     edp-mx attack RUN --lira 16 --set training.epochs=10 model.hidden_size=128
-  the same shadow models against another run on the same split, e.g. one with privacy:
+  the same shadow models against another run on the same split, e.g. a private one:
     edp-mx attack RUN2 --shadows-of RUN
-  exposure of phone numbers that are put into the training part, by training anew:
+  exposure of phone numbers in the training part, by training anew:
     edp-mx attack RUN --canaries
-  several runs that were attacked before: a table, and a picture of AUC against epsilon:
+  a table of attacked runs, and a picture of AUC against epsilon:
     edp-mx attack --compare RUN1 RUN2 RUN3 --out attacks.png
-  again, from the scores that were saved:
+  again, from the saved scores:
     edp-mx attack RUN --shadow SHADOW_RUN --from-scores
 """
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the subcommand."""
-    from edp_mx.cli.console import add_overrides
-
-    parser = subparsers.add_parser(
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "attack",
-        help="membership inference against a finished run",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Attacks a run on its own training and test part. Each attack leaves "
+        run,
+        "membership inference against a finished run",
+        EXAMPLES,
+        description="Attacks a run on its training and test part. Each attack writes "
         "RUN/attack-NAME/ with numbers, pictures and report.html.",
     )
     add = parser.add_argument
@@ -59,41 +66,49 @@ def add_parser(subparsers: Any) -> None:
         nargs="?",
         const=DEFAULT_SHADOW,
         metavar="RUN|CONFIG",
-        help="the paper's attack, by this shadow; without a value one is trained on another corpus",
+        help="attack of the paper by this shadow; without a value one is trained on another corpus",
     )
     _add_trained(add)
-    add("--compare", action="store_true", help="set runs side by side that were attacked before")
+    add("--compare", action="store_true", help="compare runs that were attacked before")
     add("--out", type=Path, metavar="FILE.png", help="with --compare: AUC against epsilon")
-    add("--from-scores", action="store_true", help="use the saved scores, compute none")
-    add("--balanced", action="store_true", help="as many members as non-members of each intent")
+    add("--from-scores", action="store_true", help="use the saved scores")
+    add(
+        "--balanced",
+        action="store_true",
+        help="equal numbers of both sides for each intent",
+    )
     add("--size", type=int, metavar="n", help="members at most (all)")
     add("--seed", type=int, help="of the draw of utterances and the bootstrap (0)")
     add("--json", action="store_true", help="print JSON")
-    add("--runs", type=Path, help="where a shadow that is trained goes (runs)")
+    add("--runs", type=Path, help="folder for a trained shadow (runs)")
     add_overrides(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_trained(add: Any) -> None:
-    """Options of the attacks that train models of their own on the run's corpus."""
-    add("--lira", type=int, metavar="K", help="LiRA, with K shadows: 4 or more, 16 to 64 are usual")
-    add("--jobs", type=int, metavar="n", help="LiRA's, at once (cores)")
+    """Declare the options of attacks that train models on the corpus of the run."""
+    add("--lira", type=int, metavar="K", help="LiRA with K shadows: 4 or more, usually 16 to 64")
+    add("--jobs", type=int, metavar="n", help="shadows of LiRA that train at once (cores)")
     add(
         "--shadows-of",
         type=Path,
         metavar="RUN",
-        help="LiRA, with the shadow models of another run on the same split",
+        help="LiRA with the shadow models of another run on the same split",
     )
     add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
-    add("--canary-count", type=int, metavar="n", help="canaries a repeat 1, 10, 100 (3)")
+    add(
+        "--canary-count",
+        type=int,
+        metavar="n",
+        help="canaries per 1, 10 and 100 repeats (3)",
+    )
     add("--canary-digits", type=int, metavar="n", help="of a phone number (7)")
     add("--candidates", type=int, metavar="n", help="other numbers (10000)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Attacks, prints what came of it."""
+    """Run the attacks and print their outcomes."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError("edp-mx attack runs by itself, without horovodrun; train shadows before")
+        raise UserError("edp-mx attack runs in one process: leave out horovodrun")
     check_options(arguments)
     if arguments.compare:
         return _compare(arguments)
@@ -102,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     directory = RunDirectory.existing(arguments.run_directories[0])
     if not directory.has("results"):
-        raise UserError(f"{directory.path} has not ended: there is no model to attack yet")
+        raise UserError(f"{directory.path} is not finished: there is no model to attack yet")
     start_logging(is_first=True)
     keep_private()  # scores say who is in the training part
     said = []
@@ -116,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    """Prints a table of attacks, and draws them if asked to."""
+    """Print a table of attacks, and draw them if asked to."""
     from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
     from edp_mx.runs.run_directory import RunDirectory
 
@@ -130,18 +145,18 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Said]:
-    """Each attack that was asked for, the quickest first, once its page is written.
+def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Report]:
+    """Yield the outcome of each requested attack, the quickest first.
 
-    All settings are looked at before anything is computed.
+    All settings are checked before anything is computed.
     """
     from edp_mx.attacks.membership.shadow_attack import attack_by_shadow, attack_by_threshold
 
-    path, scores_of = directory.path, scorer(arguments)
-    shadow_run = shadow(arguments, path) if arguments.shadow is not None else None
+    path, scores_of = directory.path, prepare_scores(arguments)
+    shadow_run = prepare_shadow(arguments, path) if arguments.shadow is not None else None
     wants_lira = arguments.lira is not None or arguments.shadows_of is not None
-    by_lira = lira(arguments, path) if wants_lira else None
-    by_canaries = canaries(arguments, directory) if arguments.canaries else None
+    by_lira = prepare_lira(arguments, path) if wants_lira else None
+    by_canaries = prepare_canaries(arguments, directory) if arguments.canaries else None
     scores = scores_of(path)
     yield _report(directory, attack_by_threshold(path, scores))
     if shadow_run is not None:
@@ -156,8 +171,8 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
         yield by_canaries()
 
 
-def _report(directory: RunDirectory, outcome: Outcome) -> Said:
-    """Writes the page; as JSON, and as a table with where to read on."""
+def _report(directory: RunDirectory, outcome: Outcome) -> Report:
+    """Write the page and return the outcome."""
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table

@@ -1,4 +1,4 @@
-"""Which options of `edp-mx attack` go together: none is taken and then left unread."""
+"""Checks of the options of `edp-mx attack`: none is accepted and then ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Collection, List
 from edp_mx.errors import UserError
 
 DEFAULT_SHADOW = "auto"
-# Option -> where its value is; each has a default that says that it was not given.
+# Option -> attribute of the arguments, whose default means that it was not given.
 OPTIONS = {
     "--shadow": "shadow",
     "--lira": "lira",
@@ -31,27 +31,31 @@ OPTIONS = {
 
 
 def check_options(arguments: argparse.Namespace) -> None:
-    """Refuses options that what was asked for would not read, and impossible values.
+    """Refuse options that the requested attacks do not read, and impossible values.
 
     Raises:
         UserError: there is one.
     """
     given = [name for name, place in OPTIONS.items() if _is_given(getattr(arguments, place))]
     if arguments.compare:
-        why = "--compare prints a table of attacks that were made before"
+        why = "--compare prints a table of earlier attacks"
         _refuse(given, OPTIONS.keys() - {"--out"}, why)
         return
     if len(arguments.run_directories) != 1 or arguments.out is not None:
         raise UserError("name one RUN to attack; several, and --out, go with --compare")
     if arguments.lira is not None and arguments.shadows_of is not None:
-        raise UserError("--shadows-of brings its own shadows: leave out --lira")
+        raise UserError("--shadows-of uses the shadows of another run: leave out --lira")
     is_new = not arguments.from_scores
     lira = is_new and arguments.lira is not None
     canaries = is_new and arguments.canaries
     shadow = is_new and trains_shadow(arguments)
     for is_read, names, why in (
-        (is_new, {"--seed", "--size", "--balanced"}, "--from-scores goes by what was scored"),
-        (lira or canaries or shadow, {"--set"}, "nothing is trained that --set could change"),
+        (
+            is_new,
+            {"--seed", "--size", "--balanced"},
+            "--from-scores uses the scored utterances",
+        ),
+        (lira or canaries or shadow, {"--set"}, "no model is trained that --set could change"),
         (lira, {"--jobs"}, "no shadows of --lira are trained"),
         (canaries, {"--canary-count", "--canary-digits", "--candidates"}, "no canaries are drawn"),
         (shadow, {"--runs"}, "no run is trained for --shadow"),
@@ -59,26 +63,23 @@ def check_options(arguments: argparse.Namespace) -> None:
         if not is_read:
             _refuse(given, names, why)
     if arguments.jobs is not None and arguments.jobs < 1:
-        raise UserError(f"--jobs is {arguments.jobs}; so many shadows train at once, 1 or more")
+        raise UserError(f"--jobs is {arguments.jobs}; it must be 1 or more")
 
 
 def trains_shadow(arguments: argparse.Namespace) -> bool:
-    """Whether --shadow names no run that is there, but has one trained."""
+    """Return whether --shadow trains a run instead of naming one."""
     if arguments.shadow is None:
         return False
     return arguments.shadow == DEFAULT_SHADOW or not Path(arguments.shadow).is_dir()
 
 
 def _is_given(value: object) -> bool:
+    """Return whether a value is not the default."""
     return not (value is None or value is False or value == [])
 
 
 def _refuse(given: List[str], unread: Collection[str], why: str) -> None:
-    """Says which of the options that were given nothing reads.
-
-    Raises:
-        UserError: there is one.
-    """
+    """Raise an error if a given option is not read."""
     wrong = [name for name in given if name in unread]
     if wrong:
         raise UserError(f"{why}: leave out {', '.join(wrong)}")

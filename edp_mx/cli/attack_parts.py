@@ -1,4 +1,4 @@
-"""What `edp-mx attack` does, a function an attack: it looks at the settings, returns the work."""
+"""Preparation of the attacks of `edp-mx attack`: check the settings, return the work."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from edp_mx.attacks.membership.scores import MembershipScores
     from edp_mx.runs.run_directory import RunDirectory
 
-Said = Tuple[Dict[str, Any], str]  # an attack's outcome as JSON, and in words
+Report = Tuple[Dict[str, Any], str]  # outcome of an attack, for JSON and as text
 
 
-def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable[[], Said]:
-    """What trains with canaries and measures them."""
+def prepare_canaries(arguments: argparse.Namespace, run: RunDirectory) -> Callable[[], Report]:
+    """Return the function that trains with canaries and measures their exposure."""
     from edp_mx.attacks.canaries.attack import attack_by_canaries, write_exposures
     from edp_mx.attacks.canaries.numbers import CanarySettings
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
-    from edp_mx.reports.exposure_page import say_exposure, write_exposure_report
+    from edp_mx.reports.exposure_page import describe_exposure, write_exposure_report
     from edp_mx.runtime.distributed import start
 
     given = {
@@ -35,25 +35,27 @@ def canaries(arguments: argparse.Namespace, directory: RunDirectory) -> Callable
         "seed": arguments.seed,
     }
     settings = CanarySettings(**{key: value for key, value in given.items() if value is not None})
-    config = load_config(directory.config, arguments.overrides)
-    folder = attack_folder(directory, "canaries")
+    config = load_config(run.config, arguments.overrides)
+    folder = attack_folder(run, "canaries")
 
-    def attack() -> Said:
+    def attack() -> Report:
         if arguments.from_scores:
-            found = write_exposures(directory)
+            found = write_exposures(run)
         else:
             progress = progress_bar(is_first=True)
-            found = attack_by_canaries(directory.path, config, settings, start(), progress)
+            found = attack_by_canaries(run.path, config, settings, start(), progress)
         write_exposure_report(folder)
         value = {key: found[key] for key in ("canaries", "facts")}
-        text = f"{say_exposure(**value)}\n{folder / 'report.html'}\n"
+        text = f"{describe_exposure(**value)}\n{folder / 'report.html'}\n"
         return {"attack": "canaries", **value}, text
 
     return attack
 
 
-def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScores], Outcome]:
-    """What trains the shadows that are missing, or takes another run's, and compares."""
+def prepare_lira(
+    arguments: argparse.Namespace, path: Path
+) -> Callable[[MembershipScores], Outcome]:
+    """Return the function that trains missing shadows, or uses another run's, and compares."""
     from edp_mx.attacks.membership.lira.attack import (
         attack_by_lira,
         attack_by_shadows_of,
@@ -87,8 +89,8 @@ def lira(arguments: argparse.Namespace, path: Path) -> Callable[[MembershipScore
     )
 
 
-def scorer(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
-    """Computes a run's scores, or reads those that were saved."""
+def prepare_scores(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
+    """Return the function that computes the scores of a run, or reads saved ones."""
     from edp_mx.attacks.membership.run_scores import Selection, saved_scores, score_run
     from edp_mx.cli.console import progress_bar
 
@@ -99,12 +101,12 @@ def scorer(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
     return lambda path: score_run(path, selection, progress)
 
 
-def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
-    """What gives the shadow's run directory, and trains it first if need be.
+def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
+    """Return the function that returns the run directory of the shadow, after training if needed.
 
     Raises:
-        UserError: it is neither a run that has ended nor a configuration, is the attacked run, or
-            is another kind of model.
+        UserError: it is neither a finished run nor a configuration, is the attacked run, or is
+            another kind of model.
     """
     from edp_mx.attacks.membership.shadow_attack import shadow_config
     from edp_mx.attacks.settings_differences import check_family
@@ -119,10 +121,10 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
         run = RunDirectory.existing(given)
         check_family(own, load_config(run.config), name)
         if not run.has("results"):
-            raise UserError(f"{name} has not ended: finish it with `edp-mx train --resume {given}`")
+            raise UserError(f"{name} is not finished: run `edp-mx train --resume {given}`")
         return lambda: given
     if arguments.from_scores:
-        raise UserError("--from-scores needs a shadow that is trained: name its run directory")
+        raise UserError("--from-scores needs a trained shadow: name its run directory")
     if arguments.shadow == DEFAULT_SHADOW:
         config = shadow_config(load_config(path / "config.yaml", arguments.overrides))
     else:
@@ -132,7 +134,7 @@ def shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
 
 
 def _train(config: Any, runs: Path) -> Path:
-    """Trains a shadow in this process."""
+    """Train a shadow in this process."""
     from edp_mx.cli.console import progress_bar, start_logging
     from edp_mx.config import dump_config
     from edp_mx.runs.run_directory import RunDirectory

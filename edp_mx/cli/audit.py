@@ -1,20 +1,16 @@
-"""`edp-mx audit`: measures what leaks from the running system, and may refute its own claims."""
+"""`edp-mx audit`: measure what leaks from the running system, and refute false claims."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Tuple
+from typing import TYPE_CHECKING, Any
 
-from edp_mx.accounting.choices import (
-    CLIPPINGS,
-    SAMPLERS,
-    UNITS,
-    UNITS_OF,
-    VARIANTS,
-    unit_of,
-)
+from edp_mx.accounting.choices import CLIPPINGS, SAMPLERS, UNITS, UNITS_OF, VARIANTS, unit_of
+from edp_mx.cli.console import add_command, add_configs, add_overrides
+from edp_mx.cli.plan_options import parse_scales
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,36 +19,36 @@ if TYPE_CHECKING:
 CLAIMS = ("published", "holds")
 REFUTED = 1  # exit code
 EXAMPLES = """examples:
-  is the noise of 8 workers what the accounting says?
+  compare the noise of 8 workers with the accounting:
     launch/audit.sh noise
-  does a step of 8 workers leak more than it says?
+  attack single steps of 8 workers:
     launch/audit.sh step
-  does the paper's accounting survive? (exit code 1: refuted)
+  attack the paper's accounting (exit code 1: refuted):
     launch/audit.sh step --variant published
   the paper's eight micro-batches on two workers:
     NP=2 launch/audit.sh step --micro-batches-per-worker 4
-  DP-SGD by ghost clipping on Poisson batches, each utterance, or each user of 8 utterances:
+  DP-SGD by ghost clipping on Poisson batches, per utterance, or per user of 8 utterances:
     NP=2 launch/audit.sh step --mechanism dp_sgd --clipping ghost --sampler poisson \\
         --adjacency zero-out
     NP=2 launch/audit.sh step --mechanism dp_sgd --unit user --utterances-per-user 8
-  a whole run, with 1000 canaries in its training part:
+  a whole run with 1000 canaries in its training part:
     NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
 
-Exit code 0: the claim was not refuted. 1: it was refuted. 2: something for the user to mend.
-A worker that dies makes launch/audit.sh end with 1 as well, but then no verdict is printed.
+Exit code 0: the claim was not refuted. 1: it was refuted. 2: the user has to correct something.
+If a worker dies, launch/audit.sh also ends with 1, but prints no verdict.
 With several workers use launch/audit.sh, which starts them by horovodrun.
 """
 
 
 def add_parser(subparsers: Any) -> None:
-    """Adds the subcommand and its three audits."""
+    """Add the subcommand and its three audits."""
     parser = subparsers.add_parser(
         "audit",
-        help="attack the running system and hold the outcome against its epsilon",
+        help="attack the running system and compare the result with its epsilon",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Measures a lower bound on epsilon through the real mechanism, trainer and "
-        "workers. What it refutes is false; what it does not refute is not thereby proven.",
+        "workers. A claim that it refutes is false; one that it does not refute is not proven.",
     )
     audits = parser.add_subparsers(dest="audit", metavar="AUDIT", required=True)
     _add_noise(audits)
@@ -61,17 +57,19 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _add_noise(audits: Any) -> None:
-    parser = _add(audits, "noise", "is the released noise what the accounting says?", run_noise)
+    """Declare the options of A0."""
+    parser = _add(audits, "noise", run_noise, "compare the released noise with the accounting")
     _add_release(parser)
     add = parser.add_argument
-    add("--size", type=int, default=100_000, metavar="n", help="coordinates a layer (100000)")
+    add("--size", type=int, default=100_000, metavar="n", help="coordinates per layer (100000)")
     add("--steps", type=int, default=4, metavar="T", help="steps with zero gradients (4)")
     add("--confidence", type=_confidence, default=0.999999, metavar="P",
-        help="with which a sound system passes (0.999999)")  # fmt: skip
+        help="probability with which a sound system passes (0.999999)")  # fmt: skip
 
 
 def _add_step(audits: Any) -> None:
-    parser = _add(audits, "step", "can the worst neighbours be told apart in a step?", run_step)
+    """Declare the options of A1."""
+    parser = _add(audits, "step", run_step, "tell worst-case neighbours apart in single steps")
     _add_release(parser)
     add = parser.add_argument
     add("--draws", type=int, default=1000, metavar="D", help="in each world and layer (1000)")
@@ -82,12 +80,11 @@ def _add_step(audits: Any) -> None:
 
 
 def _add_one_run(audits: Any) -> None:
-    from edp_mx.cli.console import add_configs, add_overrides
-
-    parser = _add(audits, "one-run", "train once with canaries and guess them back", run_one_run)
-    add = parser.add_argument
+    """Declare the options of A2."""
+    parser = _add(audits, "one-run", run_one_run, "train once with canaries and guess them")
     add_configs(parser)
     add_overrides(parser)
+    add = parser.add_argument
     add("--canaries", type=int, default=1000, metavar="m", help="how many (1000)")
     add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
     add("--confidence", type=_confidence, default=0.95, metavar="P", help="of the bound (0.95)")
@@ -96,37 +93,30 @@ def _add_one_run(audits: Any) -> None:
     add("--runs", type=Path, default=Path("runs"), help="where run directories go")
 
 
-def _add(audits: Any, name: str, what: str, run: Any) -> argparse.ArgumentParser:
-    """One audit, with what all have in common."""
-    parser = audits.add_parser(
-        name,
-        help=what,
-        description=what.capitalize(),
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--json", action="store_true", help="the verdict as JSON")
-    parser.add_argument("--check", action="store_true", help="look at the settings, audit nothing")
+def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentParser:
+    """Add one audit with the options that all have."""
+    parser = add_command(audits, name, run, summary, EXAMPLES)
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    parser.add_argument("--check", action="store_true", help="check the settings, audit nothing")
     parser.add_argument("--workers", type=int, default=1, help="with --check: how many there are")
-    parser.set_defaults(run=run)
     return parser
 
 
 def _add_release(parser: argparse.ArgumentParser) -> None:
-    """What a step releases, in the words of `edp-mx account`."""
+    """Declare what a step releases, in the words of `edp-mx account`."""
     add = parser.add_argument
     add("--mechanism", choices=tuple(UNITS_OF), default="edp_sgd",
-        help="clips micro-batches' means, or each unit (edp_sgd)")  # fmt: skip
+        help="clip the means of micro-batches, or each unit (edp_sgd)")  # fmt: skip
     add("--unit", choices=UNITS, help="what is clipped (micro_batch; with dp_sgd utterance)")
     add("--clipping", choices=CLIPPINGS, default="loop",
         help="a backward pass per unit, or ghost clipping (loop)")  # fmt: skip
     add("--variant", choices=VARIANTS, default="calibrated", help="Algorithm 1, or calibrated")
     add("--noise-multiplier", type=float, default=1.0, metavar="Z", help="z (1)")
     add("--max-grad-norm", type=float, default=1.0, metavar="C", help="clipping norm (1)")
-    add("--layer-scales", type=_scales, default=(1.0, 0.25), metavar="A1,A2,...",
+    add("--layer-scales", type=parse_scales, default=(1.0, 0.25), metavar="A1,A2,...",
         help="alpha of each layer (1,0.25)")  # fmt: skip
     add("--adjacency", choices=("replace-one", "zero-out"), default="replace-one",
-        help="who is a neighbour (replace-one)")  # fmt: skip
+        help="which data sets are neighbours (replace-one)")  # fmt: skip
     add("--micro-batch-size", type=int, default=16, metavar="M",
         help="utterances clipped as one, or units per worker (16)")  # fmt: skip
     add("--micro-batches-per-worker", type=int, default=1, metavar="k",
@@ -137,7 +127,7 @@ def _add_release(parser: argparse.ArgumentParser) -> None:
 
 
 def run_noise(arguments: argparse.Namespace) -> int:
-    """A0; rank 0 prints the checks."""
+    """Run A0; rank 0 prints the checks."""
     step = _step(arguments)
     _at_least(arguments.size, 1000, "--size")
     _at_least(arguments.steps, 2, "--steps")
@@ -148,23 +138,18 @@ def run_noise(arguments: argparse.Namespace) -> int:
     from edp_mx.runtime.distributed import start
 
     workers = start()
-    audit = audit_noise(
-        workers,
-        step,
-        size=arguments.size,
-        steps=arguments.steps,
-        confidence=arguments.confidence,
-    )
+    settings = {key: getattr(arguments, key) for key in ("size", "steps", "confidence")}
+    audit = audit_noise(workers, step, **settings)
     return _report(audit, arguments, is_first=workers.is_first)
 
 
 def run_step(arguments: argparse.Namespace) -> int:
-    """A1; rank 0 prints the verdict."""
+    """Run A1; rank 0 prints the verdict."""
     from edp_mx.accounting.delta import choose_delta
 
     step = _step(arguments)
     _at_least(arguments.draws, 10, "--draws")
-    choose_delta(num_examples=1, delta=arguments.delta)  # refuses what is no δ
+    choose_delta(num_examples=1, delta=arguments.delta)  # refuses an impossible δ
     if arguments.check:
         return _say_sound()
 
@@ -173,14 +158,13 @@ def run_step(arguments: argparse.Namespace) -> int:
     from edp_mx.runtime.distributed import start
 
     workers = start()
-    claim = arguments.claim or ("published" if step.variant == "published" else "holds")
     audit = audit_step(
         workers,
         step,
         draws=arguments.draws,
         delta=arguments.delta,
         confidence=arguments.confidence,
-        claim=claim,
+        claim=arguments.claim or ("published" if step.variant == "published" else "holds"),
         is_alone=arguments.alone,
         progress=progress_bar(is_first=workers.is_first),
     )
@@ -188,18 +172,14 @@ def run_step(arguments: argparse.Namespace) -> int:
 
 
 def run_one_run(arguments: argparse.Namespace) -> int:
-    """A2; rank 0 fills the run directory and prints the verdict."""
+    """Run A2; rank 0 fills the run directory and prints the verdict."""
     from edp_mx.attacks.audit.one_run import OneRunSettings, audit_one_run
     from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.data.sampling import micro_batch_size
 
     config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
-    settings = OneRunSettings(
-        canaries=arguments.canaries,
-        tokens=arguments.tokens,
-        confidence=arguments.confidence,
-        claim=arguments.claim,
-    )
+    names = [field.name for field in fields(OneRunSettings)]
+    settings = OneRunSettings(**{name: getattr(arguments, name) for name in names})
     if arguments.check:
         micro_batch_size(config.training.batch_size, arguments.workers)
         return _say_sound()
@@ -222,7 +202,7 @@ def run_one_run(arguments: argparse.Namespace) -> int:
 
 
 def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int:
-    """Prints on rank 0, which alone tells of a refutation: another's exit code would cut it off."""
+    """Print on rank 0 and return its exit code; another code would end the job before it prints."""
     if not is_first:
         return 0
     if arguments.json:
@@ -233,44 +213,36 @@ def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int
 
 
 def _step(arguments: argparse.Namespace) -> AuditedStep:
-    """The audited settings, once they have been looked at.
+    """Build the audited settings.
 
     Raises:
-        UserError: settings that no run can have.
+        UserError: no run can have these settings.
     """
     from edp_mx.attacks.audit.audited_step import AuditedStep
 
     _at_least(arguments.utterances_per_user, 1, "--utterances-per-user")
-    step = AuditedStep(
-        variant=arguments.variant,
-        noise_multiplier=arguments.noise_multiplier,
-        max_grad_norm=arguments.max_grad_norm,
-        layer_scales=arguments.layer_scales,
-        adjacency=arguments.adjacency.replace("-", "_"),
-        micro_batch_size=arguments.micro_batch_size,
-        unit=unit_of(arguments.mechanism, arguments.unit),
-        utterances_per_user=arguments.utterances_per_user,
-        micro_batches_per_worker=arguments.micro_batches_per_worker,
-        clipping=arguments.clipping,
-        sampler=arguments.sampler,
-        sample_rate=arguments.sample_rate,
-    )
+    settings = {field.name: getattr(arguments, field.name) for field in fields(AuditedStep)}
+    settings["adjacency"] = arguments.adjacency.replace("-", "_")
+    settings["unit"] = unit_of(arguments.mechanism, arguments.unit)
+    step = AuditedStep(**settings)
     step.release(max(arguments.workers, 1))  # refuses impossible numbers
     return step
 
 
 def _at_least(value: int, least: int, name: str) -> None:
+    """Refuse a smaller value."""
     if value < least:
         raise UserError(f"{name} is {value}; it must be {least} or more")
 
 
 def _say_sound() -> int:
+    """Report that --check found nothing wrong."""
     print("the settings are sound; nothing was audited")
     return 0
 
 
 def _confidence(text: str) -> float:
-    """A probability that some error remains to."""
+    """Parse a probability from 0.5 to below 1."""
     try:
         value = float(text)
     except ValueError:
@@ -278,13 +250,3 @@ def _confidence(text: str) -> float:
     if not 0.5 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no confidence; write for example 0.95")
     return value
-
-
-def _scales(text: str) -> Tuple[float, ...]:
-    """Numbers with commas between."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of numbers; write for example 1,0.25"
-        ) from None

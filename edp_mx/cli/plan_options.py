@@ -57,7 +57,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
         help="utterances of a micro-batch, or units per worker; expected for poisson (2)"
     )  # fmt: skip
     add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
-    add("--layer-scales", type=_scales, metavar="A1,A2,...",
+    add("--layer-scales", type=parse_scales, metavar="A1,A2,...",
         help="alpha of each layer, taken as given (1)")  # fmt: skip
     add("--adjacency", choices=("replace-one", "zero-out"), help="who is a neighbour (replace-one)")
     add("--variant", choices=VARIANTS,
@@ -158,8 +158,8 @@ def _size(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
-def _scales(text: str) -> Tuple[float, ...]:
-    """Numbers with commas between."""
+def parse_scales(text: str) -> Tuple[float, ...]:
+    """Parse numbers that commas separate."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pretrain(config: Any, workers: Any, directory: Any, progress: Any) -> str:
-    from edp_mx.reports.pretraining_curves import plot_pretraining
+    from edp_mx.reports.curves import plot_pretraining
     from edp_mx.runs.pretraining.pretrain import pretrain
 
     results = pretrain(config, workers, directory, progress)

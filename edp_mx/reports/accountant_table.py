@@ -1,4 +1,4 @@
-"""One ε by all accountants: as published beside what holds."""
+"""Table of ε by all accountants, as published and as it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_BOUND = "NOT a bound"
 
 
 def counts_as_json(counts: Sequence[Bound]) -> List[Dict[str, Any]]:
-    """Strict JSON; ∞ is null in both numbers."""
+    """Return a value for strict JSON; ∞ is null in both numbers."""
     return [
         {
             "accountant": count.accountant,
@@ -29,11 +29,11 @@ def counts_as_json(counts: Sequence[Bound]) -> List[Dict[str, Any]]:
 def render_accountants(
     paper: Bound, published: Sequence[Bound], holds: Sequence[Bound]
 ) -> List[str]:
-    """A line for each accountant; the paper's own first.
+    """Return a line per accountant, the one of the paper first.
 
     Args:
-        paper: ε as the paper counts it.
-        published: all counts with the multiplier as given, κ = 1.
+        paper: ε by the accounting of the paper.
+        published: ε by all accountants with the multiplier as given, κ = 1.
         holds: the same with the effective multiplier.
     """
     left = {count.accountant: count.epsilon for count in published}

@@ -1,4 +1,4 @@
-"""What ε buys: the success of the attacks on several runs against the runs' ε."""
+"""Success of the attacks on several runs against the ε of the runs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import math
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 from edp_mx.attacks.directory import read_attack
 from edp_mx.attacks.membership.roc import FPRS
 from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
-from edp_mx.reports.attack_pictures import COLOURS, save, write_csv
+from edp_mx.reports.attack_page import format_estimate
+from edp_mx.reports.figures import COLOURS, build_figure, label_axes, save_figure
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_csv
 
 ATTACKS = ("shadow", "threshold", "lira")
 HEADLINES = ("shadow classifier", "loss", "LiRA online", "LiRA offline")
 MARKERS = ("o", "s", "^", "v")
 
 
-class Point(NamedTuple):
-    """One attack on one run.
+class AttackedRun(NamedTuple):
+    """Success of one attack on one run.
 
     Attributes:
         auc, tpr: value, low and high; of the TPR at an FPR of 1 %.
@@ -41,27 +40,27 @@ class Point(NamedTuple):
 
     @property
     def as_published(self) -> Optional[float]:
-        """log₁₀ of the published ε; None where it is infinite."""
+        """log₁₀ of the published ε; None if infinite."""
         return self.privacy["as_published"]["log10_epsilon"]
 
     @property
     def holds_if(self) -> Optional[float]:
-        """log₁₀ of the ε that holds on its conditions; None where it is infinite."""
+        """log₁₀ of the ε that holds on its conditions; None if infinite."""
         return self.privacy["holds_if"]["log10_epsilon"]
 
 
-def points_of(runs: Sequence[RunDirectory]) -> List[Point]:
-    """The headline results of each run's attacks, in the order of the runs.
+def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
+    """Read the headline results of the attacks on each run.
 
     Raises:
-        UserError: a run was never attacked, or an attack does not say whom it judged.
+        UserError: a run was never attacked, or an attack lacks its origin.
     """
-    found: List[Point] = []
+    found: List[AttackedRun] = []
     for run in runs:
         folders = [run.path / f"attack-{name}" for name in ATTACKS]
         folders = [folder for folder in folders if (folder / "attack.json").exists()]
         if not folders:
-            raise UserError(f"{run.path} was not attacked yet: edp-mx attack {run.path}")
+            raise UserError(f"{run.path} was not attacked yet: run `edp-mx attack {run.path}`")
         name, privacy = run.path.resolve().name, run.read("privacy")
         attacks = [read_attack(folder) for folder in folders]
         drawn = _say_drawn([_origin_of(*pair) for pair in zip(attacks, folders)])
@@ -69,15 +68,16 @@ def points_of(runs: Sequence[RunDirectory]) -> List[Point]:
             for result in attack["results"]:
                 if result["name"] in HEADLINES:
                     tpr = result["tpr_at_fpr"][f"{FPRS[0]:g}"]
-                    found.append(Point(name, result["name"], result["auc"], tpr, judges, privacy))
+                    found.append(
+                        AttackedRun(name, result["name"], result["auc"], tpr, judges, privacy)
+                    )
     return found
 
 
-def compare_attacks(points: Sequence[Point]) -> str:
-    """A table, a row a run and attack, with ε as `edp-mx compare` has it.
+def compare_attacks(points: Sequence[AttackedRun]) -> str:
+    """Return a table with a row per run and attack, with ε as in `edp-mx compare`.
 
-    Edge cases: where not all judge members that were drawn in one way, each row has a number that
-    a footnote explains.
+    Edge cases: where the judged members were not all drawn in the same way, footnotes say how.
     """
     notes: List[str] = []
     drawn = dict.fromkeys(point.judges for point in points)
@@ -87,8 +87,8 @@ def compare_attacks(points: Sequence[Point]) -> str:
         [
             point.run,
             point.attack + marks[point.judges] * is_mixed,
-            _say(point.auc),
-            _say(point.tpr),
+            format_estimate(point.auc),
+            format_estimate(point.tpr),
             format_epsilon(point.privacy["as_published"]),
             format_holding_epsilon(point.privacy, notes),
         ]
@@ -99,10 +99,10 @@ def compare_attacks(points: Sequence[Point]) -> str:
     return "\n".join([render_table(header, rows), *footnotes(notes), *others])
 
 
-def plot_attacks(points: Sequence[Point], path: Path) -> None:
-    """Writes the picture to `path` and its numbers beside it, with the ending .csv.
+def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
+    """Write the picture to `path` and its numbers to the same path with the suffix .csv.
 
-    Edge cases: an infinite ε stands at the right edge, beyond all others.
+    Edge cases: an infinite ε is drawn at the right edge.
     """
     estimate = ("", "_low", "_high")
     header = ["run", "attack", *(f"{key}{end}" for key in ("auc", "tpr") for end in estimate)]
@@ -112,53 +112,51 @@ def plot_attacks(points: Sequence[Point], path: Path) -> None:
         for p in points
     ]
     write_csv(path.with_suffix(".csv"), header, rows)
-    figure = Figure(figsize=(9.2, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = build_figure(9.2, 3.8, columns=2, share_y=True)
     for axes, key, label in zip(
         panels,
         ("as_published", "holds_if"),
         ("ε as published", "ε that holds if its conditions do"),
     ):
         _panel(axes, points, key)
-        axes.set_xlabel(f"log₁₀ {label}")
-    panels[0].set_ylabel("AUC, %")
-    panels[0].legend(frameon=False, fontsize=8)
-    save(figure, path)
+        label_axes(axes, f"log₁₀ {label}", legend=False)
+    label_axes(panels[0], panels[0].get_xlabel(), "AUC, %")
+    save_figure(figure, path)
 
 
 def _origin_of(attack: Dict[str, Any], folder: Path) -> Origin:
-    """Whom an attack judged."""
+    """Return which utterances an attack judged."""
     try:
         return Origin(**attack["origin"])
     except (KeyError, TypeError) as error:
         raise UserError(
-            f"{folder / 'attack.json'} does not say whom it judged ({error}): attack the run again"
+            f"{folder / 'attack.json'} lacks the origin of its scores ({error}): "
+            "attack the run again"
         ) from error
 
 
 def _say_drawn(origins: Sequence[Origin]) -> List[str]:
-    """How the members of each attack on one run were drawn, by the options that did it.
+    """Say how the members of each attack on one run were drawn.
 
-    The weights are said where they are not all the same: the run was trained anew in between.
+    The weights are named where they differ, since the run was trained anew in between.
     """
     found = []
     for one in origins:
         size = f"at most {one.size} members (--size)" if one.size else "all members"
         parts = f"{one.member_part} against {one.non_member_part}"
-        balance = ", as many of each intent (--balanced)" if one.is_balanced else ""
+        balance = ", equally many of each intent (--balanced)" if one.is_balanced else ""
         is_anew = any(one.weights != other.weights for other in origins)
         weights = f", by the weights {one.weights[:12]}…" if is_anew else ""
         found.append(f"{size} of {parts}{balance}, drawn with --seed {one.seed}{weights}")
     return found
 
 
-def _panel(axes: Any, points: Sequence[Point], key: str) -> None:
-    """AUC with its interval against one ε."""
+def _panel(axes: Any, points: Sequence[AttackedRun], key: str) -> None:
+    """Draw AUC with its interval against one ε."""
     finite = [getattr(p, key) for p in points if getattr(p, key) is not None]
     edge = math.ceil(max(finite, default=0.0)) + 1
     for place, (name, colour, marker) in enumerate(zip(HEADLINES, COLOURS, MARKERS)):
-        aside = 0.06 * (place - 1.5)  # so that intervals at one ε are told apart
+        aside = 0.06 * (place - 1.5)  # so that intervals at one ε do not overlap
         chosen = [point for point in points if point.attack == name]
         if not chosen:
             continue
@@ -177,9 +175,3 @@ def _panel(axes: Any, points: Sequence[Point], key: str) -> None:
     if not finite:
         axes.set_xticks([])
         axes.set_xlim(edge - 1, edge + 1)
-    axes.grid(alpha=0.3)
-
-
-def _say(estimate: Dict[str, float]) -> str:
-    value, low, high = (100 * estimate[key] for key in ("value", "low", "high"))
-    return f"{value:.1f} ({low:.1f} to {high:.1f})"

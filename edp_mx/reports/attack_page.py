@@ -1,4 +1,4 @@
-"""One HTML page an attack, self-contained: what was tried, how well it works, the pictures."""
+"""Self-contained HTML page of an attack: its explanation, its success, the pictures."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.runtime.files import write_text
 
 EXPLANATIONS = {
-    "threshold": "Attacks that need nothing but the model: one number an utterance, and a "
-    "threshold on it.",
+    "threshold": "Attacks that need nothing but the model: a threshold on one number per "
+    "utterance.",
     "shadow": "The paper's attack (the structure of Shokri et al. 2017): a shadow model whose "
-    "members are known teaches a classifier what the outputs for members look like.",
+    "members are known provides the training data of a classifier of members.",
     "lira": "The likelihood ratio attack (Carlini et al. 2022): shadow models trained on random "
-    "halves of the same utterances tell, for each utterance, which outputs to expect with it and "
+    "halves of the same utterances show which outputs to expect for each utterance with it and "
     "without it in the training data.",
 }
-SHADOWS = "Shadow models have {}. With shadows like the run the attack may find more."
+SHADOWS = "The shadow models have {}. With the settings of the run the attack may be stronger."
 PICTURES = (
     ("roc", "ROC, both axes logarithmic; the straight line is chance."),
     ("scores", "The scores of members and of non-members."),
@@ -66,18 +66,15 @@ HEADER = (
     "TPR % at FPR 1 %",
     "TPR % at FPR 0.1 %",
     "balanced accuracy %",
-    "the best in hindsight %",
+    "best in hindsight %",
 )
 
 
 def write_report(folder: Path) -> Path:
-    """Draws the pictures of a finished attack and writes `report.html`.
+    """Draw the pictures of a finished attack, write `report.html` and return its path.
 
     Raises:
-        UserError: `attack.json` or `guesses.csv` is missing or not ours.
-
-    Returns:
-        The page.
+        UserError: `attack.json` or `guesses.csv` is missing or damaged.
     """
     attack, guessed = read_attack(folder), read_guesses(folder)
     plot_roc(guessed, folder)
@@ -106,11 +103,11 @@ def write_page(
     pictures: Dict[str, str],
     facts: Dict[str, Any],
 ) -> None:
-    """Writes `report.html`, with the pictures inside it.
+    """Write `report.html` with the pictures inside it.
 
     Args:
         pictures: name of a `.png` in the folder -> its caption.
-        facts: what -> value; the differences of two configurations are put into words.
+        facts: name -> value; differences of settings are put into words.
     """
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
     html = template.render(
@@ -135,12 +132,12 @@ def write_page(
 
 
 def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
-    """A row a result, for `HEADER`."""
+    """Return a row per result, for `HEADER`."""
     return [
         [
             result["name"],
-            _estimate(result["auc"]),
-            *(_estimate(tpr) for tpr in result["tpr_at_fpr"].values()),
+            format_estimate(result["auc"]),
+            *(format_estimate(tpr) for tpr in result["tpr_at_fpr"].values()),
             _percent(result["balanced_accuracy"]),
             _percent(result["best_balanced_accuracy"]),
         ]
@@ -149,16 +146,17 @@ def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
 
 
 def warnings_of(facts: Dict[str, Any], about: str = SHADOWS) -> List[str]:
-    """A sentence where models of an attack's own have other settings than the run.
+    """Return a sentence if the models of an attack have other settings than the run.
 
     Args:
-        about: what to say of it, with room for the settings.
+        about: the sentence, with a place for the settings.
     """
     unlike = {key: value for key, value in facts.items() if isinstance(value, dict) and value}
     return [about.format(f"{key}: {describe_differences(value)}") for key, value in unlike.items()]
 
 
-def _estimate(estimate: Dict[str, float]) -> str:
+def format_estimate(estimate: Dict[str, float]) -> str:
+    """Return a rate and its interval in percent, e.g. "67.5 (66.1 to 68.9)"."""
     low, high = 100 * estimate["low"], 100 * estimate["high"]
     return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
 

@@ -1,4 +1,4 @@
-"""The noise that a wanted ε asks for, for both variants: as text and as JSON."""
+"""Noise multiplier for a target ε, for both variants, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGITS = 6  # of z₀ as text
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One variant's z₀ and what it gives."""
+    """z₀ of one variant and its ε."""
 
     noise_multiplier: float
     effective_noise_multiplier: float
@@ -33,7 +33,7 @@ class Calibrated:
     as_published: Bound
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON."""
+        """Return a value for strict JSON."""
         return {
             "noise_multiplier": self.noise_multiplier,
             "effective_noise_multiplier": self.effective_noise_multiplier,
@@ -44,13 +44,13 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """z₀ for a target, on the safe side.
+    """z₀ for a target, rounded up.
 
     Attributes:
-        plan: with the variant that was asked for.
-        target_epsilon: what is to hold, at the plan's δ.
-        variants: both, whose noise on the aggregate is the same, and z₀ is not; of DP-SGD its one.
-        warnings: what a reader should look at twice.
+        plan: with the requested variant.
+        target_epsilon: the ε to hold, at the δ of the plan.
+        variants: both, with equal noise on the aggregate and different z₀; DP-SGD has one.
+        warnings: for the reader.
     """
 
     plan: Plan
@@ -60,10 +60,10 @@ class CalibrationReport:
 
     @classmethod
     def of(cls, plan: Plan, *, target_epsilon: float) -> CalibrationReport:
-        """Calibrate once, and translate into the other variant's z₀.
+        """Calibrate once, and convert z₀ to the other variant.
 
         Raises:
-            UserError: an impossible target.
+            UserError: the target is impossible.
         """
         if plan.delta >= 1:
             raise UserError(f"delta is {plan.delta}; it must lie between 0 and 1")
@@ -89,12 +89,12 @@ class CalibrationReport:
 
     @property
     def release(self) -> Release:
-        """What a step gives away."""
+        """What a step releases."""
         assert self.plan.release is not None
         return self.plan.release
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON; at the top the variant that was asked for."""
+        """Return a value for strict JSON; the requested variant at the top."""
         variant = self.release.variant
         return {
             "target_epsilon": self.target_epsilon,
@@ -107,7 +107,7 @@ class CalibrationReport:
         }
 
     def lines(self) -> List[str]:
-        """For a reader; z₀ is rounded up, so that it can be copied."""
+        """Return text lines; z₀ is rounded up, so that it can be copied."""
         plan, release = self.plan, self.release
         rows = [
             [
@@ -128,8 +128,8 @@ class CalibrationReport:
             factor = 1 / replace(release, variant="published").effective_noise_multiplier(1.0)
             both = " of both"
             compared = [
-                f"published needs kappa max(alpha) sqrt(N) = {factor:.4g} times calibrated's z0 "
-                "for the same noise"
+                f"for the same noise published needs kappa max(alpha) sqrt(N) = {factor:.4g} times "
+                "the z0 of calibrated"
             ]
         return [
             f"epsilon {self.target_epsilon:g} at delta {plan.delta:.3g}, {plan.epochs} epochs, "
@@ -145,7 +145,7 @@ class CalibrationReport:
 
 
 def _multiplier_for(effective: float, release: Release) -> float:
-    """z₀ whose effective multiplier is that one, or a rounding above."""
+    """Return z₀ with that effective multiplier, or the next float above."""
     z = effective / release.effective_noise_multiplier(1.0)
     while release.effective_noise_multiplier(z) < effective:
         z = float(np.nextafter(z, math.inf))
@@ -153,7 +153,7 @@ def _multiplier_for(effective: float, release: Release) -> float:
 
 
 def _rounded_up(value: float) -> str:
-    """With few digits, not below.
+    """Return a number with few digits, rounded up.
 
     Example:
         >>> _rounded_up(1.23456001)
@@ -164,7 +164,7 @@ def _rounded_up(value: float) -> str:
 
 
 def _warnings(plan: Plan) -> Tuple[str, ...]:
-    """A decay that spends nearly everything at the end."""
+    """Warn of a decay that spends nearly all of ε at the end."""
     fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
     if fall <= math.log(SMALL_LAST_NOISE):
         return ()

@@ -1,54 +1,67 @@
-"""Loss and validation scores over the epochs: a picture and its numbers."""
+"""Curves of a training or a pre-training: a picture and its numbers."""
 
 from __future__ import annotations
 
-import csv
-import io
-from typing import Any, Dict, List
+from typing import Callable, Dict, NamedTuple, Sequence, Tuple
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
+from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, label_axes, save_figure
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import whole_file, write_text
+from edp_mx.runtime.files import write_csv
 
-# Okabe–Ito: told apart by colour-blind readers too.
-BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
-PANELS = (
-    ("loss (training)", (("loss", BLUE, "loss"),)),
-    ("validation, %", (("ser", VERMILION, "SER"), ("intent_error", GREEN, "intent error"))),
-    ("noise multiplier z_t", (("noise_multiplier", BLUE, "z_t"),)),
+
+class Panel(NamedTuple):
+    """One panel. Attributes: lines: (key of `metrics.jsonl`, colour, label) of each curve."""
+
+    title: str
+    lines: Tuple[Tuple[str, str, str], ...]
+    is_logarithmic: bool = False
+
+
+TRAINING = (
+    Panel("loss (training)", (("loss", BLUE, "loss"),)),
+    Panel("validation, %", (("ser", VERMILION, "SER"), ("intent_error", GREEN, "intent error"))),
+    Panel("noise multiplier z_t", (("noise_multiplier", BLUE, "z_t"),)),
+)
+PRETRAINING = (
+    Panel("loss (training)", (("loss", BLUE, "loss"),)),
+    Panel(
+        "held-out perplexity",
+        (("perplexity", VERMILION, "BERT"), ("unigram_perplexity", GREEN, "unigram")),
+        is_logarithmic=True,
+    ),
 )
 
 
 def plot_curves(run: RunDirectory) -> None:
-    """Writes `curves.png` and `curves.csv` from `metrics.jsonl`."""
+    """Write `curves.png` and `curves.csv` of a training from `metrics.jsonl`."""
+    _plot(run, TRAINING, "epoch", lambda row: row["epoch"] + 1)
+
+
+def plot_pretraining(run: RunDirectory) -> None:
+    """Write `curves.png` and `curves.csv` of a pre-training from `metrics.jsonl`."""
+    _plot(run, PRETRAINING, "step", lambda row: row["step"])
+
+
+def _plot(
+    run: RunDirectory, panels: Sequence[Panel], x: str, place: Callable[[Dict], float]
+) -> None:
+    """Draw the panels for which there are numbers."""
     rows = run.epochs()
-    write_text(run.path / "curves.csv", _as_csv(rows))
-    panels = [
-        panel for panel in PANELS if any(key in row for row in rows for key, _, _ in panel[1])
-    ]
-    figure = Figure(figsize=(4.2 * len(panels), 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    for axes, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
-        for key, colour, label in lines:
-            points = [(row["epoch"] + 1, row[key]) for row in rows if row.get(key) is not None]
-            if points:
-                axes.plot(*zip(*points), color=colour, label=label, marker="o", markersize=3)
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel("epoch")
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-        if len(lines) > 1:
-            axes.legend(frameon=False, fontsize=8)
-    with whole_file(run.path / "curves.png") as file:
-        figure.savefig(file, format="png", dpi=120)
-
-
-def _as_csv(rows: List[Dict[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    write_csv(
+        run.path / "curves.csv", columns, ([row.get(key, "") for key in columns] for row in rows)
+    )
+    panels = [panel for panel in panels if any(key in columns for key, _, _ in panel.lines)]
+    figure, places = build_figure(4.2 * len(panels), 3.2, columns=len(panels))
+    for axes, panel in zip(places, panels):
+        for key, colour, label in panel.lines:
+            points = [(place(row), row[key]) for row in rows if row.get(key) is not None]
+            if points:
+                marker = "o" if len(points) < 50 else None
+                axes.plot(*zip(*points), color=colour, label=label, marker=marker, markersize=3)
+        if panel.is_logarithmic:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        label_axes(axes, x, title=panel.title, legend=len(panel.lines) > 1)
+    save_figure(figure, run.path / "curves.png")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,6 @@ from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from edp_mx.accounting.bound import Bound
@@ -20,34 +16,34 @@ from edp_mx.accounting.counting import count_as_published, count_what_holds
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.reports.curves import BLUE, VERMILION
-from edp_mx.runtime.files import whole_file, write_text
+from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
+from edp_mx.runtime.files import write_csv
 
-MOST_POINTS = {"shuffle": 100, "poisson": 16}  # the latter take up to a second each
-MANY, FEW_POINTS = 1000, 16  # epochs above which so many points must do
+MOST_POINTS = {"shuffle": 100, "poisson": 16}  # a point of Poisson steps takes up to a second
+MANY, FEW_POINTS = 1000, 16  # above so many epochs, so few points are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 
 
 @dataclass(frozen=True)
-class Point:
-    """Both ε when so many epochs were released."""
+class EpsilonPoint:
+    """Both ε after a number of epochs."""
 
     epochs: int
     as_published: LogNumber
     holds: LogNumber
 
 
-def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[Point]:
-    """Both ε along some entries; what was released beside the epochs (α) is in the first point.
+def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
+    """Count both ε along some entries; further releases (α) count from the first point on.
 
-    Edge cases: of many epochs a few are counted, evenly spread, the first and the last among them.
+    Edge cases: of many epochs only some are counted, evenly spread, with the first and the last.
     """
     assert plan.release is not None
     ends = [n for n, entry in enumerate(entries, start=1) if entry.noise_multiplier is not None]
     most = MOST_POINTS[plan.release.sampler] if len(ends) <= MANY else FEW_POINTS
     chosen = np.unique(np.linspace(1, len(ends), min(most, len(ends))).round().astype(int))
     return [
-        Point(
+        EpsilonPoint(
             epochs=epochs,
             as_published=count_as_published(plan, entries[: ends[epochs - 1]]).epsilon,
             holds=count_what_holds(plan, entries[: ends[epochs - 1]]).epsilon,
@@ -56,39 +52,34 @@ def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[Point]:
     ]
 
 
-def plot_curve(points: Sequence[Point], *, delta: float, holds: Bound, path: Path) -> None:
-    """Writes the picture to `path` and its numbers beside it, with the ending .csv.
+def plot_curve(points: Sequence[EpsilonPoint], *, delta: float, holds: Bound, path: Path) -> None:
+    """Write the picture to `path` and its numbers to the same path with the suffix .csv.
 
     Args:
-        holds: ε that holds in the end; where it is infinite, its reason takes the curve's place,
-            and where it has conditions, they are named.
+        holds: ε that holds in the end. If it is infinite, its reason replaces the curve; its
+            conditions are named.
     """
     if holds.reasons:
-        points = [Point(p.epochs, p.as_published, LogNumber(math.inf)) for p in points]
-    write_text(path.with_suffix(".csv"), _as_csv(points))
-    figure = Figure(figsize=(6.0, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
+        points = [EpsilonPoint(p.epochs, p.as_published, LogNumber(math.inf)) for p in points]
+    _write_numbers(points, path.with_suffix(".csv"))
+    figure, (axes,) = build_figure(6.0, 3.8)
     curves = (
         ("as published", BLUE, "o", [(p.epochs, p.as_published) for p in points]),
         ("that holds", VERMILION, "s", [(p.epochs, p.holds) for p in points]),
     )
     _draw(axes, curves)
-    axes.set_xlabel("epochs released")
-    axes.set_ylabel(f"ε at δ = {delta:.3g}")
+    label_axes(axes, "epochs released", f"ε at δ = {delta:.3g}", legend=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.3, which="both")
     axes.set_title(_title(holds), fontsize=9, wrap=True)
     if axes.lines:
         figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
-    with whole_file(path) as file:
-        figure.savefig(file, format="png", dpi=150)
+    save_figure(figure, path)
 
 
 def _draw(
     axes: Axes, curves: Sequence[Tuple[str, str, str, Sequence[Tuple[int, LogNumber]]]]
 ) -> None:
-    """The curves on a logarithmic axis; one of exponents where ε leaves what a double holds."""
+    """Draw the curves on a logarithmic axis, or their exponents where ε exceeds a double."""
     exponents = [e.log10 for _, _, _, curve in curves for _, e in curve if e.log10 is not None]
     is_huge = bool(exponents) and max(exponents) > LARGEST_EXPONENT
     for label, colour, marker, curve in curves:
@@ -102,7 +93,7 @@ def _draw(
             color=colour,
             marker=marker if len(shown) <= 60 else None,
             markersize=3.5,
-            linewidth=3.0 if label == "as published" else 1.3,  # both are seen where they are equal
+            linewidth=3.0 if label == "as published" else 1.3,  # both are seen where equal
             label=f"ε {label}, {curve[-1][1]} in the end",
         )
     if is_huge:
@@ -116,24 +107,20 @@ def _draw(
 
 
 def _title(holds: Bound) -> str:
-    """What a reader of the picture alone must know."""
+    """Return the title, which names reasons and conditions."""
     if holds.reasons:
         return f"no ε holds: {'; '.join(holds.reasons)}"
     if holds.conditions:
-        return f"the ε that holds, holds only if {' and if '.join(holds.conditions)}"
+        return f"ε holds only if {' and if '.join(holds.conditions)}"
     return "ε over the epochs"
 
 
-def _as_csv(points: Sequence[Point]) -> str:
-    """Full precision; empty where a number is infinite, or beyond a double beside its log10."""
+def _write_numbers(points: Sequence[EpsilonPoint], path: Path) -> None:
+    """Write full precision: empty where infinite; beyond a double only the log10."""
 
     def both(number: LogNumber) -> List[Optional[float]]:
         return [number.value, number.log10]
 
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(
-        ["epochs", "as_published", "log10_as_published", "that_holds", "log10_that_holds"]
-    )
-    writer.writerows([p.epochs, *both(p.as_published), *both(p.holds)] for p in points)
-    return text.getvalue()
+    header = ["epochs", "as_published", "log10_as_published", "that_holds", "log10_that_holds"]
+    rows = [[p.epochs, *both(p.as_published), *both(p.holds)] for p in points]
+    write_csv(path, header, rows)

@@ -1,4 +1,4 @@
-"""One page in words of what a run's guarantee says."""
+"""Explanation of the guarantee of a run in words, on one page."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
-from edp_mx.reports.membership import Limits, limits_of
+from edp_mx.reports.membership_limits import Limits, limits_of
 from edp_mx.reports.table import render_table
 
 WIDTH = 96
 STRONG, MODERATE = 1.0, 10.0  # Ponomareva et al. (2023), "How to DP-fy ML", tiers 1 and 2
-POINTLESS = 0.99  # share of members found at 1 % false alarms from which a bound says nothing
+POINTLESS = 0.99  # bound on members found at 1 % false alarms that protects nobody
 
 NO_MECHANISM_PAGE = """\
 This run has no guarantee: it was trained without a privacy mechanism, and epsilon is infinite.
-Whoever sees the model may be able to tell, with certainty, whether an utterance was trained on.
-What would make it better: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` finds the
-noise."""
+Whoever sees the model may be able to tell with certainty whether an utterance was trained on.
+What would improve it: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` finds the noise."""
 
 
 def explain(account: LedgerAccount, *, name: str) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         account: of a run with a mechanism.
-        name: how the run is called.
+        name: of the run.
     """
     spent = account.spent
     bound = spent.holds if not spent.holds.reasons else spent.holds_if
@@ -46,16 +45,16 @@ def explain(account: LedgerAccount, *, name: str) -> str:
         ("THE OTHER EPSILON", _other(spent)),
     ]
     if account.differences:
-        sections.append(("PLANNED OTHERWISE", _bullets(account.differences)))
+        sections.append(("DIFFERENCES FROM THE PLAN", _bullets(account.differences)))
     sections += [
         ("WHAT NO EPSILON HERE COVERS", _bullets([*spent.warnings, *spent.not_covered])),
-        ("WHAT WOULD MAKE IT BETTER", _bullets(improvements(account))),
+        ("WHAT WOULD IMPROVE IT", _bullets(improvements(account))),
     ]
     return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections)
 
 
 def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
-    """A guarantee, or none, and why."""
+    """Say whether there is a guarantee, and why not."""
     spent = account.spent
     lines: List[str] = []
     if not account.ledger.entries:
@@ -67,7 +66,7 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
             return lines
         lines += _wrap(
             f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
-            f"{spent.plan.delta:.3g}. All numbers below are under these conditions."
+            f"{spent.plan.delta:.3g}. All numbers below assume these conditions."
         )
         return lines + _wrap(f"Even then it would be {_grade(bound.epsilon, limits)}.")
     return _wrap(
@@ -77,22 +76,21 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
 
 
 def _grade(epsilon: LogNumber, limits: Limits) -> str:
-    """How much an ε is worth, without flattery."""
+    """Grade an ε."""
     if epsilon.log <= math.log(STRONG):
         return "a strong guarantee, as formal guarantees go"
     if epsilon.log <= math.log(MODERATE):
-        return "a moderate guarantee: not strong by itself, but of a size that is in use"
+        return "a moderate guarantee: not strong by itself, but of a size in common use"
     if limits.tpr[0] < POINTLESS:
         return "a weak guarantee: it rules out little beyond what is said below"
     return (
-        "no guarantee: by its own terms an attacker may identify practically every member. What "
-        "protects this run, if anything, is that attacks are not as good as they could be, which "
-        "nobody has proven"
+        "no meaningful guarantee: it permits an attacker to identify practically every member. "
+        "What protects this run, if anything, is that known attacks are weaker than the bound"
     )
 
 
 def _who(spent: Guarantee) -> List[str]:
-    """The unit and the neighbours."""
+    """Describe the unit of privacy and the neighbouring data sets."""
     release, record = spent.release, spent.plan.record
     if release.adjacency == "replace_one":
         neighbours = (
@@ -101,8 +99,7 @@ def _who(spent: Guarantee) -> List[str]:
         )
     else:
         neighbours = (
-            "left out, its gradient counted as zero; the batches that it would have been in stay "
-            "as they are"
+            "left out, with its gradient counted as zero; its batches stay the same otherwise"
         )
     whole = (
         "All utterances under one user name are protected together; someone who speaks under "
@@ -113,13 +110,13 @@ def _who(spent: Guarantee) -> List[str]:
     )
     return _wrap(
         f"One {record} of the {spent.plan.num_records} in the training part. The guarantee "
-        f"compares two training sets that are equal but for one {record}, which is {neighbours}. "
+        f"compares two training sets that differ in one {record}, which is {neighbours}. "
         f"{whole}"
     )
 
 
 def _against(spent: Guarantee) -> List[str]:
-    """The attacker."""
+    """Describe the attacker."""
     release = spent.release
     drawn = (
         " and even the order of the shuffle"
@@ -128,7 +125,7 @@ def _against(spent: Guarantee) -> List[str]:
     )
     single = release.worker_noise_multiplier(spent.plan.noise_multiplier)
     text = (
-        "Anyone who sees the trained model, or all models on the way and the noisy gradient of "
+        "Anyone who sees the trained model, or all intermediate models and the noisy gradient of "
         f"every step; who knows the code, the settings, all other {spent.plan.record}s"
         f"{drawn}; and who can compute without limit. What is done with the model afterwards "
         "changes nothing."
@@ -142,9 +139,9 @@ def _against(spent: Guarantee) -> List[str]:
 
 
 def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
-    """ε in the numbers of someone who guesses."""
+    """Explain ε by the success of an attacker who guesses."""
     if bound.reasons:
-        return _wrap("Infinite means: no limit to what can be found out. No number can be given.")
+        return _wrap("Infinite means that there is no limit to what can be found out.")
     record = spent.plan.record
     header = ["an attacker's", "by epsilon, delta", "by all that is known"]
     rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]
@@ -153,13 +150,13 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
     replaced = spent.release.adjacency == "replace_one"
     other = "with another in its place" if replaced else "without it"
     lines = _wrap(
-        f"Whatever is seen is at most e^epsilon times as likely with the {record} as {other}, "
-        f"and the reverse, but for outcomes of total probability {spent.plan.delta:.3g} (delta). "
-        "Someone who knows that it is one of the two, and thinks both equally likely, is bound so:"
+        f"Any result is at most e^epsilon times as likely with the {record} as {other}, "
+        f"and vice versa, except for outcomes of total probability {spent.plan.delta:.3g} (delta). "
+        "For an attacker who considers both equally likely this means at most:"
     )
     lines += ["", *render_table(header, rows).splitlines(), ""]
     lines += _wrap(
-        f"A guess without any data is right in 50 % and finds as many members as false alarms. "
+        f"A blind guess is right in 50 % of cases and finds as many members as false alarms. "
         f"By all that is known: {limits.source}."
     )
     if bound.rho is not None and bound.accountant == "rf_exact":
@@ -170,7 +167,7 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
 
 
 def _other(spent: Guarantee) -> List[str]:
-    """ε as the paper prints it, and why it is another."""
+    """Explain the ε of the paper, and why it differs."""
     release = spent.release
     if release.unit != "micro_batch":
         return _wrap(_other_of_dp_sgd(spent, release))
@@ -191,19 +188,19 @@ def _other(spent: Guarantee) -> List[str]:
         text += " The calibrated variant draws its noise so that z is really what is released."
     if release.sampler == "poisson":
         text += (
-            " The paper does not know steps that draw their utterances by chance; what holds is "
-            "composed step by step, with the chance of not being drawn."
+            " The paper does not treat steps with randomly drawn utterances; what holds is "
+            "composed step by step, with the probability of not being drawn."
         )
     else:
-        text += " The conversion used for what holds is exact; the paper's is an upper bound of it."
+        text += " The conversion used for what holds is exact; the paper uses an upper bound of it."
     if spent.plan.scales_source == "first_batch":
-        text += " And it takes no account of the layer scales, which come from private gradients."
+        text += " It also ignores the layer scales, which come from private gradients."
     return _wrap(text)
 
 
 def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
-    """The same where each utterance, or user, is clipped."""
-    moves = "C" if release.adjacency == "zero_out" else "2 C, one going and one coming"
+    """Explain it for runs in which each utterance or user is clipped."""
+    moves = "C" if release.adjacency == "zero_out" else "2 C, when one replaces another"
     text = (
         f"Each {release.record}'s gradient is clipped to C by itself, and the noise of all workers "
         f"together is z times what one {release.record} can move their sum by "
@@ -220,16 +217,17 @@ def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
     else:
         text += (
             f"The count that the paper's accounting is taken from would say "
-            f"{spent.as_published.epsilon} for steps that draw their {release.record}s by chance; "
-            "its authors call it approximate, and it is no bound. What holds is composed step by "
-            "step."
+            f"{spent.as_published.epsilon} for steps with randomly drawn {release.record}s; "
+            "its authors call it approximate, and it is not a bound. What holds is composed step "
+            "by step."
         )
     if spent.plan.scales_source == "first_batch":
-        text += " Neither takes account of the layer scales, which come from private gradients."
+        text += " Both ignore the layer scales, which come from private gradients."
     return text
 
 
 def _percent(share: float) -> str:
+    """Format a share."""
     if share >= 0.99995:
         return "100 % (no limit)"
     return f"{100 * share:.2f} %"

@@ -1,4 +1,4 @@
-"""Exposure of canaries by how often they were trained on: a picture, its numbers, a page."""
+"""Exposure of canaries by their repeats in the training part: a picture, its numbers, a page."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from edp_mx.attacks.canaries.exposure import BY_CHANCE
 from edp_mx.reports.attack_page import warnings_of, write_page
-from edp_mx.reports.attack_pictures import save, write_csv
-from edp_mx.reports.curves import BLUE, VERMILION
+from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
 from edp_mx.reports.table import render_table
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.files import read_json, write_csv
 
 COLUMNS = ("repeats", "tokens", "loss", "rank", "candidates", "by_rank", "by_fit")
 HEADER = ("trained on", "exposure by rank, bits", "exposure by fit, bits", "canaries")
 EXPLANATION = (
     "A model was trained anew with canaries in the training part: a few random words, then a "
-    "random phone number, one digit a token. A canary's exposure (Carlini et al. 2019) is how far "
-    "its loss stands out among those of the same utterance with other numbers: log2 of their "
-    "number minus log2 of its rank, or, beyond what ranks show, by a distribution fitted to their "
-    "losses. A canary that was never trained on has 1.44 bits on average."
+    "random phone number, one digit per token. The exposure of a canary (Carlini et al. 2019) "
+    "compares its loss with those of the same utterance with other numbers: log2 of their number "
+    "minus log2 of its rank, or, beyond what ranks show, by a distribution fitted to their losses. "
+    "A canary that was never trained on has 1.44 bits on average."
 )
-TRAINED = "The model with canaries has {}. What they show is its exposure, not the run's."
+TRAINED = "The model with canaries has {}. The exposure is that of this model, not of the run."
 
 
 def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
-    """A row for each number of repeats, for `HEADER`: mean and standard deviation over canaries."""
+    """Return a row per number of repeats: mean and standard deviation over the canaries."""
     rows = []
     for repeats in sorted({canary["repeats"] for canary in canaries}):
         group = [canary for canary in canaries if canary["repeats"] == repeats]
@@ -39,16 +36,16 @@ def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
     return rows
 
 
-def say_exposure(canaries: Sequence[Dict[str, Any]], facts: Dict[str, Any]) -> str:
-    """The table, and below it what the model has other than the run."""
+def describe_exposure(canaries: Sequence[Dict[str, Any]], facts: Dict[str, Any]) -> str:
+    """Return the table, and below it how the model differs from the run."""
     return "\n".join([render_table(HEADER, exposure_rows(canaries)), *warnings_of(facts, TRAINED)])
 
 
 def write_exposure_report(folder: Path) -> None:
-    """Writes `exposure.csv`, `exposure.png` and `report.html` from `exposure.json`.
+    """Write `exposure.csv`, `exposure.png` and `report.html` from `exposure.json`.
 
     Raises:
-        UserError: it is missing or torn.
+        UserError: the file is missing or damaged.
     """
     value = read_json(folder / "exposure.json")
     canaries, facts = value["canaries"], value.get("facts", {})
@@ -65,9 +62,9 @@ def write_exposure_report(folder: Path) -> None:
         notes=[
             *warnings_of(facts, TRAINED),
             f"A rank among {canaries[0]['candidates']} candidates shows {most:.1f} bits at most; "
-            "the fit extrapolates, and is a guess beyond them.",
-            f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary that is so "
-            "exposed comes first of all.",
+            "beyond that the fit extrapolates.",
+            f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary with this "
+            "exposure ranks first among all numbers.",
         ],
         pictures={"exposure": "Each canary's exposure; the dashed line is chance."},
         facts={**value["settings"], **facts},
@@ -75,9 +72,8 @@ def write_exposure_report(folder: Path) -> None:
 
 
 def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
-    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    """Draw the exposure of each canary over its repeats."""
+    figure, (axes,) = build_figure(5.0, 3.6)
     kinds = (("by_rank", BLUE, "o", "by rank"), ("by_fit", VERMILION, "x", "by fit"))
     for key, colour, marker, label in kinds:
         points = [(one["repeats"], one[key]) for one in canaries if one[key] is not None]
@@ -86,17 +82,14 @@ def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
     axes.axhline(BY_CHANCE, color="grey", linewidth=0.8, linestyle="--", label="chance")
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("times in the training part")
-    axes.set_ylabel("exposure, bits")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
-    save(figure, path)
+    label_axes(axes, "times in the training part", "exposure, bits")
+    save_figure(figure, path)
 
 
 def spread_of(values: Sequence[Optional[float]]) -> str:
-    """Mean ± standard deviation of what there is."""
+    """Return mean ± standard deviation of the values that are known."""
     known = [value for value in values if value is not None]
     if not known:
-        return "not to be fitted"
+        return "no fit"
     spread = f" ± {np.std(known, ddof=1):.2f}" if len(known) > 1 else ""
     return f"{np.mean(known):.2f}{spread}"

@@ -1,4 +1,4 @@
-"""What would make a run's guarantee better, with what it would come to."""
+"""Suggestions that would improve the guarantee of a run, with the ε of each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 
-TARGETS = (8.0, 1.0)  # epsilons that a reader may have heard of
-WORTH_SAMPLING = math.log(1e3)  # above this log ε sampling hardly amplifies anything
+TARGETS = (8.0, 1.0)  # common values of ε
+WORTH_SAMPLING = math.log(1e3)  # log ε above which sampling hardly amplifies
 
 
 def improvements(account: LedgerAccount) -> List[str]:
-    """One sentence each; what makes ε finite first.
+    """Return one sentence per suggestion, those that make ε finite first.
 
-    What a change would come to is counted for the whole plan, with all else left as it is.
+    The ε of a change is that of the whole plan with everything else unchanged.
     """
     plan = account.plan
     found = [PRIVATE_INPUTS[name].remedy for name in plan.private_inputs]
@@ -30,7 +30,7 @@ def improvements(account: LedgerAccount) -> List[str]:
         found.append(FIXED_SEED_REMEDY)
     if VANISHING_NOISE in account.spent.holds.reasons:
         found.append("keep the noise above what float32 can add: a slower decay, or more of it")
-    mended = ", once that is mended" if found else ""
+    mended = ", once that is done" if found else ""
     now = _epsilon(plan)
     for what, other in _variations(plan, now).items():
         epsilon = _epsilon(other)
@@ -38,14 +38,14 @@ def improvements(account: LedgerAccount) -> List[str]:
             found.append(f"{what}: epsilon {epsilon} instead of {now}{mended}")
     found += _more_noise(plan, now)
     found.append(
-        "more workers, or a larger batch in more micro-batches, bear the same noise multiplier at "
-        "less cost in accuracy: the noise on the mean falls as their number grows"
+        "more workers, or a larger batch in more micro-batches, make the same noise multiplier "
+        "cost less accuracy: the noise on the mean falls as their number grows"
     )
     return found
 
 
 def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
-    """The plan with one thing changed."""
+    """Return plans with one change each, by a description of the change."""
     release, found = plan.release, {}
     assert release is not None  # only a mechanism writes a ledger
     if release.variant == "published":
@@ -68,12 +68,12 @@ def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
 
 
 def _epsilon(plan: Plan) -> LogNumber:
-    """ε of a whole plan, with what α costs."""
+    """Return the ε of a whole plan, with the cost of α."""
     return count_what_holds(plan, plan.entries()).epsilon
 
 
 def _more_noise(plan: Plan, now: LogNumber) -> List[str]:
-    """z₀ for ε that others speak of; for Poisson one only, which takes seconds."""
+    """Return z₀ for common values of ε; one only for Poisson steps, where it takes seconds."""
     assert plan.release is not None
     found = []
     wanted = [target for target in TARGETS if now.log > math.log(target)]
@@ -84,5 +84,5 @@ def _more_noise(plan: Plan, now: LogNumber) -> List[str]:
             continue
         z = plan.noise_multiplier
         times = f", {more / z:.3g} times as much" if z > 0 else ""
-        found.append(f"more noise: epsilon {target:g} takes z0 = {more:.4g}{times}")
+        found.append(f"more noise: epsilon {target:g} needs z0 = {more:.4g}{times}")
     return found

@@ -1,4 +1,4 @@
-"""What a run's ledger adds up to: as text, and as JSON for another program."""
+"""Report on the ledger of a run, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 
-LONGEST_LIST = 12  # lines of releases; longer ones lose their middle
+LONGEST_LIST = 12  # lines of releases; the middle of longer lists is left out
 
 
 def ledger_path(path: Path) -> Path:
-    """The ledger of a run directory, or the file itself.
+    """Return the ledger of a run directory, or the file itself.
 
     Raises:
-        UserError: there is none, and why.
+        UserError: there is no ledger.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist; give the run directory that `edp-mx train` wrote")
@@ -42,16 +42,16 @@ def ledger_path(path: Path) -> Path:
 
 
 def is_without_privacy(path: Path) -> bool:
-    """Whether a run says of itself that no mechanism ran."""
+    """Return whether a run was trained without a mechanism."""
     run = RunDirectory(path)
     if run.ledger.exists() or not run.has("privacy"):
         return False
-    told = run.read("privacy")
-    return isinstance(told, dict) and told.get("mechanism") == "none"
+    privacy = run.read("privacy")
+    return isinstance(privacy, dict) and privacy.get("mechanism") == "none"
 
 
 def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
-    """Strict JSON: `privacy.json`, from the ledger alone, and what the ledger holds."""
+    """Return a value for strict JSON: `privacy.json` from the ledger alone, and its entries."""
     given, counts = _counts(account)
     ledger = account.ledger
     return {
@@ -71,7 +71,7 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
 
 
 def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
-    """For a reader: what was released, what it costs by every count, and whether as planned."""
+    """Return text lines: the releases, their ε by all accountants, and deviations from the plan."""
     spent = account.spent
     given, counts = _counts(account)
     lines = [f"{path}", "", *_releases(account.ledger.entries), "", *spent.describe().splitlines()]
@@ -82,7 +82,7 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
 
 
 def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:
-    """All accountants, as published and for what was released."""
+    """Count by all accountants, as published and as it holds."""
     plan, entries = account.plan, account.spent.entries
     holds = counts_of_what_holds(plan, entries)
     if account.spent.holds_if.reasons:
@@ -91,23 +91,23 @@ def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:
 
 
 def _plan_lines(account: LedgerAccount) -> List[str]:
-    """Where the ledger and its plan differ, and what the plan would cost."""
+    """Describe how the ledger and its plan differ, and the ε of the plan."""
     planned = account.planned
     if not account.differences:
-        return [f"The ledger holds what was planned: {planned.plan.epochs} epochs."]
+        return [f"The ledger agrees with the plan: {planned.plan.epochs} epochs."]
     return [
-        "The ledger is not what was planned:",
+        "The ledger differs from the plan:",
         *(f"  - {text}" for text in account.differences),
         f"The whole plan: epsilon as published {planned.as_published.epsilon}, that holds "
         f"{planned.holds_if.epsilon}"
         + (" (under its conditions)" if planned.holds_if.conditions else "")
         + ".",
-        "A run that was ended because of what it showed has spent its plan's, if that is more.",
+        "A run that was stopped because of its results has spent the ε of its plan, if it is more.",
     ]
 
 
 def _releases(entries: Sequence[Entry]) -> List[str]:
-    """A line for each stretch of equal releases."""
+    """Return a line per stretch of equal releases."""
     rows = []
     for group in _stretches(entries):
         first, event = group[0], group[0].event
@@ -135,7 +135,7 @@ def _releases(entries: Sequence[Entry]) -> List[str]:
 
 
 def _stretches(entries: Sequence[Entry]) -> List[List[Entry]]:
-    """Neighbours that differ in their epoch and count only."""
+    """Group neighbouring entries that differ in epoch and count only."""
     groups: List[List[Entry]] = []
     for entry in entries:
         if groups and _is_alike(groups[-1][-1], entry):

@@ -1,4 +1,4 @@
-"""What a planned run would cost: as text, and as JSON for another program."""
+"""Report on the ε of a planned run, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 
 PAPERS = {
     "zcdp_paper": "zcdp_paper: epsilon = rho + 2 sqrt(rho ln 1/delta)",
-    "paper_rs": "paper_rs: Yu et al. (2019), approximate by their own word",
+    "paper_rs": "paper_rs: Yu et al. (2019), approximate according to its authors",
 }
 HOW_IT_HOLDS = {
-    "shuffle": "holds: for whoever sees every aggregate; exact for shuffled epochs of disjoint "
+    "shuffle": "holds: against observers of every aggregate; exact for shuffled epochs of disjoint "
     "batches",
-    "poisson": "holds: for whoever sees every aggregate but not which utterances were drawn",
+    "poisson": "holds: against observers of every aggregate who do not see the draws of utterances",
 }
 
 
@@ -32,11 +32,11 @@ class PlanReport:
     """Both ε of a plan, by all accountants.
 
     Attributes:
-        plan: as it was asked for.
-        paper: ε as the paper counts it.
+        plan: the requested plan.
+        paper: ε by the accounting of the paper.
         holds: ε that holds.
-        counts_as_given: all accountants with the multiplier as given and κ = 1.
-        counts: all accountants with the effective multiplier.
+        counts_as_given: by all accountants with the multiplier as given and κ = 1.
+        counts: by all accountants with the effective multiplier.
     """
 
     plan: Plan
@@ -47,7 +47,7 @@ class PlanReport:
 
     @classmethod
     def of(cls, plan: Plan) -> PlanReport:
-        """Count everything."""
+        """Count the ε of a plan by all accountants."""
         entries = plan.entries()
         return cls(
             plan,
@@ -59,12 +59,12 @@ class PlanReport:
 
     @property
     def release(self) -> Release:
-        """What a step gives away."""
+        """What a step releases."""
         assert self.plan.release is not None
         return self.plan.release
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON."""
+        """Return a value for strict JSON."""
         plan, release = self.plan, self.release
         effective = map(plan.noise_multiplier_at, range(plan.epochs))
         noise = release.aggregate_noise_stddev(plan.noise_multiplier)
@@ -92,7 +92,7 @@ class PlanReport:
         }
 
     def lines(self) -> List[str]:
-        """The same for a reader: one line per number, one column per way of counting."""
+        """Return text lines: one per number, with a column per way of counting."""
         release, holds = self.release, self.holds
         rows = [
             ("", "as published", "holds"),
@@ -112,7 +112,7 @@ class PlanReport:
         return lines
 
     def _release_lines(self) -> List[str]:
-        """What is on the aggregate."""
+        """Describe the noise on the aggregate."""
         plan, release = self.plan, self.release
         lines = []
         if plan.epochs:

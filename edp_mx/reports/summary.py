@@ -1,4 +1,4 @@
-"""Runs in words and in a table."""
+"""Summary of a run, and a table that compares runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 
+HEADER = ("run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %", "ε as published",
+          "ε that holds", "δ")  # fmt: skip
+
 
 def compare(runs: Sequence[RunDirectory]) -> str:
-    """A table of runs: scores on the test part, SER relative to the first run, both ε.
+    """Return a table of runs: test scores, SER relative to the first run, both ε.
 
     Raises:
-        UserError: a run did not end well.
+        UserError: a run did not finish.
     """
     rows: List[List[str]] = []
     notes: List[str] = []
@@ -33,27 +36,14 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 f"{privacy['delta']:.2g}",
             ]
         )
-    table = render_table(
-        [
-            "run",
-            "SER %",
-            "ΔSER %",
-            "intent acc. %",
-            "slot F1 %",
-            "ε as published",
-            "ε that holds",
-            "δ",
-        ],
-        rows,
-    )
-    return "\n".join([table, *footnotes(notes)])
+    return "\n".join([render_table(HEADER, rows), *footnotes(notes)])
 
 
 def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:
-    """The ε of `privacy.json` that holds; where that is ∞, in brackets what a condition would give.
+    """Format the ε of `privacy.json` that holds; if ∞, with its conditional value.
 
     Args:
-        notes: the conditions of a table so far. A new one is added; stars say which one it is.
+        notes: conditions in the table so far, to which a new one is added; stars refer to them.
 
     Example:
         >>> less = {"epsilon": 8.0, "log10_epsilon": 0.9, "conditions": ["the words are public"]}
@@ -71,12 +61,12 @@ def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:
 
 
 def footnotes(notes: Sequence[str]) -> List[str]:
-    """What the stars of `format_holding_epsilon` stand for, a line each."""
+    """Return the conditions that the stars of `format_holding_epsilon` refer to."""
     return [f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes)]
 
 
 def format_epsilon(bound: Dict[str, Any]) -> str:
-    """An ε of `privacy.json` for people: a number, a power of ten, or ∞."""
+    """Format an ε of `privacy.json`: a number, a power of ten, or ∞."""
     if bound["epsilon"] is not None and bound["epsilon"] < 1e4:
         return f"{bound['epsilon']:.3g}"
     if bound["log10_epsilon"] is not None:
@@ -85,13 +75,15 @@ def format_epsilon(bound: Dict[str, Any]) -> str:
 
 
 def summarise(run: RunDirectory) -> str:
-    """What to read first when a run has ended."""
-    return f"{compare([run])}\n\nThe run directory is {run.path}; its README.md says what is in it."
+    """Return the summary that is printed when a run has finished."""
+    return (
+        f"{compare([run])}\n\nThe run directory is {run.path}; its README.md describes the files."
+    )
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:
-    """The scores on the test part."""
+    """Return the scores on the test part."""
     results = run.read("results")
     if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
-        raise UserError(f"{run.path / 'results.json'} holds no scores of a test part")
+        raise UserError(f"{run.path / 'results.json'} has no scores of a test part")
     return results["test"]

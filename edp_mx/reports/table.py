@@ -1,4 +1,4 @@
-"""A table as plain text: Markdown that is also readable in a terminal."""
+"""Plain-text tables: Markdown that is also readable in a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Sequence
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligns the columns; the first to the left, the others to the right.
+    """Render a table, with the first column aligned left and the others right.
 
     Example:
         >>> print(render_table(["run", "SER"], [["a", "6.3"], ["bb", "12.7"]]))
@@ -15,17 +15,11 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         | a   |  6.3 |
         | bb  | 12.7 |
     """
-    widths = [max(3, *(len(row[i]) for row in [header, *rows])) for i in range(len(header))]
+    table = [header, *rows]
+    widths = [max(3, *(len(row[i]) for row in table)) for i in range(len(header))]
     lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths))
-        )
-        + " |"
-        for row in [header, *rows]
+        [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]
+        for row in table
     ]
-    rule = " | ".join(
-        "-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)
-    )
-    return "\n".join([lines[0], f"| {rule} |", *lines[1:]])
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])

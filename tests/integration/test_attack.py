@@ -231,7 +231,7 @@ def test_a_run_that_has_not_ended_has_no_model(runs, tmp_path, capsys):
     target = copy_of(runs[0], tmp_path)
     (target / "results.json").unlink()
     attack(target, code=2)
-    assert "has not ended" in capsys.readouterr().err
+    assert "is not finished" in capsys.readouterr().err
 
 
 def test_help_does_not_wait_for_mxnet():

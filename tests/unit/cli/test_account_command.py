@@ -396,7 +396,7 @@ def test_a_run_is_counted_from_its_ledger_alone(run, finished):
         f"epoch {epoch}" for epoch in range(4)
     ]
     text = run(str(finished))
-    for words in ("epochs 0 to 3", "holds what was planned: 4 epochs", "rf_exact", "not covered"):
+    for words in ("epochs 0 to 3", "agrees with the plan: 4 epochs", "rf_exact", "not covered"):
         assert words in text
     assert run(str(finished / "privacy_ledger.jsonl")) == text
 

@@ -27,7 +27,7 @@ def run_at(path, config=None, *, has_ended=True):
     (["--from-scores", "--seed", "5", "--size", "10", "--balanced"],
      "leave out --balanced, --size, --seed"),
     (["--from-scores", "--seed", "0"], "leave out --seed"),
-    (["--from-scores", "--set", "nonsense.key=3"], "nothing is trained that --set could change"),
+    (["--from-scores", "--set", "nonsense.key=3"], "no model is trained that --set could change"),
     (["--set", "training.epochs=1"], "leave out --set"),
     (["--shadow", ".", "--set", "training.epochs=1"], "leave out --set"),
     (["--shadows-of", "x", "--set", "training.epochs=1"], "leave out --set"),

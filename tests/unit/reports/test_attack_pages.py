@@ -17,7 +17,7 @@ from edp_mx.attacks.settings_differences import OTHER_SETTINGS
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
-from edp_mx.reports.exposure_page import exposure_rows, say_exposure, write_exposure_report
+from edp_mx.reports.exposure_page import describe_exposure, exposure_rows, write_exposure_report
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
 
@@ -97,7 +97,7 @@ def test_the_page_says_what_the_shadows_have_other_than_the_run(generator, tmp_p
         write_outcome(run, "lira", guesses, scores, facts={OTHER_SETTINGS: unlike})
         html = write_report(run.path / "attack-lira").read_text()
         assert f'<td class="says">{fact}</td>' in html
-        assert (f"Shadow models have settings other than the run&#39;s: {fact}." in html) == (
+        assert (f"The shadow models have settings other than the run&#39;s: {fact}." in html) == (
             is_warned
         )
 
@@ -147,7 +147,7 @@ def test_exposure_by_repeats(tmp_path):
     canaries = [canary(1, 1.0, 2.0), canary(1, 3.0, 2.0), canary(10, 6.0, None)]
     assert exposure_rows(canaries) == [
         ["once", "2.00 ± 1.41", "2.00 ± 0.00", "2"],
-        ["10 times", "6.00", "not to be fitted", "1"],
+        ["10 times", "6.00", "no fit", "1"],
     ]
     value = {"run": "mine", "settings": {"digits": 7}, "canaries": canaries}
     write_json(tmp_path / "exposure.json", value)
@@ -160,5 +160,5 @@ def test_exposure_by_repeats(tmp_path):
     write_exposure_report(tmp_path)
     warning = "The model with canaries has settings other than the run's: training.epochs 1 instead"
     assert warning.replace("'", "&#39;") in (tmp_path / "report.html").read_text()
-    assert warning in say_exposure(canaries, short)
-    assert "instead" not in say_exposure(canaries, {OTHER_SETTINGS: {}})
+    assert warning in describe_exposure(canaries, short)
+    assert "instead" not in describe_exposure(canaries, {OTHER_SETTINGS: {}})

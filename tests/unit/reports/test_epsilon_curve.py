@@ -15,8 +15,8 @@ from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.reports.curves import BLUE, VERMILION
 from edp_mx.reports.epsilon_curve import curve_of, plot_curve
+from edp_mx.reports.figures import BLUE, VERMILION
 
 
 def plan(epochs, decay=None, sampler="shuffle", z=2.0, sample_rate=1.0, **changes):

@@ -27,7 +27,7 @@ def page(tmp_path):
 
 @pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
 @pytest.mark.parametrize("adjacency, kappa, moves", [
-    ("zero_out", 1, "(C)"), ("replace_one", 2, "(2 C, one going and one coming)")])  # fmt: skip
+    ("zero_out", 1, "(C)"), ("replace_one", 2, "(2 C, when one replaces another)")])  # fmt: skip
 def test_it_says_what_is_clipped_and_how_far_one_utterance_moves(
     page, sampler, adjacency, kappa, moves
 ):
@@ -37,5 +37,5 @@ def test_it_says_what_is_clipped_and_how_far_one_utterance_moves(
     assert "clipped mean" not in text
     assert str(account.spent.as_published.epsilon) in text
     assert account.differences == ()
-    assert ("approximate, and it is no bound" in text) is (sampler == "poisson")
+    assert ("approximate, and it is not a bound" in text) is (sampler == "poisson")
     assert "someone who sees the messages of a single worker" in text and "dropout" in text

@@ -62,8 +62,8 @@ def test_what_is_left_out_is_told():
     test += [utterance("h", "t/1", intent="new"), utterance("i", "t/2", tag="B-new")]
     found = chosen(train, test)
     assert found.left_out == (
-        "1 repeats of others in their part; 2 in two parts; 2 with a label that the model has from "
-        "no other utterance"
+        "1 repeats of others in their part; 2 in two parts; 2 with a label that no other training "
+        "utterance has"
     )
     assert len(found.members) == 3 and {u.tokens[0] for u in found.non_members} == {"e", "f", "g"}
     assert found.reference == []

@@ -1,4 +1,4 @@
-"""How well membership can be guessed at most, by all that an accountant knows of a run."""
+"""Upper bounds on the success of membership inference, from the accounting of a run."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from edp_mx.accounting.tradeoff import (
 )
 
 FPRS = (0.01, 0.001)
-# Where the curve of (ε, δ) is looked at for Poisson steps; each takes up to a second or two.
+# Further δ at which ε is computed for Poisson steps; each takes up to two seconds.
 DELTAS = (0.3, 0.1, 0.03, 0.01, 0.001)
-LARGEST = math.log(100.0)  # log ε above which no δ gives more than none
+LARGEST = math.log(100.0)  # log ε above which other δ do not help
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds for an attacker, each from one (ε, δ) alone and from all that is known.
+    """Upper bounds for an attacker: from one (ε, δ), and from all that is known.
 
     Attributes:
         accuracy: share of right guesses at even odds.
         by_fpr: rate of false alarms -> share of members found.
-        source: what "all that is known" is, in words.
+        source: of the second bounds, in words.
     """
 
     accuracy: Tuple[float, float]
@@ -38,18 +38,18 @@ class Limits:
 
     @property
     def tpr(self) -> Tuple[float, ...]:
-        """The best known limits, at the rates of `FPRS`."""
+        """The smaller bounds at the rates of `FPRS`."""
         return tuple(self.by_fpr[fpr][1] for fpr in FPRS)
 
 
 def limits_of(bound: Bound, spent: Guarantee) -> Limits:
-    """What ε and δ, and the mechanism, permit at most.
+    """Compute what (ε, δ) and the mechanism permit at most.
 
     Args:
         bound: of what was spent, or unbounded.
-        spent: the guarantee whose bound that is.
+        spent: the guarantee that the bound belongs to.
 
-    Guarantee: every number holds for every attacker; for shuffled epochs the best ones are exact.
+    Guarantee: the bounds hold for every attacker; for shuffled epochs the second ones are exact.
     """
     delta = spent.plan.delta
     accuracy = accuracy_within(bound.epsilon, delta)
@@ -59,7 +59,7 @@ def limits_of(bound: Bound, spent: Guarantee) -> Limits:
         return Limits(
             (accuracy, accuracy_gaussian(log_rho)),
             {fpr: (tpr, tpr_gaussian(log_rho, fpr=fpr)) for fpr, tpr in tprs.items()},
-            "all epochs together are one Gaussian, whose limits are exact",
+            "all epochs together are one Gaussian mechanism, whose limits are exact",
         )
     best_accuracy, best = accuracy, dict(tprs)
     if bound.epsilon.log <= LARGEST:
@@ -71,5 +71,5 @@ def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     return Limits(
         (accuracy, best_accuracy),
         {fpr: (tpr, best[fpr]) for fpr, tpr in tprs.items()},
-        f"epsilon at {len(DELTAS)} other deltas as well, of which the best counts",
+        f"the best bound of epsilon at {1 + len(DELTAS)} values of delta",
     )

@@ -1,0 +1,61 @@
+"""Figures of all reports: colours, layout, histograms, saving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Sequence, Tuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from edp_mx.runtime.files import whole_file
+
+# Okabe–Ito, which colour-blind readers can tell apart.
+BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
+COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")
+BINS = 40
+
+
+def build_figure(
+    width: float, height: float, *, rows: int = 1, columns: int = 1, share_y: bool = False
+) -> Tuple[Figure, Sequence[Axes]]:
+    """Build a figure of so many inches and its axes, row by row."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
+    for one in axes.ravel():
+        one.grid(alpha=0.3, which="both")
+    return figure, list(axes.ravel())
+
+
+def label_axes(axes: Axes, x: str, y: str = "", *, title: str = "", legend: bool = True) -> None:
+    """Name the axes, and list the labelled curves if asked to."""
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.set_title(title, fontsize=10)
+    if legend:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def draw_histograms(
+    axes: Axes, values: np.ndarray, is_member: np.ndarray, labels: Tuple[str, str]
+) -> Sequence[Tuple[float, ...]]:
+    """Draw the histograms of finite values of members and of others in common bins.
+
+    Returns:
+        For each bin: from, to, members, others.
+    """
+    edges = np.histogram_bin_edges(values, BINS)
+    counts = [np.histogram(values[side], edges)[0] for side in (is_member, ~is_member)]
+    for count, label, colour in zip(counts, labels, (VERMILION, BLUE)):
+        axes.stairs(count, edges, color=colour, fill=True, alpha=0.4, label=label)
+        axes.stairs(count, edges, color=colour, linewidth=0.8)
+    return list(zip(edges[:-1], edges[1:], *counts))
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, whole or not at all."""
+    with whole_file(path) as file:
+        figure.savefig(file, format="png", dpi=120)
