@@ -44,8 +44,8 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
 
 def describe_differences(found: Differences) -> str:
     """Describe differences in words, e.g. "training.epochs 3 instead of 14"."""
-    said = [f"{key} {_say(each['trained'])} instead of {_say(each['run'])}"
-            for key, each in found.items()]  # fmt: skip
+    values = ((key, *map(_as_text, (each["trained"], each["run"]))) for key, each in found.items())
+    said = [f"{key} {trained} instead of {run}" for key, trained, run in values]
     return ", ".join(said) or "none"
 
 
@@ -104,5 +104,6 @@ def _leaves(tree: Dict[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
             yield f"{above}{key}", value
 
 
-def _say(value: Any) -> str:
+def _as_text(value: Any) -> str:
+    """Return a string as it is, and another value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

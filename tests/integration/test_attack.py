@@ -111,7 +111,7 @@ def test_scores_that_do_not_go_with_the_run_are_refused(runs, tmp_path, capsys):
     (target / "scores.npz").unlink()
     attack(target, "--from-scores", code=2)
     torn, other, missing = capsys.readouterr().err.strip().splitlines()
-    assert "is torn" in torn and "of other weights" in other and "there is no" in missing
+    assert "is damaged" in torn and "of other weights" in other and "there is no" in missing
 
 
 def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys):
@@ -178,15 +178,10 @@ def test_a_shadow_that_fails_says_why(runs, tmp_path, capsys):
     target = copy_of(runs[0], tmp_path)
     attack(target, "--lira", 4, "--jobs", 1, "--set", "training.batch_size=100000", code=2)
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert (
-        "shadow 0 ended with code 1: training.batch_size: 100000 does not lie between 1 and"
-        in error
-    )
+    assert "shadow 0 ended with code 1: training.batch_size: 100000 does not lie" in error
     attack(target, "--lira", 5, "--jobs", 1, "--set", "training.batch_size=200000", code=2)
     error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert (
-        "training.batch_size: 200000 does not lie between" in error
-    )  # the failed one is not in the way
+    assert "training.batch_size: 200000 does not lie" in error  # the failed one is replaced
 
 
 def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
@@ -200,7 +195,7 @@ def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
     assert max(by_rank) <= np.log2(201)
     assert min(by_rank[4:]) > 2 and max(by_rank[4:]) > 5  # by chance 1.44 bits; > 5 once in 32
     shown = capsys.readouterr().out
-    unlike = "training.epochs 5 instead of 20. What they show is its exposure"
+    unlike = "training.epochs 5 instead of 20. The exposure is that of this model"
     assert unlike in shown and unlike in (folder / "report.html").read_text()
     assert "| 100 times" in shown and str(folder / "report.html") in shown
     for name in ("exposure.csv", "exposure.json", "exposure.png"):

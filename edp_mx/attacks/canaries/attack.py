@@ -87,7 +87,7 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
         for i, canary in enumerate(about["canaries"]):
             loss, *others = arrays[f"canary_{i:03d}"].tolist()
             exposure = exposure_of(loss, np.array(others))
-            rows.append({**canary, "loss": loss, **exposure.to_dict()})
+            rows.append({**canary, "loss": loss, **asdict(exposure)})
         settings = about["settings"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{folder / 'canaries.json'} is damaged ({error})") from error
@@ -104,11 +104,11 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
 def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, Any]:
     """Return what was inserted, for `canaries.json`."""
     return {
-        "settings": {**asdict(settings), "repeats": list(settings.repeats)},
+        "settings": asdict(settings),
         "canaries": [
             {
-                "tokens": list(canary.utterance.tokens),
-                "slots": list(canary.utterance.slots),
+                "tokens": canary.utterance.tokens,
+                "slots": canary.utterance.slots,
                 "intent": canary.utterance.intent,
                 "repeats": canary.repeats,
             }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Optional
+from dataclasses import dataclass
+from typing import Optional
 
 import numpy as np
 from scipy.integrate import quad
@@ -35,10 +35,6 @@ class Exposure:
     candidates: int
     by_rank: float
     by_fit: Optional[float]
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
-        return asdict(self)
 
 
 def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:

@@ -10,7 +10,6 @@ import numpy as np
 from edp_mx.errors import UserError
 
 FPRS = (0.01, 0.001)
-Interval = Tuple[float, float]
 
 
 class Curve(NamedTuple):
@@ -25,16 +24,12 @@ class Curve(NamedTuple):
     thresholds: np.ndarray
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Number with an interval."""
 
     value: float
-    interval: Interval
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
-        return {"value": self.value, "low": self.interval[0], "high": self.interval[1]}
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -61,13 +56,9 @@ class Success:
     def to_dict(self) -> Dict[str, Any]:
         """Return a value for strict JSON (`attack.json`)."""
         return {
-            "auc": self.auc.to_dict(),
-            "tpr_at_fpr": {f"{fpr:g}": tpr.to_dict() for fpr, tpr in self.tpr_at_fpr.items()},
-            "balanced_accuracy": self.balanced_accuracy,
-            "best_balanced_accuracy": self.best_balanced_accuracy,
-            "members": self.members,
-            "non_members": self.non_members,
-            "confidence": self.confidence,
+            **vars(self),
+            "auc": self.auc._asdict(),
+            "tpr_at_fpr": {f"{fpr:g}": tpr._asdict() for fpr, tpr in self.tpr_at_fpr.items()},
         }
 
 
@@ -126,7 +117,7 @@ def measure(
     tail = (1 - confidence) / 2
     lows, highs = np.quantile(drawn, [tail, 1 - tail], axis=0)
     estimates = [
-        Estimate(value, (min(float(low), value), max(float(high), value)))
+        Estimate(value, min(float(low), value), max(float(high), value))
         for value, low, high in zip(values, lows, highs)
     ]
     return Success(

@@ -86,7 +86,7 @@ def test_a_shadow_that_has_not_ended_is_refused(tmp_path, capsys):
     target = run_at(tmp_path / "target")
     shadow = run_at(tmp_path / "shadow", has_ended=False)
     assert cli.main(["attack", str(target), "--shadow", str(shadow)]) == 2
-    assert f"finish it with `edp-mx train --resume {shadow}`" in capsys.readouterr().err
+    assert f"run `edp-mx train --resume {shadow}`" in capsys.readouterr().err
 
 
 def test_a_shadow_of_another_architecture_is_refused(tmp_path, capsys):

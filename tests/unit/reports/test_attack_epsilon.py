@@ -79,8 +79,8 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
     for changed, footnote in (
         ({"size": 0}, "all members of train against test, drawn with --seed 3"),
         ({"seed": 4}, "at most 20 members (--size) of train against test, drawn with --seed 4"),
-        ({"is_balanced": True}, "at most 20 members (--size) of train against test, as many of "
-         "each intent (--balanced), drawn with --seed 3"),
+        ({"is_balanced": True}, "at most 20 members (--size) of train against test, equally many "
+         "of each intent (--balanced), drawn with --seed 3"),
         ({"weights": "b" * 64}, "at most 20 members (--size) of train against test, drawn with "
          "--seed 3, by the weights bbbbbbbbbbbb…"),
     ):  # fmt: skip
@@ -93,5 +93,5 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
         )
     attack = read_attack(run.path / "attack-lira")
     write_json(run.path / "attack-lira" / "attack.json", {**attack, "origin": {}})
-    with pytest.raises(UserError, match="attack.json does not say whom it judged .*: attack the"):
+    with pytest.raises(UserError, match="attack.json lacks the origin of its scores .*: attack"):
         points_of([run])

@@ -10,29 +10,23 @@ from unit.accounting.golden_vectors import cases
 from edp_mx.attacks.audit.guessing import guess_coins, one_run_epsilon, one_run_p_value
 
 
+def counts_of(given):
+    """The arguments that golden vectors of both functions have."""
+    counts = {"canaries": given["m"], "guesses": given["guesses"], "correct": given["correct"]}
+    return {**counts, "delta": given["delta"]}
+
+
 @pytest.mark.parametrize("case", cases("one_run_p_value"), ids=lambda case: case["id"])
 def test_golden_p_values(case):
     given = case["inputs"]
-    p_value = one_run_p_value(
-        canaries=given["m"],
-        guesses=given["guesses"],
-        correct=given["correct"],
-        epsilon=given["eps"],
-        delta=given["delta"],
-    )
+    p_value = one_run_p_value(**counts_of(given), epsilon=given["eps"])
     assert p_value == pytest.approx(case["expected"]["p"], rel=case["rtol"])
 
 
 @pytest.mark.parametrize("case", cases("eps_one_run"), ids=lambda case: case["id"])
 def test_golden_bounds(case):
     given = case["inputs"]
-    epsilon = one_run_epsilon(
-        canaries=given["m"],
-        guesses=given["guesses"],
-        correct=given["correct"],
-        delta=given["delta"],
-        significance=given["significance"],
-    )
+    epsilon = one_run_epsilon(**counts_of(given), significance=given["significance"])
     assert epsilon == pytest.approx(case["expected"]["eps"], rel=case["rtol"])
 
 
