@@ -9,17 +9,17 @@ import numpy as np
 
 
 class WordInputs(NamedTuple):
-    """What a CLC reads. Shapes: words (M, T), characters (M, T, C): int32, 0 for none."""
+    """Inputs of a CLC. Shapes: words (M, T), characters (M, T, C): int32, 0 for none."""
 
     words: np.ndarray
     characters: np.ndarray
 
 
 class PieceInputs(NamedTuple):
-    """What a BERT reads.
+    """Inputs of a BERT.
 
     Shapes: pieces (M, P), padded with 0; lengths (M,), with [CLS] and [SEP]; firsts (M, T), the
-    place of each token's first piece, 0 where there is no token: int32.
+        place of each token's first piece, 0 if there is no token: int32.
     """
 
     pieces: np.ndarray
@@ -37,7 +37,7 @@ class Batch:
 
     Edge cases:
         A label that the vocabulary lacks is 0 here and makes `is_known` False: such an utterance
-        has no true loss. It is never in the training part.
+        has no true loss. It never occurs in the training part.
     """
 
     inputs: Union[WordInputs, PieceInputs]
@@ -56,5 +56,5 @@ class Batch:
 
     @property
     def mask(self) -> np.ndarray:
-        """(M, T) bool: which places are tokens."""
+        """Which places are tokens, (M, T) bool."""
         return np.arange(self.slots.shape[1]) < self.lengths[:, None]  # (M, T)

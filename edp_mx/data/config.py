@@ -1,4 +1,4 @@
-"""What a configuration says of the data."""
+"""The settings of the data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Optional
 
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
+from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
-from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
+from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import Settings, setting
@@ -19,19 +20,19 @@ PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
 
 @dataclass(frozen=True)
 class DataConfig(Settings):
-    """Which utterances, how split, and how they become numbers.
+    """Which utterances are used, how they are split, and how they are encoded.
 
     Args:
         corpus: atis, snips, nlu_eval; communication, health, video (stand-ins for the paper's
-            internal corpora); or a name of one's own, with `path`.
-        path: a file or folder; the public corpora are also found by themselves.
-        layout: "auto", or the name of a reader.
-        split: "paper" (45:5:50 over the whole corpus; each user, where users are named, on one
-            side) or "own" (as the corpus was published).
-        split_seed: of the split, of a subset, and of a stand-in.
-        size: utterances of a stand-in (default 20,000), or of a random subset of another corpus
-            (default all).
-        max_tokens, max_characters: what is longer is cut off.
+            internal corpora); or a name of your own, with `path`.
+        path: a file or folder; for the public corpora see `sources.find_corpus`.
+        layout: "auto", or one of `readers.FORMATS`.
+        split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side) or
+            "own" (as the corpus was published).
+        split_seed: seed of the split, of a subset, and of a stand-in.
+        size: number of utterances of a stand-in (default 20,000), or of a random subset of another
+            corpus (default all).
+        max_tokens, max_characters: longer utterances and tokens are cut off.
         max_pieces: the same for a BERT's word pieces, with [CLS] and [SEP].
     """
 
@@ -57,11 +58,11 @@ class DataConfig(Settings):
             if path is not None and self.path is not None and _lies_in(path, self.path):
                 raise UserError(
                     f"data.{key}.path: {path} is the corpus itself, which is private; name public "
-                    "text from elsewhere, or use source: train, which the report then tells"
+                    "text from elsewhere, or use source: train, which the report then states"
                 )
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Whether a file is `folder` or lies below it."""
+    """Return whether a file is `folder` or lies below it."""
     inner, outer = Path(path).resolve(), Path(folder).resolve()
     return inner == outer or outer in inner.parents

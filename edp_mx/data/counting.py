@@ -1,4 +1,4 @@
-"""Which tokens, tags and intents occur; of stored utterances without making any of them text."""
+"""Which tokens, tags and intents occur; for stored utterances without making them text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Dict, Iterator, Sequence, Set
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
 
-_A_LINE = 1000  # of the same token
+_PER_LINE = 1000  # of the same token
 
 
 def token_counts(utterances: Sequence[Utterance]) -> Dict[str, int]:
-    """How often each token occurs, in the order of first appearance.
+    """Count the occurrences of each token, in the order of first appearance.
 
     Example:
         >>> token_counts([Utterance(("to", "be", "to"), ("O",) * 3, "x")])
@@ -24,21 +24,21 @@ def token_counts(utterances: Sequence[Utterance]) -> Dict[str, int]:
 
 
 def tags_of(utterances: Sequence[Utterance]) -> Set[str]:
-    """The BIO tags that occur."""
+    """Return the BIO tags that occur."""
     if isinstance(utterances, StoredUtterances):
         return set(utterances.tags())
     return {tag for utterance in utterances for tag in utterance.slots}
 
 
 def intents_of(utterances: Sequence[Utterance]) -> Set[str]:
-    """The intents that occur."""
+    """Return the intents that occur."""
     if isinstance(utterances, StoredUtterances):
         return set(utterances.intents())
     return {utterance.intent for utterance in utterances}
 
 
 def lines_of(utterances: Sequence[Utterance]) -> Iterator[str]:
-    """All tokens as lines of text, each as often as it occurs; not in the order of speech."""
+    """Yield lines of text with each token as often as it occurs; not in the spoken order."""
     for token, count in token_counts(utterances).items():
-        for first in range(0, count, _A_LINE):
-            yield " ".join([token] * min(_A_LINE, count - first))
+        for first in range(0, count, _PER_LINE):
+            yield " ".join([token] * min(_PER_LINE, count - first))

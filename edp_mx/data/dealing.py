@@ -1,4 +1,4 @@
-"""The one way to a sampler: places are dealt to lanes, and lanes to workers."""
+"""Builds samplers: places are dealt to lanes, and lanes to workers."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def deal(
     adjacency: str = "replace_one",
     insecure_fixed_seed: Optional[int] = None,
 ) -> Sampler:
-    """Deals records or users out to the workers; each worker calls this with its own rank.
+    """Deal records or users to the workers; each worker calls this with its own rank.
 
     Args:
         unit: what is clipped as one: "micro_batch", "utterance" or "user".
         sampler: "shuffle" or "poisson".
-        batch_size: B, over all workers: records, or users for the unit "user". For Poisson the
-            expected number.
-        seed: of the deal and the shuffle, the same on all workers, ≥ 0.
-        micro_batches_per_worker: k; only 1 unless the unit is "micro_batch".
-        users: who said each record, see `users.users_of`; needed for the unit "user" alone.
-        max_utterances_per_user: K; needed for the unit "user", not looked at for others.
-        length_buckets, lengths, adjacency: see `Shard.deal`.
-        insecure_fixed_seed: for tests only: repeatable draws and choices, which are no secret.
+        batch_size: B, over all workers, in records, or in users for the unit "user"; the expected
+            number for Poisson.
+        seed: seed of the deal and the shuffle, the same on all workers, ≥ 0.
+        micro_batches_per_worker: k; must be 1 unless the unit is "micro_batch".
+        users: the user of each record, see `users.users_of`; needed only for the unit "user".
+        max_utterances_per_user: K; needed for the unit "user", ignored for others.
+        length_buckets, lengths, adjacency: see `Shard.deal`; not for Poisson.
+        insecure_fixed_seed: makes draws and choices repeatable, hence no secret; for tests only.
 
     Returns:
         `MicroBatches`, `Utterances` or `Users`.
 
     Raises:
-        UserError: what was asked for cannot be dealt; the sentence names the key.
+        UserError: these settings cannot be dealt; the sentence names the key.
 
     Shapes: users (num_records,) whole numbers from 0; lengths (num_records,).
 
@@ -67,13 +67,16 @@ def deal(
         by_user = _by_user(num_records, users, max_utterances_per_user, length_buckets)
         places = len(by_user[1]) - 1
     _refuse_sizes(unit, sampler, places, batch_size, num_workers, micro_batches_per_worker)
-    kind: Callable[..., AnyShard] = partial(Shard.deal, lengths=lengths, adjacency=adjacency)
+    kind: Callable[..., AnyShard] = partial(
+        Shard.deal, length_buckets=length_buckets, lengths=lengths, adjacency=adjacency
+    )
     if sampler == "poisson":
+        _refuse_length_buckets(length_buckets)
         kind = partial(PoissonShard.deal, insecure_fixed_seed=insecure_fixed_seed)
     first, total = rank * micro_batches_per_worker, num_workers * micro_batches_per_worker
-    settings = {"batch_size": batch_size, "num_workers": total, "length_buckets": length_buckets}
+    settings = {"batch_size": batch_size, "num_workers": total, "seed": seed}
     lanes = range(first, first + micro_batches_per_worker)
-    shards = tuple(kind(places, rank=lane, seed=seed, **settings) for lane in lanes)
+    shards = tuple(kind(places, rank=lane, **settings) for lane in lanes)
     common = (shards, places, np.empty(0, np.int64))
     if unit == "user":
         return Users(*common, *by_user, rank, insecure_fixed_seed)
@@ -83,7 +86,7 @@ def deal(
 def _refuse_unknown(
     unit: str, sampler: str, micro_batches_per_worker: int, rank: int, num_workers: int
 ) -> None:
-    """Refuses names that are none, and a rank or a number of lanes that cannot be."""
+    """Refuse unknown names, and an impossible rank or number of lanes."""
     for key, value, known in (("unit", unit, UNITS), ("sampler", sampler, SAMPLERS)):
         if value not in known:
             raise UserError(f"privacy.{key}: {value!r} is none of {', '.join(known)}")
@@ -100,16 +103,25 @@ def _refuse_unknown(
         raise UserError(f"rank {rank} is none of {num_workers} workers")
 
 
+def _refuse_length_buckets(length_buckets: int) -> None:
+    """Refuse buckets under Poisson, where each record must be drawn independently."""
+    if length_buckets:
+        raise UserError(
+            f"training.length_buckets: {length_buckets} buckets and privacy.sampler: poisson "
+            "exclude each other; set length_buckets to 0"
+        )
+
+
 def _by_user(
     num_records: int, users: Optional[np.ndarray], most: Optional[int], length_buckets: int
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """What `Users` has to know: the records of each user, and K."""
+    """Return what `Users` needs: the records of each user, and K."""
     if most is None or most < 1:
         raise UserError(f"privacy.max_utterances_per_user must be ≥ 1, not {most}")
     if length_buckets:
         raise UserError(
-            f"training.length_buckets: {length_buckets} buckets are of utterances of one length, "
-            "but privacy.unit: user draws users; set length_buckets to 0"
+            f"training.length_buckets: {length_buckets} buckets group utterances by length, but "
+            "privacy.unit: user draws users; set length_buckets to 0"
         )
     if users is None or len(users) != num_records:
         raise ValueError(f"the unit user needs the user of each of the {num_records} records")
@@ -124,7 +136,7 @@ def _refuse_sizes(
     num_workers: int,
     micro_batches_per_worker: int,
 ) -> None:
-    """Refuses a batch that cannot be shared out, or more of it than there is."""
+    """Refuse a batch that cannot be shared by the workers, or is larger than the corpus."""
     total = num_workers * micro_batches_per_worker
     shared = f"{num_workers} workers"
     if unit == "micro_batch":

@@ -1,4 +1,4 @@
-"""What a corpus holds, counted."""
+"""Counts of what a corpus holds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ EXAMPLES_OF = 3
 class Description:
     """Counts of a corpus.
 
-    `repeated` counts the utterances with the same tokens as an earlier one.
-    `lengths` are quantiles of the number of tokens, at `QUANTILES`; `intents` and `slots` count
-    utterances and spans, commonest first; `examples` hold the first utterance of each of the
-    three commonest intents. `users` counts who is named, `per_user` has the least, median and
-    greatest number of their utterances (empty where nobody is named), and `unnamed` counts the
-    utterances that name no user.
+    Attributes:
+        utterances, tokens, words: numbers of utterances, tokens and distinct tokens.
+        repeated: number of utterances with the same tokens as an earlier one.
+        lengths: quantiles of the number of tokens, at `QUANTILES`.
+        intents, slots: numbers of utterances and spans, commonest first.
+        examples: the first utterance of each of the three commonest intents.
+        users: number of named users.
+        per_user: least, median and greatest number of their utterances; empty without users.
+        unnamed: number of utterances that name no user.
     """
 
     utterances: int
@@ -40,7 +43,7 @@ class Description:
 
 
 def describe(utterances: Iterable[Utterance]) -> Description:
-    """Counts a corpus in one pass.
+    """Count a corpus in one pass.
 
     Example:
         >>> told = describe([Utterance(("call", "mum"), ("O", "B-contact"), "call")] * 2)
@@ -80,7 +83,7 @@ def describe(utterances: Iterable[Utterance]) -> Description:
 
 
 def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tuple[int, ...]:
-    """For each share, the smallest value that it does not exceed; empty if nothing is counted."""
+    """Return the quantile of each share; empty if nothing is counted."""
     total = sum(counts.values())
     found: List[int] = []
     for share in shares if total else ():
@@ -94,5 +97,5 @@ def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tu
 
 
 def _ranked(counts: Counter) -> Dict[str, int]:
-    """Commonest first, ties by name."""
+    """Sort counts, commonest first, ties by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -1,4 +1,4 @@
-"""Word vectors made elsewhere: fastText text files, fastText models, and training one."""
+"""Word vectors: reading fastText's text files and models, and training a model."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class EmbeddingsConfig(Settings):
     """Where word vectors come from.
 
     Args:
-        path: a fastText file: `.vec` or `.txt` (plain or `.gz`), or a `.bin` model; none means
-            random vectors at the start.
-        dimension: of a word's vector; must be the file's.
+        path: a fastText file: `.vec` or `.txt` (plain or `.gz`), or a `.bin` model; without one,
+            vectors are random at the start.
+        dimension: the dimension of a vector; must be the file's.
         is_trainable: whether training changes the vectors.
     """
 
@@ -57,10 +57,10 @@ class EmbeddingsConfig(Settings):
 def load_embeddings(
     config: EmbeddingsConfig, wanted_words: Sequence[str]
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
-    """The vectors of wanted words.
+    """Return the vectors of wanted words.
 
-    A text file is streamed; only the lines of wanted words are parsed and kept, so that
-    2 M × 300 need little more memory than the result.
+    A text file is streamed; only the lines of wanted words are parsed and kept, so that a file of
+    2 M × 300 needs little more memory than the result.
 
     Args:
         wanted_words: as the vocabulary spells them; repeats are looked up once.
@@ -69,14 +69,14 @@ def load_embeddings(
         The words found, in the order wanted, and their vectors.
 
     Raises:
-        UserError: the file is missing or torn, of another dimension, or a value is no finite number
-            (with file and line).
+        UserError: the file is missing or torn, has another dimension, or a value is no finite
+            number (with file and line).
 
     Shapes: the matrix is float32 (found words, dimension).
 
     Edge cases:
-        The first of repeated words wins. Where only another case of a lower-case word is in the
-        file ("Boston" for "boston"), its first one is taken. A `.bin` model builds a vector from
+        The first of repeated words wins. If the file has a lower-case word only in another case
+        ("Boston" for "boston"), its first such form is taken. A `.bin` model builds a vector from
         parts of words for each word, so every word is found. Without a path nothing is found.
     """
     wanted = list(dict.fromkeys(wanted_words))
@@ -88,7 +88,7 @@ def load_embeddings(
 
 
 def read_embedding_words(path: PathLike) -> Iterator[str]:
-    """Streams the words of an embeddings file, in its order (the most frequent first)."""
+    """Stream the words of an embeddings file, in its order (the most frequent first)."""
     if str(path).endswith(".bin"):
         yield from _load_model(str(path)).get_words()
         return
@@ -111,22 +111,22 @@ def train_fasttext(
     min_count: int = 2,
     threads: int = 1,
 ) -> None:
-    """Trains subword vectors (skip-gram) on a text of separate utterances, one a line.
+    """Train subword vectors (skip-gram) on a text of separate utterances, one per line.
 
-    This is the paper's way for its internal corpora. The text must not be the training part, else
+    This is the paper's way for its internal corpora. The text must not be the training part, since
     no ε covers what the vectors reveal of it.
 
     Args:
-        out_path: where the `.bin` model goes, whole or not at all.
-        threads: more than one is faster, and not repeatable.
+        out_path: the `.bin` model, written whole or not at all.
+        threads: more than one is faster, but not repeatable.
 
     Raises:
         UserError: the text is missing or holds no word that occurs `min_count` times.
 
-    Edge cases: with fewer than ten threads fastText fills only `threads` tenths of its vectors with
-    numbers and leaves in the others what memory held, which went into the file. So it runs in a
-    process of its own, where that is zero: nothing of this one can get there, and one thread
-    repeats itself.
+    Edge cases: with fewer than ten threads fastText initialises only `threads` tenths of its
+        vectors and writes the memory it found in the others to the file. It therefore runs in a
+        process of its own, where that memory is zero: nothing of this process gets into the file,
+        and one thread is repeatable.
     """
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
@@ -138,7 +138,7 @@ def train_fasttext(
     settings = {"dim": dimension, "epoch": epochs, "minCount": min_count, "thread": threads}
     process = subprocess.run(
         [sys.executable, "-c", _TRAIN, str(texts_path), aside, json.dumps(settings)],
-        env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero, used or not
+        env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -151,7 +151,7 @@ def train_fasttext(
 def _text_vectors(
     config: EmbeddingsConfig, wanted: List[str]
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
-    """Streams a text file; a word's own spelling wins over its other cases."""
+    """Stream a text file; a word's own spelling wins over its other cases."""
     path = Path(str(config.path))
     row_of = {word: row for row, word in enumerate(wanted)}
     beginnings = {word.split(" ", 1)[0] for word in wanted}  # a line is parsed if its own is here
@@ -180,12 +180,12 @@ def _text_vectors(
 
 
 def _vector_lines(path: Path, dimension: int) -> Iterator[Tuple[int, bytes]]:
-    """The lines with vectors, each checked to hold a word and at least `dimension` values."""
+    """Yield the lines with vectors, each checked to hold a word and `dimension` values or more."""
     for number, line in read_bytes_by_line(path):
         line = line.rstrip(b" ")
         if number == 1:
             found = _header_dimension(line) or line.count(b" ")
-            # A first line without header may hold a word with spaces: it may be longer.
+            # Without a header, the first line may hold a word with spaces and so be longer.
             if found < dimension or (_header_dimension(line) and found != dimension):
                 raise UserError(
                     f"{path}, line 1: vectors of {found} values, but data.embeddings.dimension is "
@@ -201,13 +201,13 @@ def _vector_lines(path: Path, dimension: int) -> Iterator[Tuple[int, bytes]]:
 
 
 def _header_dimension(line: bytes) -> int:
-    """The dimension that a header "words dimension" tells, 0 if the line is none."""
+    """Return the dimension of a header "words dimension", 0 if the line is none."""
     fields = line.split(b" ", 2)
     return int(fields[1]) if len(fields) == 2 and all(f.isdigit() for f in fields) else 0
 
 
 def _parse(values: List[bytes], place: str) -> np.ndarray:
-    """The numbers of one line."""
+    """Return the numbers of one line."""
     try:
         vector = np.array([float(value) for value in values], dtype=np.float32)
     except ValueError as error:
@@ -218,7 +218,7 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 
 
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
-    """Vectors of a fastText model, (words, D)."""
+    """Return vectors of a fastText model, (words, D)."""
     model = _load_model(str(config.path))
     if model.get_dimension() != config.dimension:
         raise UserError(
@@ -229,7 +229,7 @@ def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
 
 
 def _load_model(path: str) -> Any:
-    """A fastText model."""
+    """Load a fastText model."""
     import fasttext
 
     if not os.path.isfile(path):

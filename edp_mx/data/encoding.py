@@ -1,4 +1,4 @@
-"""A corpus as numbers: flat arrays, and one table of what each distinct token becomes."""
+"""Encoding: a corpus as flat arrays, with one table of what each distinct token becomes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ Indices = Union[Sequence[int], np.ndarray]
 MAX_TOKENS = 64
 MAX_CHARACTERS = 32
 MAX_PIECES = 128
-
-
 Table = Union[WordTable, PieceTable]
 
 
@@ -29,19 +27,18 @@ class EncodedCorpus:
     """Utterances as ids, stored without padding.
 
     Attributes:
-        columns: the text of the whole corpus; what lies in files stays there until a batch asks
-            for it.
-        rows: which of its utterances these are.
-        table: what each distinct token becomes.
+        columns: the text of the whole corpus; if it lies in files, it is read batch by batch.
+        rows: which of the corpus' utterances these are.
+        lengths: the number of tokens of each, cut to the maximum.
+        intent_ids, slot_ids: the id of each intent and each tag of `columns`.
+        table: the encoding of each distinct token.
         num_cut: how many utterances were longer than the maximum and lost their ends.
 
-    Shapes:
-        U is the number of utterances. rows (U,); lengths (U,), how many tokens each has, cut to the
-        maximum, in the smallest signed type; slot_ids (tags,) and intent_ids (intents,), what each
-        tag and each intent of `columns` becomes.
+    Shapes: rows, lengths (U,), the latter in the smallest signed type; slot_ids (tags,);
+        intent_ids (intents,).
 
-    Edge cases: a label that the vocabulary lacks is −1 here. Where the corpus lies in files, only
-    `lengths` and the table take memory of this process: mostly a byte an utterance.
+    Edge cases: a label that the vocabulary lacks is −1 here. If the corpus lies in files, only
+        `lengths` and the table take memory of this process: mostly one byte per utterance.
     """
 
     columns: Columns
@@ -57,11 +54,11 @@ class EncodedCorpus:
 
     @property
     def intents(self) -> np.ndarray:
-        """(U,) int32, made anew each time."""
+        """The intents, (U,) int32, computed at each access."""
         return self.intent_ids[self.columns.intents[self.rows]]
 
     def batch(self, indices: Indices, *, pad_to: Optional[int] = None) -> Batch:
-        """The utterances at `indices`, padded to the longest of them.
+        """Return the utterances at `indices`, padded to the longest of them.
 
         Args:
             pad_to: pad to this many tokens instead.
@@ -94,10 +91,10 @@ class EncodedCorpus:
 def evaluation_batches(
     corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
 ) -> Iterator[Batch]:
-    """All utterances once, those of similar length together, the shortest first.
+    """Yield all utterances once, in batches of similar length, the shortest first.
 
     Args:
-        rank, num_workers: which of the workers' shares; together they are the whole corpus.
+        rank, num_workers: select one worker's share; together they are the whole corpus.
 
     Raises:
         UserError: a batch size below 1.
@@ -118,26 +115,19 @@ def encode(
     max_pieces: int = MAX_PIECES,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encodes utterances, as words and characters or as word pieces, as the vocabulary has them.
+    """Encode utterances as words and characters, or as word pieces.
 
     Args:
-        max_tokens: what an utterance has beyond these is cut off (its slots then count as missed).
-        max_characters: what a token has beyond these is cut off (words only).
+        vocabulary: decides which of the two.
+        max_tokens: further tokens of an utterance are cut off (their slots count as missed).
+        max_characters: further characters of a token are cut off (words only).
         max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off;
             a first token that alone is longer loses its last pieces (word pieces only).
-        like: encoded with the same settings; its table is taken where it is of the same stored
-            corpus.
-
-    Raises:
-        UserError: a maximum that leaves no room for a token.
+        like: a corpus encoded with the same settings, whose table is reused if it belongs to the
+            same stored corpus.
 
     Edge cases: unknown words and characters are `UNK`, labels that the vocabulary lacks −1.
     """
-    least = {"max_tokens": (max_tokens, 1), "max_characters": (max_characters, 1)}
-    least["max_pieces"] = (max_pieces, 3)
-    for name, (value, minimum) in least.items():
-        if value < minimum:
-            raise UserError(f"data.{name} must be ≥ {minimum}, not {value}")
     if isinstance(utterances, StoredUtterances):
         columns, rows = utterances.columns, utterances.rows
     else:
@@ -165,10 +155,10 @@ def encode(
 def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, room: int
 ) -> Tuple[np.ndarray, int]:
-    """How many tokens of each utterance are kept, (U,), and how many utterances lost some.
+    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some.
 
     Args:
-        room: for word pieces, which words do not need.
+        room: the number of word pieces that fit; unused for words.
     """
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
     num_cut = 0
@@ -186,7 +176,7 @@ def _lengths(
 def _that_fit(
     tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
 ) -> np.ndarray:
-    """How many tokens of some utterances fit with all their pieces, (rows,).
+    """Count the tokens of some utterances that fit with all their pieces, (rows,).
 
     Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
     """
@@ -199,7 +189,7 @@ def _that_fit(
 
 
 def _by_length(lengths: np.ndarray) -> np.ndarray:
-    """`argsort(lengths, kind="stable")` as int32, without the two int64 vectors that it takes.
+    """Return `argsort(lengths, kind="stable")` as int32, without its two int64 vectors.
 
     Shapes: lengths (U,), whole numbers of few different values.
     """

@@ -1,4 +1,4 @@
-"""A short hash of utterances, by which workers and later commands see that they mean the same."""
+"""A short hash of utterances, by which workers and later commands compare their data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from edp_mx.errors import UserError
 
 
 class Fingerprint:
-    """The hash of utterances that come one by one.
+    """The fingerprint of utterances that are added one by one.
 
     Example:
         >>> print_ = Fingerprint()
@@ -30,32 +30,32 @@ class Fingerprint:
         self._between = b""
 
     def add(self, utterance: Utterance) -> None:
-        """Takes the next one in."""
+        """Add the next utterance."""
         self.add_text(hashed_text(utterance))
 
     def add_text(self, text: bytes) -> None:
-        """Takes the next one in, as `hashed_text` has it."""
+        """Add the `hashed_text` of the next utterance."""
         self._hash.update(self._between + text)
         self._between = b", "
 
     def digits(self) -> str:
-        """Sixteen hexadecimal digits for all so far."""
+        """Return sixteen hexadecimal digits for all utterances so far."""
         whole = self._hash.copy()
         whole.update(b"]")
         return whole.hexdigest()[:16]
 
 
 def hashed_text(utterance: Utterance) -> bytes:
-    """What is hashed of one utterance: id, text, labels, and the user where one is named."""
+    """Return what is hashed of an utterance: id, text, labels, and the user if one is named."""
     whole = (utterance.id, utterance.tokens, utterance.slots, utterance.intent)
     return repr((*whole, utterance.user) if utterance.user else whole).encode()
 
 
 def fingerprint(utterances: Iterable[Utterance]) -> str:
-    """The first digits of the SHA-256 of `[(id, tokens, slots, intent), …]` as Python writes it.
+    """Return the first digits of the SHA-256 of `repr([(id, tokens, slots, intent), …])`.
 
-    An utterance that names its user has `(id, tokens, slots, intent, user)` there.
-    Of a part of a stored corpus it was found when it was stored.
+    An utterance that names its user is hashed as `(id, tokens, slots, intent, user)`. A part of a
+    stored corpus brings its fingerprint along.
     """
     if isinstance(utterances, StoredUtterances) and utterances.fingerprint:
         return utterances.fingerprint
@@ -66,7 +66,7 @@ def fingerprint(utterances: Iterable[Utterance]) -> str:
 
 
 def keyed(fingerprint: str) -> Dict[str, str]:
-    """A fingerprint that may be shown: whoever lacks this machine's key can check no guess by it.
+    """Return a fingerprint that may be shown: without this machine's key it confirms no guess.
 
     A plain hash of the training part would confirm its last utterance to whoever knows all others.
 
@@ -82,10 +82,10 @@ def keyed(fingerprint: str) -> Dict[str, str]:
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:
-    """Whether a fingerprint is the recorded one; None where that was keyed on another machine.
+    """Return whether a fingerprint is the recorded one, or None if another machine keyed that.
 
     Args:
-        recorded: what `keyed` gave, or a plain fingerprint, as edp_mx 0.1 wrote it.
+        recorded: the result of `keyed`, or a plain fingerprint, as edp_mx 0.1 wrote it.
     """
     if isinstance(recorded, str):
         return recorded == fingerprint
@@ -94,9 +94,9 @@ def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Option
 
 
 def _key() -> bytes:
-    """This machine's key, made when it is first asked for.
+    """This machine's key, created at the first call.
 
-    It lies in the file that `EDP_MX_KEY` names, else in `~/.config/edp_mx/fingerprint.key`.
+    It lies in the file named by `EDP_MX_KEY`, by default `~/.config/edp_mx/fingerprint.key`.
     """
     default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "edp_mx"
     path = Path(os.environ.get("EDP_MX_KEY") or default / "fingerprint.key")
@@ -116,5 +116,5 @@ def _key() -> bytes:
             "file by EDP_MX_KEY"
         ) from error
     if len(key) != 32:
-        raise UserError(f"{path} is no key of 32 bytes: remove it, and a new one is made")
+        raise UserError(f"{path} is no key of 32 bytes; remove it, and a new one will be created")
     return key

@@ -1,4 +1,4 @@
-"""The slots and intents that a model knows, and where it knows them from."""
+"""The slots and intents that a model knows, and their source."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class LabelsConfig(Settings):
     """Where slots and intents come from.
 
     Args:
-        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
+        source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public) or "file" (a public list).
         path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
-            names without B- and I-; with "sample" as for the words.
+            names without B- and I-; with "sample" as for `VocabularyConfig`.
     """
 
     source: str = setting("train", one_of=("train", "sample", "file"))
@@ -42,10 +42,10 @@ class LabelsConfig(Settings):
 def labels_of(
     train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
 ) -> Tuple[List[str], List[str]]:
-    """Slot tags ("O" first) and intents.
+    """Return the slot tags ("O" first) and the intents.
 
     Args:
-        train: the training part, whose labels must all be there.
+        train: the training part, whose labels must all be known.
         sample: public utterances, needed by the source "sample".
 
     Raises:
@@ -66,7 +66,7 @@ def labels_of(
 
 
 def _listed_labels(path: str) -> List[List[str]]:
-    """Slots and intents of a public list."""
+    """Return the slots and intents of a public list."""
     value = read_json(path)
     for key in ("slots", "intents"):
         entries = value.get(key) if isinstance(value, dict) else None
@@ -80,7 +80,7 @@ def _listed_labels(path: str) -> List[List[str]]:
 def _check_labels(
     train: Sequence[Utterance], slots: Set[str], intents: Set[str], path: str
 ) -> None:
-    """Every label of the training part must be in the public list."""
+    """Refuse a label of the training part that the public list lacks."""
     if tags_of(train) <= slots and intents_of(train) <= intents:
         return
     for utterance in train:

@@ -1,4 +1,4 @@
-"""Which pieces a masked language model has to guess, and what it sees in their place."""
+"""Masking: which pieces a masked language model must guess, and what it sees instead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MASKED, RANDOM = 0.8, 0.1  # of the chosen pieces; the rest is kept as it is
 
 
 class Maskable:
-    """What masking has to know of a vocabulary.
+    """The pieces of a vocabulary that may be masked.
 
     Args:
-        num_pieces: its size.
-        mask_id: of [MASK].
-        special_ids: the pieces that are never chosen.
+        num_pieces: size of the vocabulary.
+        mask_id: the id of [MASK].
+        special_ids: pieces that are never chosen.
     """
 
     def __init__(self, *, num_pieces: int, mask_id: int, special_ids: Sequence[int]) -> None:
@@ -32,9 +32,9 @@ class MaskedBatch:
     """A batch with some pieces hidden.
 
     Shapes: pieces (N, P) int32, as the model sees them · lengths (N,) · places (2, K) int32, row
-    and column of what it has to guess · targets (K,) int32, the true pieces · counts (K,) float32.
-    Edge cases: a batch in which nothing can be hidden has one place that counts 0; all others
-        count 1.
+        and column of what it must guess · targets (K,) int32, the true pieces · counts (K,)
+        float32, the weight of each.
+    Edge cases: if nothing can be hidden, there is one place of weight 0; all other weights are 1.
     """
 
     pieces: np.ndarray
@@ -47,10 +47,10 @@ class MaskedBatch:
 def mask(
     batch: PieceBatch, vocabulary: Maskable, *, fraction: float, generator: np.random.Generator
 ) -> MaskedBatch:
-    """Chooses a fraction of each line's pieces, at least one, and hides them.
+    """Choose a fraction of each line's pieces, at least one, and hide them.
 
-    Of the chosen, 80 % become [MASK], 10 % a random piece, 10 % stay. Special pieces are neither
-    chosen nor put in; a line that has nothing else hides nothing.
+    80 % of the chosen become [MASK], 10 % a random piece, 10 % stay. Special pieces are neither
+    chosen nor inserted; a line of special pieces alone hides nothing.
 
     Source: Devlin et al. 2019, section 3.1 and appendix A.1.
     """

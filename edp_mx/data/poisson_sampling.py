@@ -9,43 +9,42 @@ import numpy as np
 
 from edp_mx.data.sampling import Shard, numbers_below, shares_of
 from edp_mx.data.secret_words import SecretWords
-from edp_mx.errors import UserError
 
-_AT_ONCE = 1 << 16  # records that are decided together
+_AT_ONCE = 1 << 16  # records whose draws are decided together
 
 
 @dataclass(frozen=True, eq=False)
 class PoissonShard:
-    """One worker's fixed part of the training records, and what it draws from it in each step.
+    """One worker's fixed part of the training records, and its Poisson draws in each step.
 
     Attributes:
         indices: the records of this shard, ascending.
         num_records: n, of all shards together; public.
-        batch_size: B, how many records all workers together draw in a step on average.
+        batch_size: B, the expected number of records that all workers together draw in a step.
         num_workers: N.
-        rank: of this worker.
-        insecure_fixed_seed: repeatable draws, for tests: no amplification by sampling at all.
+        rank: the rank of this worker.
+        insecure_fixed_seed: makes the draws repeatable, hence no amplification; for tests only.
 
     Guarantee:
-        Shards are disjoint and cover all records; who is in which is fixed, and depends on the seed
-        and n alone. In each step each record is drawn with probability q = `sample_rate`,
-        independently of all other records, workers, steps and epochs. A draw decides with 64
-        random bits, so that its probability is q rounded down by less than 2⁻⁶⁴.
+        Shards are disjoint and cover all records; they are fixed, and depend only on the seed and
+        n. In each step each record is drawn with probability q = `sample_rate`, independently of
+        all other records, workers, steps and epochs. A draw takes 64 random bits, so that its
+        probability is q rounded down by less than 2⁻⁶⁴.
 
-        The analysis takes the draws as secret: whoever knows them is left with no amplification.
-        They come from AES-256 in counter mode under a key of the operating system, another one for
-        each worker, each epoch and each start, which is never written down. What `training.seed`
-        fixes (and a run directory shows) is only the deal. Sizes that were drawn are as secret:
-        nothing may be divided by them, and they are not written down either.
+        The analysis takes the draws as secret: against an adversary who knows them there is no
+        amplification. They come from AES-256 in counter mode under a key of the operating system,
+        a new one per worker, epoch and start, which is never written down. `training.seed` (which a
+        run directory shows) fixes only the deal. The sizes of draws are as secret: nothing may be
+        divided by them, and they are not written down either.
 
-    Shapes: indices (S,), int32 where that suffices.
+    Shapes: indices (S,), int32 if that suffices.
 
     Edge cases:
         A micro-batch may be empty. It may also be larger than expected: its size has mean M and
-        standard deviation below √M, hence above M + 6√M + 6 less than once in a million steps. No
-        chunks are made of it: for large M that is little more than M, for small M it is little.
-        n and B fix q, the steps and the deal: a neighbouring corpus has the same n, its record's
-        place being empty (zero_out) or taken by another (replace_one).
+        standard deviation below √M, hence exceeds M + 6√M + 6 less than once in a million steps. It
+        is not split: for large M that is little more than M, and for small M it is little.
+        n and B fix q, the steps and the deal: a neighbouring corpus has the same n; its record's
+        place is empty (zero_out) or taken by another (replace_one).
 
     Source: docs/privacy.md, section 4.
 
@@ -73,33 +72,15 @@ class PoissonShard:
         num_workers: int,
         rank: int,
         seed: int,
-        length_buckets: int = 0,
         insecure_fixed_seed: Optional[int] = None,
     ) -> PoissonShard:
-        """Deals the records out to the workers; each worker calls this with its own rank.
+        """Return the shard of one worker; called by `dealing.deal`, which checks the sizes.
 
         Args:
-            batch_size: the expected one, over all workers; it need not be a multiple of theirs.
-            seed: of the deal, the same on all workers, ≥ 0. It says nothing of what is drawn.
-            length_buckets: only 0; here so that it is refused and not forgotten.
+            batch_size: the expected one over all workers; not necessarily a multiple of theirs.
+            seed: seed of the deal, the same on all workers, ≥ 0; it does not decide the draws.
             insecure_fixed_seed: for tests only, see the class.
-
-        Raises:
-            UserError: more records a batch than there are, fewer records than workers, or length
-                buckets, in which records would not be drawn independently.
         """
-        if not 1 <= batch_size <= num_records:
-            raise UserError(
-                f"training.batch_size: {batch_size} does not lie between 1 and the {num_records} "
-                "records"
-            )
-        if num_records < num_workers:
-            raise UserError(f"{num_records} records are too few for {num_workers} workers")
-        if length_buckets:
-            raise UserError(
-                f"training.length_buckets: {length_buckets} buckets and privacy.sampler: poisson "
-                "exclude each other; set length_buckets to 0"
-            )
         (share,) = shares_of(
             [numbers_below(num_records)], num_workers=num_workers, rank=rank, seed=seed
         )
@@ -112,24 +93,21 @@ class PoissonShard:
 
     @property
     def micro_batch_size(self) -> float:
-        """M = B / N, how many records a worker draws on average; not always whole.
+        """M = B / N, the expected number of records that a worker draws; not always whole.
 
-        All workers divide by it, though a shard may be one record larger than another.
+        All workers divide by it, though shards may differ in size by one record.
         """
         return self.batch_size / self.num_workers
 
     @property
     def steps_per_epoch(self) -> int:
-        """1 / q to the nearest whole number (a half to the even one), the same on all workers.
-
-        So that a record is drawn about once an epoch.
-        """
+        """1 / q, rounded (a half to even), so that a record is drawn about once per epoch."""
         return max(1, round(self.num_records / self.batch_size))
 
     def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
-        """The micro-batches of an epoch, each int64 of its own length, which may be 0.
+        """Yield the micro-batches of an epoch, each int64 of its own length, which may be 0.
 
-        Every call draws anew, also for an epoch that was drawn before.
+        Every call draws anew, even for an epoch that was drawn before.
         """
         words = SecretWords(
             "sampling", insecure_fixed_seed=self.insecure_fixed_seed, rank=self.rank, epoch=epoch

@@ -1,4 +1,4 @@
-"""Random numbers that nobody may know: what decides who takes part in a step."""
+"""Secret random numbers: they decide who takes part in a step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class SecretWords:
     """A stream of 64-bit words: AES-256 in counter mode under a key of the operating system.
 
     Args:
-        use: what the words decide, for the repeatable ones alone.
-        insecure_fixed_seed: repeatable words, for tests: they are no secret.
-        rank, epoch: of whoever draws; repeatable words differ by them.
+        use: what the words decide; only repeatable words depend on it.
+        insecure_fixed_seed: makes the words repeatable, hence no secret; for tests only.
+        rank, epoch: of the worker that draws; only repeatable words depend on them.
 
     Guarantee: each stream has a new key, which is never written down.
 
@@ -39,7 +39,7 @@ class SecretWords:
         self._zeros = b""
 
     def next(self, count: int) -> np.ndarray:
-        """The next words, (count,) uint64."""
+        """Return the next words, (count,) uint64."""
         if len(self._zeros) < 8 * count:
             self._zeros = bytes(8 * count)
         return np.frombuffer(self._stream.update(memoryview(self._zeros)[: 8 * count]), "<u8")

@@ -1,15 +1,15 @@
-"""Which utterances train, which validate, and which are never seen in training."""
+"""Splits: which utterances train, which validate, and which are never seen in training."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.stored import ids_at
-from edp_mx.data.strata import keys_of, places_where, strata
+from edp_mx.data.strata import places_where, strata
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, whole_file
@@ -20,7 +20,7 @@ PAPER_FRACTIONS = (0.45, 0.05, 0.50)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Indices into a corpus, each ascending; together every index once.
+    """Indices into a corpus; the parts are ascending and hold every index once.
 
     Shapes: `train`, `validation`, `test` are vectors of whole numbers.
     """
@@ -29,12 +29,8 @@ class Split:
     validation: np.ndarray
     test: np.ndarray
 
-    def to_json(self, utterances: Sequence[Utterance]) -> Dict[str, List[str]]:
-        """The split as utterance ids, for the run directory."""
-        return {part: list(ids_at(utterances, getattr(self, part))) for part in PARTS}
-
     def write(self, path: PathLike, utterances: Sequence[Utterance]) -> None:
-        """Writes `to_json` id by id, byte for byte as `files.write_json` would, in little memory.
+        """Write the ids of each part as JSON, as `files.write_json` would, but in little memory.
 
         Raises:
             UserError: the disk is full, or the folder cannot be written.
@@ -51,10 +47,10 @@ class Split:
 
     @classmethod
     def from_json(cls, value: Dict[str, Any], utterances: Sequence[Utterance]) -> Split:
-        """Finds the ids of `to_json` in a corpus.
+        """Return the split whose ids `write` wrote, of the same corpus.
 
         Raises:
-            UserError: a part is missing, or an id is unknown, repeated or left out: another corpus.
+            UserError: a part is missing, or an id is unknown, repeated or left out.
         """
         missing = [part for part in PARTS if not isinstance(value.get(part), list)]
         if missing:
@@ -73,44 +69,6 @@ class Split:
         return cls(*(np.sort(np.array(part, np.int64)) for part in places))
 
 
-def split_corpus(
-    utterances: Sequence[Utterance],
-    *,
-    seed: int,
-    fractions: Tuple[float, float, float] = PAPER_FRACTIONS,
-) -> Split:
-    """Splits a corpus at random, stratified by intent, what belongs together kept together.
-
-    Where the corpus names its users, all utterances of a user go to one part: nobody is member and
-    non-member at once. Where it does not, utterances with the same tokens (whatever their case and
-    annotation) go to one part: no record is.
-
-    Args:
-        seed: the same seed and corpus give the same split.
-        fractions: of train, validation, test; they add up to 1.
-
-    Raises:
-        UserError: fractions that are negative or do not add up to 1, or some utterances name a
-            user and others do not.
-
-    Guarantee:
-        Every part's size is within one of its fraction, as long as no group (a user's utterances,
-        or repeats) is larger than what its part still lacks; without single utterances to fill up
-        with, it is within twice the largest group. Without users, an intent's own fractions are
-        within about one utterance.
-
-    Edge cases:
-        A group with several intents counts as its first utterance's. What rounding leaves over in
-        one intent is carried to the next, so that labels which occur once are spread over the parts
-        by the fractions, and do not all end in the largest.
-        Where users are named, a text may lie on two sides, said by two users: "yes, please" is said
-        by so many that keeping texts together too would tie most users to each other.
-
-    Source: the paper's 45:5:50; users, repeats and stratification are ours.
-    """
-    return split_by_keys(*keys_of(utterances), seed=seed, fractions=fractions)
-
-
 def split_by_keys(
     keys: np.ndarray,
     intents: np.ndarray,
@@ -118,10 +76,37 @@ def split_by_keys(
     seed: int,
     fractions: Tuple[float, float, float] = PAPER_FRACTIONS,
 ) -> Split:
-    """`split_corpus`, of which only this is known: what belongs together, and the intents.
+    """Split a corpus at random, stratified by intent, with equal keys on one side.
 
-    Shapes: keys (U,), the same whole number for what goes to one part and another for the rest (see
-    `keys_of`); intents (U,), whole numbers.
+    With the keys of `strata.keys_of`, all utterances of a user go to one part, so that nobody is
+    member and non-member at once. If the corpus names no users, utterances with the same tokens
+    (whatever their case and annotation) go to one part, so that no record is both.
+
+    Args:
+        keys: the same whole number for all that must go to one part.
+        intents: whole numbers.
+        seed: the same seed and corpus give the same split.
+        fractions: of train, validation, test; they add up to 1.
+
+    Raises:
+        UserError: a fraction is negative, or they do not add up to 1.
+
+    Shapes: keys, intents (U,).
+
+    Guarantee:
+        Every part's size is within one of its fraction, as long as no group of equal keys is larger
+        than what its part still lacks; without single utterances to fill up with, it is within
+        twice the largest group. If all keys differ, an intent's own fractions are within about one
+        utterance.
+
+    Edge cases:
+        A group with several intents counts as its first utterance's. What rounding leaves over in
+        one intent is carried to the next, so that labels which occur once are spread over the parts
+        by the fractions, and do not all end in the largest.
+        If users are named, two users may say the same text on two sides: "yes, please" is said by
+        so many that keeping texts together as well would tie most users to each other.
+
+    Source: the paper's 45:5:50; users, repeats and stratification are ours.
     """
     if min(fractions) < 0 or abs(sum(fractions) - 1.0) > 1e-9:
         raise UserError(f"the fractions {fractions} of a split must be ≥ 0 and add up to 1")
@@ -145,19 +130,18 @@ def split_by_keys(
 def own_split(
     sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray, *, seed: int, held_out: float
 ) -> Tuple[np.ndarray, Split]:
-    """A corpus' own split, which may lack a validation part.
+    """Return a corpus' own split, which may lack a validation part.
 
     Args:
-        sizes: utterances of each part, in the order in which they were read.
-        held_out: share of the training part that validates, where there is no validation part.
+        sizes: number of utterances of each part, in the order in which they were read.
+        keys, intents, seed: as for `split_by_keys`.
+        held_out: share of the training part that validates if there is no validation part.
 
     Returns:
-        Places of all utterances, those of the training part first, (U,), and the split of these.
+        The places of all utterances, the training part first, (U,), and the split of these.
 
-    Edge cases: repeats and users stay where the corpus has them, also on two sides (see
-        `users_on_two_sides`); what is held out for validation is drawn as `split_by_keys` does.
-
-    Shapes: keys and intents as for `split_by_keys`.
+    Edge cases: repeats and users stay where the corpus has them, even on two sides (see
+        `users_on_two_sides`); a held-out validation part is drawn by `split_by_keys`.
     """
     ends = np.cumsum(list(sizes.values()))
     read = {part: _range(end - sizes[part], end) for part, end in zip(sizes, ends)}
@@ -172,7 +156,7 @@ def own_split(
 
 
 def users_on_two_sides(split: Split, users: np.ndarray) -> int:
-    """How many users have utterances in more than one part; 0 where the split was drawn here.
+    """Return how many users have utterances in more than one part; 0 for `split_by_keys`.
 
     Args:
         users: of all utterances of the split, see `users.users_of`.
@@ -190,16 +174,13 @@ def _range(start: int, end: int) -> np.ndarray:
 
 
 def _draw_part(lacking: np.ndarray, generator: np.random.Generator) -> int:
-    """A part, with probability proportional to what it still lacks."""
+    """Draw a part, with probability proportional to what it still lacks."""
     weights = lacking.clip(min=0.0)  # they add up to at least what is still to be placed
     return int(generator.choice(3, p=weights / weights.sum()))
 
 
 def _whole_counts(lacking: np.ndarray, total: int, generator: np.random.Generator) -> np.ndarray:
-    """Whole numbers that add up to `total`, as near to `lacking` as can be.
-
-    The fractions that rounding leaves decide by lot who gets the last ones.
-    """
+    """Round `lacking` to whole numbers that add up to `total`; fractions draw for the last ones."""
     counts = np.floor(lacking.clip(min=0.0)).astype(np.int64)
     while counts.sum() > total:  # only where repeats overfilled another part
         counts[counts.argmax()] -= 1

@@ -1,4 +1,4 @@
-"""A corpus by intent, and in that by what belongs together: what a split draws from."""
+"""A corpus grouped by intent, then by what must stay together: what a split draws from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edp_mx.data.utterance import Utterance
 
 
 def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
-    """Users (texts, where none is named) and intents as numbers, (U,) each: all a split looks at.
+    """Return users (texts, if no user is named) and intents as numbers, (U,) each.
 
     Raises:
         UserError: some utterances name a user and others do not.
@@ -26,15 +26,15 @@ def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def folded_text(utterance: Utterance) -> str:
-    """What two utterances have in common that count as repeats."""
+    """Return the text of an utterance; two with the same one count as repeats."""
     return "\0".join(utterance.tokens).lower()
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of what belongs together, as runs of a vector of places.
+    """Groups of places, as runs of a vector.
 
-    Shapes: order (U,); starts, sizes (R,), the runs. int32, so that a large corpus takes little.
+    Shapes: order (U,); starts, sizes (R,), the runs. int32, to save memory.
     """
 
     order: np.ndarray
@@ -42,21 +42,21 @@ class Groups:
     sizes: np.ndarray
 
     def largest_first(self) -> Iterator[np.ndarray]:
-        """The places of each group, ascending; groups of one size as they come."""
+        """Yield the places of each group, ascending; groups of one size in their order."""
         for group in np.argsort(-self.sizes, kind="stable").tolist():
             start = self.starts[group]
             yield self.order[start : start + self.sizes[group]]
 
     def chosen(self, is_chosen: np.ndarray) -> Groups:
-        """Some of the groups, (R,) bool."""
+        """Return some of the groups, (R,) bool."""
         return Groups(self.order, self.starts[is_chosen], self.sizes[is_chosen])
 
 
 def strata(keys: np.ndarray, intents: np.ndarray) -> Iterator[Tuple[np.ndarray, Groups]]:
-    """For each intent, the one of most groups first: what occurs once, and the repeats' groups.
+    """Yield, for each intent, the places whose key occurs once, and the groups of repeated keys.
 
-    Places are ascending, groups in the order of their first places; a group has its first one's
-    intent.
+    The intent with most groups comes first. Places are ascending, groups in the order of their
+    first places; a group has the intent of its first place.
     """
     is_alone, repeats = _groups(keys)
     firsts = repeats.order[repeats.starts]  # (R,), ascending
@@ -73,7 +73,7 @@ def strata(keys: np.ndarray, intents: np.ndarray) -> Iterator[Tuple[np.ndarray, 
 
 
 def _groups(keys: np.ndarray) -> Tuple[np.ndarray, Groups]:
-    """Which places have a key of their own, (U,) bool, and the others' groups by first place."""
+    """Return which places have a key of their own, (U,) bool, and the groups of the others."""
     order = np.argsort(keys, kind="stable").astype(np.int32)  # (U,), one group after another
     is_start = np.ones(len(keys), bool)  # (U,)
     for chunk in chunks(max(0, len(keys) - 1)):
@@ -89,5 +89,5 @@ def _groups(keys: np.ndarray) -> Tuple[np.ndarray, Groups]:
 
 
 def places_where(is_there: np.ndarray) -> np.ndarray:
-    """Where it is true, ascending int32."""
+    """Return the places where it is true, ascending int32."""
     return np.flatnonzero(is_there).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Public text of any size, one sentence a line: read as a stream, never held in memory."""
+"""Public text of any size, one sentence per line, read as a stream."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _DIGESTS = 1 << 64
 
 @dataclass(frozen=True)
 class TextConfig(Settings):
-    """Which text, and which of it is held out.
+    """Which text is trained on, and which of it is held out.
 
     Attributes:
-        train: files with one sentence a line, plain or .gz; lines of all files are mixed.
-        held_out: a file of its own to measure perplexity on; a line of it that also stands in
-            `train` is left out there.
-        held_out_fraction: without `held_out`, so much of the distinct lines of `train`, chosen by
-            a hash of their words: a repeated line is on one side.
-        max_held_out: at most so many distinct held-out lines are scored.
-        buffer_size: lines that are shuffled at once.
+        train: files with one sentence per line, plain or .gz; lines of all files are mixed.
+        held_out: a separate file to measure perplexity on; lines of it that also occur in `train`
+            are not trained on.
+        held_out_fraction: without `held_out`, the held-out fraction of the distinct lines of
+            `train`, chosen by a hash of their words, so that a repeated line is on one side.
+        max_held_out: maximum number of distinct held-out lines that are scored.
+        buffer_size: number of lines that are shuffled at once.
 
     Raises:
         UserError: a value is impossible.
@@ -62,13 +62,13 @@ class TextConfig(Settings):
 
 @dataclass(frozen=True)
 class Text:
-    """The training lines of some files; every pass over them reads the files anew.
+    """The training lines of some files; every pass over them reads the files again.
 
     Attributes:
         paths: the files.
-        held_out: lines to score; none with a fraction until `survey` has found them.
-        held_out_digests: training lines with one of these digests are left out.
-        held_out_fraction: training lines with a digest in this lowest part are left out.
+        held_out: lines to score; with a fraction, empty until `survey` has found them.
+        held_out_digests: lines with one of these digests are not trained on.
+        held_out_fraction: lines with a digest in this lowest fraction are not trained on.
     """
 
     paths: Tuple[Path, ...]
@@ -78,15 +78,15 @@ class Text:
 
     @classmethod
     def open(cls, config: TextConfig) -> Text:
-        """Reads the held-out file, if there is one.
+        """Return the text of a configuration, after reading the held-out file, if there is one.
 
         Raises:
-            UserError: a file is missing or cannot be read, or the held-out one has no line.
+            UserError: a file is missing or cannot be read, or the held-out file has no line.
         """
         paths = tuple(Path(path) for path in config.train)
         for path in paths:
             if not path.is_file():
-                raise UserError(f"text.train: {path} is not there, or no file")
+                raise UserError(f"text.train: {path} does not exist, or is no file")
         if config.held_out is None:
             return cls(paths, held_out_fraction=config.held_out_fraction)
         sample = Sample(config.max_held_out)
@@ -98,44 +98,43 @@ class Text:
         return cls(paths, lines, frozenset(map(digest, lines)))
 
     def holds_out(self, value: int) -> bool:
-        """Whether a line with this digest is not to be trained on."""
+        """Return whether a line with this digest must not be trained on."""
         return value < self.held_out_fraction * _DIGESTS or value in self.held_out_digests
 
     def lines(self) -> Iterator[str]:
-        """All training lines, file after file."""
+        """Yield all training lines, file after file."""
         for path in self.paths:
             yield from self.training_lines(path)
 
     def training_lines(self, path: Path) -> Iterator[str]:
-        """Those of one file."""
+        """Yield the training lines of one file."""
         return (line for line in lines_of(path) if not self.holds_out(digest(line)))
 
     def mixed_lines(self, counts: Sequence[int]) -> Iterator[str]:
-        """All training lines, the files spread evenly over the whole.
+        """Yield all training lines, with each file spread evenly over the whole.
 
         Args:
-            counts: how many training lines each file has: without them a small file would be over
-                before a large one has begun.
+            counts: number of training lines of each file.
         """
         streams = [self.training_lines(path) for path in self.paths]
         return _spread(streams, counts)
 
 
 class Sample:
-    """The so many distinct lines with the lowest digests: a random sample in bounded memory."""
+    """The `size` distinct lines with the lowest digests: a random sample in bounded memory."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lines: Dict[int, str] = {}
 
     def add(self, value: int, line: str) -> None:
-        """Takes note of a line and its digest."""
+        """Add a line with its digest."""
         self._lines[value] = line
         if len(self._lines) > 2 * self._size + 1000:
             self._prune()
 
     def lines(self) -> Tuple[str, ...]:
-        """The sample, in the order of the digests."""
+        """Return the sample, in the order of the digests."""
         self._prune()
         return tuple(self._lines.values())
 
@@ -144,7 +143,7 @@ class Sample:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a plain or `.gz` file that are not blank, without blanks at their ends.
+    """Yield the non-blank lines of a plain or `.gz` file, without blanks at their ends.
 
     Raises:
         UserError: the file is missing, torn, or not UTF-8 (with its line).
@@ -153,7 +152,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def digest(line: str) -> int:
-    """64 bits that depend on the words of a line, not on their case or the blanks between them.
+    """Return 64 bits that depend on the words of a line, not on case or blanks.
 
     Example:
         >>> digest("Call  mum") == digest("call mum")
@@ -164,10 +163,10 @@ def digest(line: str) -> int:
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:
-    """Writes lines as UTF-8, compressed where the name ends in .gz; whole or not at all.
+    """Write lines as UTF-8, compressed if the name ends in .gz; whole or not at all.
 
     Returns:
-        How many lines. The same lines give the same bytes.
+        The number of lines. The same lines give the same bytes.
     """
     count = 0
     with whole_file(path) as file, _compressed(file, str(path)) as out:
@@ -178,12 +177,12 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> int:
 
 
 def _compressed(file: BinaryIO, name: str) -> ContextManager[Any]:
-    """The file itself, or what compresses into it, without a time stamp."""
+    """Return the file itself, or a stream that compresses into it, without a time stamp."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if name.endswith(".gz") else nullcontext(file)
 
 
 def _spread(streams: Sequence[Iterator[str]], counts: Sequence[int]) -> Iterator[str]:
-    """Merges streams so that each is spread evenly: its line i of n comes at (i + ½)/n."""
+    """Merge streams so that each is spread evenly: its line i of n comes at (i + ½)/n."""
 
     def placed(file: int, stream: Iterator[str], count: int) -> Iterator[Tuple[float, int, str]]:
         for i, line in enumerate(stream):

@@ -24,13 +24,13 @@ class PieceBatch:
 def global_batches(
     lines: Iterable[str], *, batch_size: int, buffer_size: int, seed: int, epoch: int
 ) -> Iterator[List[str]]:
-    """Shuffled batches of lines of similar length, in bounded memory.
+    """Yield shuffled batches of lines of similar length, in bounded memory.
 
-    A buffer of lines is shuffled; what does not fill a batch is carried into the next buffer, the
-    rest is sorted by length, cut into batches, and the batches are shuffled.
+    A buffer of lines is shuffled; lines that do not fill a batch are carried to the next buffer,
+    the others are sorted by length and cut into batches, and the batches are shuffled.
 
     Guarantee: a function of the arguments alone; ⌊lines / batch_size⌋ batches, no line twice. The
-        lines that fill no batch at the end are left out; which they are differs by epoch.
+        last lines, which fill no batch, are left out; they differ by epoch.
     """
     buffer_size = max(buffer_size, batch_size)
     carried: List[str] = []
@@ -47,7 +47,7 @@ def global_batches(
 
 
 def _buffers(lines: Iterable[str], size: int) -> Iterator[List[str]]:
-    """The lines in groups of `size`; the last one may be almost twice as large, never smaller.
+    """Yield the lines in groups of `size`; the last may be almost twice as large, never smaller.
 
     A small last group would be left out as a whole in every epoch.
     """
@@ -72,7 +72,7 @@ def piece_batch(
     pad_id: int,
     max_pieces: int,
 ) -> PieceBatch:
-    """The lines as [CLS] pieces [SEP], cut to `max_pieces`."""
+    """Return the lines as [CLS] pieces [SEP], cut to `max_pieces`."""
     rows = [[cls_id, *encode(line)[: max_pieces - 2], sep_id] for line in lines]
     lengths = np.array([len(row) for row in rows], np.int32)  # (N,)
     pieces = np.full((len(rows), lengths.max()), pad_id, np.int32)  # (N, P)

@@ -1,4 +1,4 @@
-"""One pass over a text before training: how many lines it has, and how often each piece."""
+"""One pass over a text before training, which counts its lines and pieces."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from edp_mx.data.text import Sample, Text, digest, lines_of
 from edp_mx.errors import UserError
 
-_SIGN_OF_LIFE = 1 << 12  # lines
+_HEARTBEAT_EVERY = 1 << 12  # lines
 _COUNTED_AT_ONCE = 1 << 16  # pieces
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a pass over the training lines found.
+    """Counts of the training lines of a text.
 
     Attributes:
-        lines: how many, by file.
+        lines: number of lines, by file.
         fingerprint: a hash of all of them.
         pieces: (V,) int64, how often each piece occurs.
-        cut: how many lines are longer than the model takes.
+        cut: number of lines that are longer than the model takes.
     """
 
     lines: Tuple[int, ...]
@@ -33,11 +33,11 @@ class Survey:
 
     @property
     def total_lines(self) -> int:
-        """Over all files."""
+        """Number of lines of all files."""
         return sum(self.lines)
 
     def merge(self, shares: Sequence[Tuple[np.ndarray, int]]) -> Survey:
-        """With the pieces and cut lines of all workers' shares."""
+        """Return the survey with the pieces and cut lines of all workers' shares added up."""
         pieces, cut = zip(*shares)
         return replace(self, pieces=np.sum(pieces, axis=0), cut=sum(cut))
 
@@ -53,16 +53,16 @@ def survey(
     num_workers: int = 1,
     heartbeat: Callable[[str], None] = lambda _: None,
 ) -> Tuple[Text, Survey]:
-    """Counts; every worker reads all lines, and splits its own share of them into pieces.
+    """Survey a text: every worker reads all lines, and splits its own share into pieces.
 
     Args:
-        encode: the piece ids of a line, without [CLS] and [SEP].
-        max_pieces: of a line, with [CLS] and [SEP]; what is cut off is not counted.
-        max_held_out: how many held-out lines are kept.
-        heartbeat: told now and then how far it is.
+        encode: a function from a line to its piece ids, without [CLS] and [SEP].
+        max_pieces: of a line, with [CLS] and [SEP]; pieces that are cut off are not counted.
+        max_held_out: number of held-out lines that are kept.
+        heartbeat: called now and then with the progress, for the watchdog.
 
     Returns:
-        The text with its held-out lines, and the counts (of pieces, those of this share).
+        The text with its held-out lines, and the counts; pieces are counted in this share alone.
 
     Raises:
         UserError: a file cannot be read, or no line is held out.
@@ -88,7 +88,7 @@ def survey(
                     pieces += np.bincount(waiting, minlength=num_pieces)
                     waiting = []
             seen += 1
-            if seen % _SIGN_OF_LIFE == 0:
+            if seen % _HEARTBEAT_EVERY == 0:
                 heartbeat(f"counting the text, line {seen}")
         lines.append(seen - before)
     pieces += np.bincount(waiting, minlength=num_pieces) if waiting else 0

@@ -1,4 +1,4 @@
-"""The sampler whose unit is a user: who is drawn takes part with some of their utterances."""
+"""The sampler whose unit is a user: a drawn user takes part with some of their utterances."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Users(Sampler):
     Attributes:
         records, offsets: the utterances of each user, see `users.records_by_user`.
         max_utterances_per_user: K.
-        rank: of this worker.
-        insecure_fixed_seed: repeatable choices, for tests: they are no secret.
+        rank: the rank of this worker.
+        insecure_fixed_seed: makes the choices repeatable, hence no secret; for tests only.
 
     Guarantee:
         A user is drawn as a place of a `Shard` (at most once per epoch) or a `PoissonShard`
-        (independently in each step). Of a user with more than K utterances every K of them are as
-        likely (up to ties of 64-bit words, of which c utterances have one less than once in
-        2⁶⁴ / c² choices), independently of all other users, steps and epochs; of others all take
-        part. The choice is as secret as Poisson draws are, with a new key for each worker, each
-        epoch and each start; what `training.seed` fixes is only the deal of users.
-        How many utterances a user has moves no other user.
+        (independently in each step). If a user has more than K utterances, every set of K of them
+        is equally likely (up to ties of 64-bit words: c utterances have one less than once in
+        2⁶⁴ / c² choices), independently of all other users, steps and epochs; otherwise all of them
+        take part. The choice is as secret as Poisson draws, with a new key per worker, epoch and
+        start; `training.seed` fixes only the deal of users.
+        The number of a user's utterances changes the draw of no other user.
 
     Shapes: records (R,), offsets (users + 1,).
 
-    Edge cases: a user without utterances is a unit of size 0. A neighbouring corpus has the same n,
-    one user's place being empty (zero_out) or taken by another user (replace_one).
+    Edge cases: a user without utterances is a unit of size 0. A neighbouring corpus has the same n;
+    one user's place is empty (zero_out) or taken by another user (replace_one).
     """
 
     unit: ClassVar[str] = "user"
@@ -47,12 +47,12 @@ class Users(Sampler):
 
     @property
     def indices(self) -> np.ndarray:
-        """All records of this worker's users, ascending, without those of empty places."""
+        """The records of this worker's users, ascending, without those of empty places."""
         found, _ = self._records_of(super().indices)
         return np.sort(found)
 
     def draws(self, epoch: int) -> Iterator[Draw]:
-        """One unit per drawn user; its records ascend."""
+        """Yield one unit per drawn user; its records ascend."""
         words = SecretWords(
             "choice of utterances",
             insecure_fixed_seed=self.insecure_fixed_seed,
@@ -64,12 +64,12 @@ class Users(Sampler):
             yield self._chosen(users, words)
 
     def _chosen(self, users: np.ndarray, words: SecretWords) -> Draw:
-        """At most K utterances of each user, (n,), without those whose place is empty."""
+        """Choose at most K utterances of each user, (n,), except of those whose place is empty."""
         records, counts = self._records_of(users)  # (R,), (n,)
         begins = np.repeat(np.cumsum(counts) - counts, counts)  # (R,)
         units = np.repeat(np.arange(len(users)), counts)  # (R,)
-        # Each user's records in a random order, of which the first K take part; words are drawn for
-        # empty places too, so that they move nobody else's choice.
+        # Each user's records in a random order, of which the first K take part. Words are drawn for
+        # empty places too, so that these change no other user's choice.
         order = np.lexsort((words.next(len(records)), units))
         is_taken = np.empty(len(records), bool)
         is_taken[order] = np.arange(len(records)) - begins < self.max_utterances_per_user
@@ -79,6 +79,6 @@ class Users(Sampler):
         return Draw(records[is_taken].astype(np.int64), sizes.astype(np.int64))
 
     def _records_of(self, users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """The records of some users, one user after the other, and how many each has."""
+        """Return the records of some users, one user after the other, and how many each has."""
         starts, ends = self.offsets[users], self.offsets[users + 1]
         return gathered(self.records, starts, ends - starts)[0], ends - starts

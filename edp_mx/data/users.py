@@ -1,4 +1,4 @@
-"""Who said what: the users of a corpus by number, and the utterances of each."""
+"""The users of a corpus by number, and the utterances of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.ou
 
 
 def names_users(utterances: Sequence[Utterance]) -> bool:
-    """Whether any utterance names its user."""
+    """Return whether any utterance names its user."""
     if not isinstance(utterances, StoredUtterances):
         return any(utterance.user for utterance in utterances)
     names, numbers, rows = _stored_users(utterances)
@@ -28,21 +28,21 @@ def names_users(utterances: Sequence[Utterance]) -> bool:
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
-    """Who said each utterance, as a number, in the order of first appearance.
+    """Return the user of each utterance as a number, in the order of first appearance.
 
     Args:
-        utterances: a list, or a part of a stored corpus, of which no text is made.
+        utterances: a list, or a part of a stored corpus; the text of the latter is not read.
 
     Returns:
         Numbers from 0 to the number of users − 1, each of which occurs.
 
     Raises:
-        UserError: an utterance names no user; the sentence has the id of the first one (file and
-            line, unless the corpus brings ids of its own) and says how users are named.
+        UserError: an utterance names no user; the sentence has the id of the first such utterance
+            and says how users are named.
 
     Shapes: (U,) int32.
 
-    Edge cases: the numbers are those of these utterances; another part of the corpus has others.
+    Edge cases: another part of the same corpus has other numbers.
 
     Example:
         >>> said = [Utterance(("hi",), ("O",), "greet", user=user) for user in ("ann", "bo", "ann")]
@@ -69,10 +69,10 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
 
 
 def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """The records of each user, one user after the other.
+    """Return the records of each user, one user after the other.
 
     Args:
-        users: as `users_of` gives them.
+        users: as `users_of` returns them.
 
     Returns:
         The records, and where those of each user begin: user u has
@@ -91,13 +91,13 @@ def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def _stored_users(utterances: StoredUtterances) -> Tuple[Sequence[str], np.ndarray, np.ndarray]:
-    """The names of a stored corpus' users, their numbers, (all,), and the rows, (U,)."""
+    """Return the names of a stored corpus' users, their numbers, (all,), and the rows, (U,)."""
     columns = utterances.columns
     return columns.user_names, columns.users, utterances.rows
 
 
 def _number_of_nobody(names: Sequence[str]) -> int:
-    """The number of the empty name, or −1."""
+    """Return the number of the empty name, or −1."""
     if isinstance(names, Texts):
         empty = np.flatnonzero(names.offsets[1:] == names.offsets[:-1]).tolist()
     else:
@@ -106,7 +106,7 @@ def _number_of_nobody(names: Sequence[str]) -> int:
 
 
 def _by_first_appearance(numbers: np.ndarray, count: int) -> np.ndarray:
-    """Numbers below `count`, (U,), put into the order in which they first appear."""
+    """Renumber numbers below `count`, (U,), in the order in which they first appear."""
     places = np.full(count, -1, np.int32)
     found = np.empty(len(numbers), np.int32)
     known = 0

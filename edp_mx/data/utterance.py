@@ -1,4 +1,4 @@
-"""What a user said, and what is to be understood of it."""
+"""An utterance with its annotation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Tuple
 class Utterance:
     """One utterance with its annotation.
 
-    Shapes: `tokens` and `slots` have the same length T ≥ 1.
-    `slots` are BIO tags ("O", "B-name", "I-name"). `id` says where it was read ("train/17");
-    two utterances with the same content and other ids are equal. `user` names who said it, in
-    whatever way the corpus tells people (or dialogues) apart; empty where it does not.
+    Attributes:
+        tokens, slots: T ≥ 1 tokens, and as many BIO tags ("O", "B-name", "I-name").
+        id: where it was read ("train/17"); it plays no part in comparisons, nor does `user`.
+        user: the person (or dialogue) that said it; empty if the corpus does not tell.
     """
 
     tokens: Tuple[str, ...]

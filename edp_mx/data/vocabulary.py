@@ -1,4 +1,4 @@
-"""The words (or word pieces) and labels that a model knows, and where it knows them from."""
+"""The words (or word pieces) and labels that a model knows, and their source."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import Settings, setting
 
-__all__ = ["PAD", "UNK", "LabelsConfig", "Vocabulary", "VocabularyConfig"]
-
 PAD, UNK = 0, 1
 _RESERVED = ("<pad>", "<unk>")
 
@@ -27,17 +25,17 @@ class VocabularyConfig(Settings):
     """Where words and characters come from, or a BERT's word pieces.
 
     Args:
-        source: "train" (the training part: outside any ε), "sample" (other utterances, which are
+        source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public), "file" (a public list, one word per line; for a BERT its vocab.txt, or a folder
             with a tokenizer in Hugging Face's layout), "embeddings" (the words of the embeddings'
             file) or "checkpoint" (the pieces of a BERT's `model.checkpoint`). With "train" and
             "sample" a BERT's pieces are learned.
-        path: of the list, with "file"; of the utterances, with "sample" (a stand-in needs none: it
+        path: the list, with "file"; the utterances, with "sample" (a stand-in needs none, since it
             draws a sample of its own).
-        min_count: with "train" and "sample", words that are rarer become unknown words.
+        min_count: with "train" and "sample", rarer words become unknown words.
         lowercase: whether words are looked up in lower case. Characters always keep their case.
-        max_words: with "file" and "embeddings", how many are taken from the list's beginning; how
-            many pieces are learned for a BERT (30,522 where it is left out).
+        max_words: with "file" and "embeddings", how many words are taken from the beginning of the
+            list; for a BERT, how many pieces are learned (default 30,522).
     """
 
     source: str = setting("train", one_of=("train", "sample", "file", "embeddings", "checkpoint"))
@@ -55,9 +53,8 @@ class VocabularyConfig(Settings):
 class Vocabulary:
     """Ordered words and characters, or word pieces, and labels; a place in a tuple is an id.
 
-    Shapes: `words[0]`, `characters[0]` stand for padding, `[1]` for all that is unknown; `slots`
-    (BIO tags, "O" first) and `intents` have no such places.
-    Edge cases: with word pieces there are neither words nor characters.
+    In `words` and `characters`, 0 stands for padding and 1 for all that is unknown; `slots` (BIO
+    tags, "O" first) and `intents` have no such places. With word pieces, both are empty.
     """
 
     words: Tuple[str, ...]
@@ -79,28 +76,28 @@ class Vocabulary:
 
     @property
     def is_public(self) -> bool:
-        """Whether nothing in it was read from the training part; else every ε is ∞."""
+        """Whether nothing in it was read from the training part; if not, every ε is ∞."""
         return self.word_source != "train" and self.label_source != "train"
 
     def word_id(self, token: str) -> int:
-        """The id of a token's word, `UNK` if unknown."""
+        """Return the id of a token's word, `UNK` if unknown."""
         return self._ids["words"].get(token.lower() if self.lowercase else token, UNK)
 
     def character_ids(self, token: str) -> List[int]:
-        """The ids of a token's characters, in its own case."""
+        """Return the ids of a token's characters, in its own case."""
         ids = self._ids["characters"]
         return [ids.get(character, UNK) for character in token]
 
     def slot_id(self, tag: str) -> int:
-        """The id of a BIO tag, −1 if unknown."""
+        """Return the id of a BIO tag, −1 if unknown."""
         return self._ids["slots"].get(tag, -1)
 
     def intent_id(self, intent: str) -> int:
-        """The id of an intent, −1 if unknown."""
+        """Return the id of an intent, −1 if unknown."""
         return self._ids["intents"].get(intent, -1)
 
     def to_json(self) -> Dict[str, Any]:
-        """All of it as plain values, for the run directory."""
+        """Return the vocabulary as plain values, for the run directory."""
         names = ("words", "characters", "slots", "intents")
         return {
             **{name: list(getattr(self, name)) for name in names},
@@ -112,7 +109,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, value: Dict[str, Any]) -> Vocabulary:
-        """The inverse of `to_json`.
+        """Build the vocabulary from the values of `to_json`.
 
         Raises:
             UserError: a key is missing.
@@ -141,7 +138,7 @@ class Vocabulary:
         labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
         label_sample: Sequence[Utterance] = (),
     ) -> Vocabulary:
-        """A BERT's vocabulary: its pieces, with labels as in `build`.
+        """Build a BERT's vocabulary: its pieces, with labels as in `build`.
 
         Raises:
             UserError: as in `build`, for the labels.
@@ -169,7 +166,7 @@ class Vocabulary:
         word_sample: Sequence[Utterance] = (),
         label_sample: Sequence[Utterance] = (),
     ) -> Vocabulary:
-        """Builds the vocabulary from the training part, or from public lists alone.
+        """Build the vocabulary from the training part, or from public lists alone.
 
         Args:
             train: the training part; with public lists only its labels are checked.
@@ -185,11 +182,11 @@ class Vocabulary:
             public list, never the frequency in the training part.
 
         Edge cases:
-            A public word list also gives the characters: those of its words, in both cases. Of the
-            training part only the tags that occur are taken ("I-city" may be absent).
+            A public word list also gives the characters: those of its words, in both cases. From
+            the training part only the tags that occur are taken ("I-city" may be absent).
         """
         if vocabulary.source == "checkpoint":
-            raise UserError("data.vocabulary.source: checkpoint goes with model.family: bert only")
+            raise UserError("data.vocabulary.source: checkpoint needs model.family: bert")
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
             words = _words_of(seen, vocabulary)
@@ -211,13 +208,12 @@ class Vocabulary:
 def _listed_words(
     config: VocabularyConfig, embeddings_path: Optional[str]
 ) -> Tuple[List[str], List[str]]:
-    """Words and characters of a public list."""
+    """Return the words and characters of a public list."""
     if config.source == "file":
         assert config.path is not None  # held by the config
         entries: Iterable[str] = (line.strip() for _, line in read_lines(Path(config.path)))
-    elif embeddings_path is None:
-        raise UserError("data.vocabulary.source is embeddings: data.embeddings.path must be set")
     else:
+        assert embeddings_path is not None  # held by the config
         entries = read_embedding_words(embeddings_path)
     words: Dict[str, None] = {}
     for entry in entries:
@@ -232,7 +228,7 @@ def _listed_words(
 
 
 def _words_of(utterances: Sequence[Utterance], config: VocabularyConfig) -> List[str]:
-    """The words that occur often enough, by the alphabet."""
+    """Return the words that occur often enough, by the alphabet."""
     counts: Dict[str, int] = {}
     for token, count in token_counts(utterances).items():
         word = token.lower() if config.lowercase else token

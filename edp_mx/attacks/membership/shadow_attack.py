@@ -14,8 +14,9 @@ from edp_mx.attacks.membership.signals import Signals
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.attacks.settings_differences import shadow_run_facts
 from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.synthetic import STANDINS
-from edp_mx.data.vocabulary import LabelsConfig, VocabularyConfig
+from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 

@@ -23,8 +23,9 @@ from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shad
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.splits import PARTS
-from edp_mx.data.vocabulary import LabelsConfig, Vocabulary, VocabularyConfig
+from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 

@@ -75,14 +75,6 @@ def test_labels_of_the_test_part_alone_are_no_crash(say):
     assert not encoded.batch([0]).is_known[0]
 
 
-def test_impossible_maxima_are_refused(say):
-    vocabulary = Vocabulary.build([say("a")])
-    with pytest.raises(UserError, match=r"data\.max_tokens"):
-        encode([say("a")], vocabulary, max_tokens=0)
-    with pytest.raises(UserError, match=r"data\.max_characters"):
-        encode([say("a")], vocabulary, max_characters=0)
-
-
 @given(utterances, st.integers(1, 5))
 def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_size):
     encoded = encode(corpus, Vocabulary.build(corpus))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from edp_mx.data.readers import read_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
-from edp_mx.errors import UserError
 
 PIECES = ("a", "##a", "b", "##b", "ab", "##ab", "'", "e")
 WORDPIECE = WordPiece((*SPECIAL_PIECES, *PIECES))
@@ -95,11 +93,6 @@ def test_a_real_corpus_is_spelled_whole(corpora):
             spelled = [wordpiece.pieces[i] for i in pieces[start:end]]
             joined = "".join(p[2:] if p.startswith("##") else p for p in spelled)
             assert joined == token or "[UNK]" not in spelled
-
-
-def test_impossible_maximum_is_refused():
-    with pytest.raises(UserError, match=r"data\.max_pieces must be ≥ 3, not 2"):
-        encode([Utterance(("a",), ("O",), "i")], vocabulary_of([]), max_pieces=2)
 
 
 def test_a_vocabulary_of_pieces_survives_its_file():

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
+from support.splits import split_corpus
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
@@ -22,7 +23,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.description import describe
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, read_utterances, stream_utterances
-from edp_mx.data.splits import PARTS, own_split, split_by_keys, split_corpus, users_on_two_sides
+from edp_mx.data.splits import PARTS, own_split, split_by_keys, users_on_two_sides
 from edp_mx.data.store import open_store, write_store
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.strata import keys_of

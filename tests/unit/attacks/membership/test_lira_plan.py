@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.splits import ids_of
 
 from edp_mx.attacks.membership.lira import shadow as lira_shadow
 from edp_mx.attacks.membership.lira.attack import (
@@ -60,7 +61,7 @@ def scores_for(corpus, vocabulary, size=0):
 def plan_in(folder, corpus, vocabulary, size=0, config=CONFIG):
     run = RunDirectory(folder / "run")
     run.write("vocabulary", vocabulary.to_json())
-    run.write("split", corpus.split.to_json(corpus.utterances))
+    run.write("split", ids_of(corpus.split, corpus.utterances))
     (run.path / "config.yaml").write_text(dump_config(config))
     scores = scores_for(corpus, vocabulary, size)
     return ensure_plan(run.path / "attack-lira", scores, config, SHADOWS), scores
