@@ -85,6 +85,7 @@ setup(
     package_data={
         "edp_mx": [
             "py.typed",
+            "data/*.yaml",
             "data/synthetic/*.yaml",
             "data/synthetic/grammars/*.yaml",
             "models/quick/native/*",

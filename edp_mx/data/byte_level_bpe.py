@@ -7,7 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
-from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, Tokenizer, pieces_by_id, read_object
+from edp_mx.data.tokenizer import (
+    SETTINGS,
+    TOKENIZER,
+    SpecialIds,
+    Tokenizer,
+    pieces_by_id,
+    read_object,
+)
 from edp_mx.data.wordpiece_learning import as_utf8
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_json, write_text
@@ -34,12 +41,12 @@ class ByteLevelBPE(Tokenizer):
     lowercase: bool = False
 
     @cached_property
-    def special_ids(self) -> Tuple[int, ...]:
+    def special_ids(self) -> SpecialIds:
         """The ids of padding, unknown, start, end and mask."""
         found = [piece if piece in self.pieces else _END for piece in _SPECIAL]
         if _END in found and _END not in self.pieces:
             raise UserError(f"the vocabulary lacks one of {' '.join(_SPECIAL)}, and {_END}")
-        return tuple(map(self.pieces.index, found))
+        return SpecialIds(*map(self.pieces.index, found))
 
     @cached_property
     def _library(self) -> Any:
@@ -53,7 +60,7 @@ class ByteLevelBPE(Tokenizer):
 
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one; every byte can be spelled."""
-        return self._library.encode(f" {as_utf8(token)}").ids or [self.unk_id]
+        return self._library.encode(f" {as_utf8(token)}").ids or [self.special_ids.unk]
 
     def whole_words(self) -> List[str]:
         """Return the ASCII words that are a single piece behind a blank."""

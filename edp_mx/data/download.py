@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
+import yaml
+
 from edp_mx.data.archives import MAX_BYTES, is_archive, unpack
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, sha256_of
@@ -39,54 +41,11 @@ class PublicCorpus:
     archive: str = ""
 
 
-SLOT_GATED = "https://raw.githubusercontent.com/MiuLab/SlotGated-SLU/master/data"
-THREE_FILES = r"(?:train|valid|test)/(?:seq\.in|seq\.out|label)"
 CORPORA: Mapping[str, PublicCorpus] = {
-    "atis": PublicCorpus(
-        url=f"{SLOT_GATED}/atis",
-        licence="ATIS (Hemphill et al. 1990); the corpus belongs to the LDC",
-        wanted=THREE_FILES,
-        inside="data/atis/",
-        manifest="ad516f5d09024b2290f587ae61bb5aba842d992bb6c5032ed59f0fde97a8c184",
-        checksums={
-            "test/label": "ce4bfe6590d9498e1078f30b4137d3e8b3e94277b444b26360c0bf2e9e282761",
-            "test/seq.in": "4b2119fc59c37f9398c6605db435d4f467505009e6ee3e5af04fed09f39dc397",
-            "test/seq.out": "a4690d6bceadc06876d1ff99bc401744aa981cb321e598ae12a3859d7be53254",
-            "train/label": "d0a771547665eecbdf9f96ea015ef07d1f6ee9f063e861020dafabb3c2a04377",
-            "train/seq.in": "3a670980841b21ab39088b2595efc17d487cdc45769c075a3e5f9458bba28c7f",
-            "train/seq.out": "14c7131bd66562f797dbd7189bc7358f0cf354c6afb0785a9ab973c35b58f34c",
-            "valid/label": "06957cfe6fdffac84f8280bc3a1f8ca85c85631b363817aa4543aac611f8addf",
-            "valid/seq.in": "c7435b96e7948393608c34819628e863c5338f11ca68e8f896d2cc041d8e17f8",
-            "valid/seq.out": "83ccff3e36f83a993f8e5b5b82adf3256076f234abda4d784051381d7ac76922",
-        },
-    ),
-    "snips": PublicCorpus(
-        url=f"{SLOT_GATED}/snips",
-        licence="SNIPS (Coucke et al. 2018), CC0",
-        wanted=THREE_FILES,
-        inside="data/snips/",
-        manifest="b76894a711ca313a608eaa9bb486c74f9a41f728887312cd75eb78e00fe74f3f",
-        checksums={
-            "test/label": "37a26da3ad079bb41c42c85a3a8f827eb47efec4c5917ce5d08f4b2736e4f830",
-            "test/seq.in": "c1e341173fcea2951a8ca371956a6f81c76de87b9583c62eb87edd6158fa3a7c",
-            "test/seq.out": "58c07c9097d5e1f78889765c2a535a160f6455b90b3142055c8051847afcca47",
-            "train/label": "bfd7df6cf9dd76c5da5d8b61bc85f90386197bdd3d7510c1d324c051537b962f",
-            "train/seq.in": "04ad1e3f2121d83c6478f9a4b17d2dbdc21d06d6127f73cb7af835ed733f9855",
-            "train/seq.out": "fd5f2121d8055827e5d6b3d3bac30f3d7e94e82a5d437751960cbdd9e1b4f6d3",
-            "valid/label": "9c1dd041216f647bcfca838aaf1a48eb5781e4404256d31ff07cd38a5436c52f",
-            "valid/seq.in": "64e0f6d8ad8aab3a3828164d7d53731a0993d3ca1aed437ceaca6d3d568d410e",
-            "valid/seq.out": "712e6d34feb8d52d208b820a5f8bae6e6ff990f08374507dfde22de389088319",
-        },
-    ),
-    "nlu_eval": PublicCorpus(
-        url="https://github.com/xliuhw/NLU-Evaluation-Data/archive/refs/heads",
-        licence="NLU-Eval (Liu et al. 2019), CC BY 4.0",
-        wanted=r"KFold_\d+/testset/csv/\w+\.csv",
-        inside="CrossValidation/autoGeneFromRealAnno/autoGene_2018_03_22-13_01_25_169/"
-        "CrossValidation/",
-        manifest="d98a0abbea51dc97b568ccd699a8842d2ab8fbaa64178e46791d239c226ca3ae",
-        archive="master.zip",
-    ),
+    name: PublicCorpus(**entry)
+    for name, entry in yaml.safe_load(
+        Path(__file__).with_name("public_corpora.yaml").read_text(encoding="utf-8")
+    ).items()
 }
 
 

@@ -10,7 +10,7 @@ from typing import Iterable, List, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.batching import PieceInputs, WordInputs
-from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.data.tokenizer import SpecialIds, Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 
 
@@ -54,15 +54,13 @@ class PieceTable:
 
     offsets: np.ndarray
     pieces: np.ndarray
-    cls_id: int
-    sep_id: int
-    pad_id: int
+    special_ids: SpecialIds
 
     @classmethod
     def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
         """Splits each token; its pieces beyond `room` are cut off."""
         offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
-        return cls(offsets, pieces, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+        return cls(offsets, pieces, tokenizer.special_ids)
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -74,9 +72,9 @@ class PieceTable:
         counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
         ends = 1 + counts.cumsum(axis=1)  # (M, T), [CLS] before the first
         lengths = 2 + counts.sum(axis=1)  # (M,)
-        pieces = np.full((len(tokens), int(lengths.max(initial=2))), self.pad_id, np.int32)
-        pieces[:, 0] = self.cls_id
-        pieces[np.arange(len(tokens)), lengths - 1] = self.sep_id
+        pieces = np.full((len(tokens), int(lengths.max(initial=2))), self.special_ids.pad, np.int32)
+        pieces[:, 0] = self.special_ids.cls
+        pieces[np.arange(len(tokens)), lengths - 1] = self.special_ids.sep
         flat = counts[is_token]  # (tokens,)
         places, is_piece = gather(self.offsets[tokens[is_token]], flat, int(flat.max(initial=1)))
         is_filled = np.arange(pieces.shape[1]) < lengths[:, None] - 1  # (M, P)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.errors import UserError
@@ -17,6 +17,23 @@ TOKENIZERS: Mapping[str, Tuple[str, str]] = {
     "BPE": ("edp_mx.data.byte_level_bpe", "ByteLevelBPE"),
 }
 VOCABULARY, SETTINGS, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+
+
+class SpecialIds(NamedTuple):
+    """The ids that stand for no text; some may coincide.
+
+    Attributes:
+        pad: fills up a row.
+        unk: a word that cannot be spelled.
+        cls, sep: open and close every utterance.
+        mask: hides a piece in pre-training.
+    """
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
 
 
 class Tokenizer(ABC):
@@ -37,8 +54,8 @@ class Tokenizer(ABC):
 
     @property
     @abstractmethod
-    def special_ids(self) -> Tuple[int, ...]:
-        """The ids of padding, unknown, start, end and mask, in this order; they may coincide."""
+    def special_ids(self) -> SpecialIds:
+        """The ids of padding, unknown, start, end and mask."""
 
     @abstractmethod
     def ids(self, token: str) -> List[int]:
@@ -69,31 +86,6 @@ class Tokenizer(ABC):
     def text_ids(self, text: str) -> List[int]:
         """Return the pieces of a line's tokens, without start and end."""
         return [i for token in split_tokens(text) for i in self.ids(token)]
-
-    @property
-    def pad_id(self) -> int:
-        """The id that fills up a row."""
-        return self.special_ids[0]
-
-    @property
-    def unk_id(self) -> int:
-        """The id of a word that cannot be spelled."""
-        return self.special_ids[1]
-
-    @property
-    def cls_id(self) -> int:
-        """The id that opens every utterance."""
-        return self.special_ids[2]
-
-    @property
-    def sep_id(self) -> int:
-        """The id that closes every utterance."""
-        return self.special_ids[3]
-
-    @property
-    def mask_id(self) -> int:
-        """The id that hides a piece in pre-training."""
-        return self.special_ids[4]
 
 
 def tokenizer_from_json(value: Mapping[str, Any]) -> Tokenizer:

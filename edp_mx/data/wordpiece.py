@@ -14,6 +14,7 @@ from edp_mx.data.tokenizer import (
     SETTINGS,
     TOKENIZER,
     VOCABULARY,
+    SpecialIds,
     Tokenizer,
     pieces_by_id,
     read_object,
@@ -70,9 +71,9 @@ class WordPiece(Tokenizer):
         return WordPiece, (self.pieces, self.lowercase)
 
     @cached_property
-    def special_ids(self) -> Tuple[int, ...]:
-        """The ids of [PAD] [UNK] [CLS] [SEP] [MASK], in this order."""
-        return tuple(self.pieces.index(piece) for piece in SPECIAL_PIECES)
+    def special_ids(self) -> SpecialIds:
+        """The ids of [PAD] [UNK] [CLS] [SEP] [MASK]."""
+        return SpecialIds(*map(self.pieces.index, SPECIAL_PIECES))
 
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one.
@@ -110,7 +111,7 @@ class WordPiece(Tokenizer):
             models.WordPiece(places, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
         )
         library.normalizer, library.pre_tokenizer = bert_steps(self.lowercase)
-        unknown = (self.unk_id,)
+        unknown = (self.special_ids.unk,)
         return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
 
     def to_json(self) -> Dict[str, Any]:

@@ -105,6 +105,6 @@ def config_json(config: BERTConfig, tokenizer: Tokenizer, *, has_masked_lm: bool
         "attention_probs_dropout_prob": config.dropout,
         "initializer_range": _INITIAL_RANGE,
         "position_embedding_type": "absolute",
-        "pad_token_id": tokenizer.pad_id,
+        "pad_token_id": tokenizer.special_ids.pad,
         "torch_dtype": "float32",
     }

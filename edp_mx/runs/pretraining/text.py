@@ -92,7 +92,7 @@ class PretrainingText:
         tokenizer = self.tokenizer
         return Maskable(
             num_pieces=len(tokenizer),
-            mask_id=tokenizer.mask_id,
+            mask_id=tokenizer.special_ids.mask,
             special_ids=tokenizer.special_ids,
         )
 
@@ -102,9 +102,9 @@ class PretrainingText:
         batch = piece_batch(
             lines,
             tokenizer.text_ids,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            pad_id=tokenizer.pad_id,
+            cls_id=tokenizer.special_ids.cls,
+            sep_id=tokenizer.special_ids.sep,
+            pad_id=tokenizer.special_ids.pad,
             max_pieces=settings.max_pieces,
         )
         generator = np.random.default_rng([settings.seed, *place])

@@ -186,87 +186,69 @@ def test_a_body_without_end_is_refused(server, tmp_path, monkeypatch):
 @pytest.mark.parametrize("root", ["", "NLU-Evaluation-Data-master/", "x/" + INSIDE, INSIDE])
 def test_takes_the_corpus_out_of_an_archive(server, tmp_path, root):
     noise = {"trainset/csv/alarm_a.csv": b"no", "README.md": b"no"}
-    server.content = {"master.zip": zip_of({**CSV, **noise}, root)}
-    assert contents(fetch("nlu_eval", out=tmp_path / "out", source=server.url)) == CSV
-    explicit = f"{server.url}/master.zip"
-    assert contents(fetch("nlu_eval", out=tmp_path / "b", source=explicit)) == CSV
+    server.content = {"master.zip": zip_of({**CSV, **noise}, root), "nlu.tar.gz": tar_of()}
+    for name in ("", "/master.zip", "/nlu.tar.gz"):
+        folder = fetch("nlu_eval", out=tmp_path / f"out{len(name)}", source=server.url + name)
+        assert contents(folder) == CSV
 
 
-def test_takes_tar_archives_and_folders(server, tmp_path):
-    server.content = {"nlu.tar.gz": tar_of()}
-    tarred = fetch("nlu_eval", out=tmp_path / "tar", source=f"{server.url}/nlu.tar.gz")
-    assert contents(tarred) == CSV
-    assert contents(fetch("nlu_eval", out=tmp_path / "copy", source=str(tarred))) == CSV
+def test_takes_local_archives_and_folders(tmp_path):
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror" / "master.zip").write_bytes(zip_of(CSV))
     mirrored = fetch("nlu_eval", out=tmp_path / "out", source=str(tmp_path / "mirror"))
     assert contents(mirrored) == CSV
+    assert contents(fetch("nlu_eval", out=tmp_path / "copy", source=str(mirrored))) == CSV
     (tmp_path / "atis.zip").write_bytes(zip_of(FILES, "SlotGated-SLU-master/data/atis/"))
     unpacked = fetch("atis", out=tmp_path / "atis", source=str(tmp_path / "atis.zip"))
     assert contents(unpacked) == FILES
 
 
-@pytest.mark.parametrize(
-    "member",
-    ["../evil", "KFold_1/testset/csv/../../../../evil", "/tmp/evil", "a\\..\\evil", "C:/evil"],
-)
-def test_refuses_members_that_lead_out_of_the_folder(server, tmp_path, member):
-    server.content = {"master.zip": zip_of({**CSV, member: b"evil"})}
-    assert_refused(tmp_path, "leads out of the folder", "nlu_eval", source=server.url)
-    assert not (tmp_path.parent / "evil").exists()
-    if "\\" not in member:
-        server.content = {"x.tgz": tar_of(files={**CSV, member: b"evil"})}
-        assert_refused(
-            tmp_path, "leads out of the folder", "nlu_eval", source=f"{server.url}/x.tgz"
-        )
-
-
-@pytest.mark.parametrize(
-    ("member", "kind"),
-    [
-        (special("ln", tarfile.SYMTYPE, "/etc/passwd"), "link"),
-        (special("KFold_1/testset", tarfile.SYMTYPE, "/tmp"), "link"),
-        (special("hard", tarfile.LNKTYPE, "KFold_1/testset/csv/alarm_a.csv"), "link"),
-        (special("dev", tarfile.CHRTYPE), "device"),
-        (special("pipe", tarfile.FIFOTYPE), "device"),
-    ],
-)
-def test_refuses_links_and_devices(server, tmp_path, member, kind):
-    server.content = {"x.tar.gz": tar_of(member)}
-    url = f"{server.url}/x.tar.gz"
-    assert_refused(tmp_path, f"'{member.name}' is a {kind}", "nlu_eval", source=url)
-
-
-def test_refuses_links_in_zip_archives(server, tmp_path):
+def zip_with_link() -> bytes:
     buffer = io.BytesIO(zip_of(CSV))
     with zipfile.ZipFile(buffer, "a") as archive:
         info = zipfile.ZipInfo("KFold_3")
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, "/etc")
-    server.content = {"master.zip": buffer.getvalue()}
-    assert_refused(tmp_path, "'KFold_3' is a link", "nlu_eval", source=server.url)
+    return buffer.getvalue()
 
 
-@pytest.mark.parametrize("name", ["master.zip", "x.tar.gz"])
-@pytest.mark.parametrize("damage", ["cut", "text", "empty"])
-def test_refuses_torn_archives(server, tmp_path, name, damage):
-    whole = zip_of(CSV) if name.endswith(".zip") else tar_of()
-    torn = {"cut": whole[: len(whole) // 2], "text": b"not an archive", "empty": b""}
-    server.content = {name: torn[damage]}
-    assert_refused(tmp_path, "archive", "nlu_eval", source=f"{server.url}/{name}")
+FIRST = "KFold_1/testset/csv/alarm_a.csv"
+OUTSIDE = ["../evil", "KFold_1/testset/csv/../../../../evil", "/tmp/evil", "C:/evil"]
+SPECIAL = [
+    (special("ln", tarfile.SYMTYPE, "/etc/passwd"), "'ln' is a link"),
+    (special("KFold_1/testset", tarfile.SYMTYPE, "/tmp"), "'KFold_1/testset' is a link"),
+    (special("hard", tarfile.LNKTYPE, FIRST), "'hard' is a link"),
+    (special("dev", tarfile.CHRTYPE), "'dev' is a device"),
+    (special("pipe", tarfile.FIFOTYPE), "'pipe' is a device"),
+]
 
 
-def test_refuses_an_archive_that_unpacks_to_too_much(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "MAX_BYTES", 1000)
-    bomb = {"KFold_1/testset/csv/alarm_a.csv": b"0" * 100_000}
-    server.content = {"master.zip": zip_of(bomb)}
-    assert_refused(tmp_path, "unpacks to more than 1,000 bytes", "nlu_eval", source=server.url)
-
-
-def test_refuses_a_file_that_stands_in_an_archive_twice(server, tmp_path):
-    twice = {**CSV, "root/KFold_1/testset/csv/alarm_a.csv": b"other"}
-    server.content = {"master.zip": zip_of(twice)}
-    assert_refused(tmp_path, "alarm_a.csv twice", "nlu_eval", source=server.url)
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        *(("x.zip", zip_of({**CSV, path: b"evil"}), "out of the folder") for path in OUTSIDE),
+        *(("x.tgz", tar_of(files={**CSV, path: b""}), "out of the folder") for path in OUTSIDE),
+        ("x.zip", zip_of({**CSV, "a\\..\\evil": b"evil"}), "out of the folder"),
+        *(("x.tar.gz", tar_of(member), told) for member, told in SPECIAL),
+        ("x.zip", zip_with_link(), "'KFold_3' is a link"),
+        *(("x.zip", torn, "archive") for torn in (zip_of(CSV)[:99], b"not an archive", b"")),
+        *(("x.tar.gz", torn, "archive") for torn in (tar_of()[:99], b"not an archive", b"")),
+        ("x.zip", zip_of({FIRST: b"0" * 100_000}), "unpacks to more than 9,999 bytes"),
+        ("x.tgz", tar_of(files={FIRST: b"0" * 100_000}), "unpacks to more than 9,999 bytes"),
+        ("x.zip", zip_of({**CSV, f"root/{FIRST}": b"other"}), "alarm_a.csv twice"),
+        (
+            "x.zip",
+            zip_of({**CSV, FIRST.replace("1", "9"): b""}),
+            r"\(5 files\) has a wrong checksum",
+        ),
+        ("x.zip", zip_of({"README.md": b"no"}), r"\(0 files\) has a wrong checksum"),
+    ],
+)
+def test_archives_that_are_refused(name, content, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_BYTES", 9_999)
+    (tmp_path / name).write_bytes(content)
+    assert_refused(tmp_path, told, "nlu_eval", source=str(tmp_path / name))
+    assert not (tmp_path.parent / "evil").exists()
 
 
 def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
@@ -279,13 +261,6 @@ def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):
         fetch("atis", out=tmp_path / "file" / "atis", source=str(tmp_path / "atis.zip"))
-
-
-def test_an_archive_of_another_corpus_has_a_wrong_checksum(server, tmp_path):
-    server.content = {"master.zip": zip_of({**CSV, "KFold_9/testset/csv/alarm_a.csv": b"more"})}
-    assert_refused(tmp_path, r"\(5 files\) has a wrong checksum", "nlu_eval", source=server.url)
-    server.content = {"master.zip": zip_of({"README.md": b"nothing of it"})}
-    assert_refused(tmp_path, r"\(0 files\) has a wrong checksum", "nlu_eval", source=server.url)
 
 
 def test_keeps_a_folder_that_holds_the_corpus_and_refuses_one_with_other_content(server, tmp_path):

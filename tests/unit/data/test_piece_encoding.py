@@ -40,7 +40,7 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_pieces, data):
     assert pieces.shape == (len(indices), lengths.max()) and pieces.shape[1] <= max_pieces
     assert firsts.shape == batch.slots.shape
     for row, index in enumerate(indices):
-        expected, places = [WORDPIECE.cls_id], []
+        expected, places = [WORDPIECE.special_ids.cls], []
         for place, spelled in enumerate(corpus[index].tokens[:max_tokens]):
             ids = WORDPIECE.ids(spelled)
             if place == 0:
@@ -49,7 +49,7 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_pieces, data):
                 break
             places.append(len(expected))
             expected += ids
-        expected.append(WORDPIECE.sep_id)
+        expected.append(WORDPIECE.special_ids.sep)
         assert lengths[row] == len(expected)
         assert pieces[row, : lengths[row]].tolist() == expected
         assert not pieces[row, lengths[row] :].any()
@@ -73,7 +73,7 @@ def test_hard_tokens_keep_their_tags():
     assert batch.lengths.tolist() == [8] and (np.diff(firsts) >= 1).all()
     spelled = [WORDPIECE.pieces[batch.inputs.pieces[0, place]] for place in firsts]
     assert spelled == ["[UNK]", "[UNK]", "[UNK]", "[UNK]", "[UNK]", "ab", "[UNK]", "ab"]
-    assert (batch.inputs.pieces[0] == WORDPIECE.cls_id).sum() == 1
+    assert (batch.inputs.pieces[0] == WORDPIECE.special_ids.cls).sum() == 1
     vocabulary = vocabulary_of(corpus)
     assert [vocabulary.slots[i] for i in batch.slots[0]] == list(tags)
 

@@ -80,7 +80,7 @@ def test_a_bert_reads_its_pieces(bpe):
     vocabulary = Vocabulary.of_pieces(bpe, corpus, word_source="file")
     batch = encode(corpus, vocabulary).batch([1])
     ids = [bpe.ids(token) for token in corpus[0].tokens]
-    wanted = [bpe.cls_id, *(i for piece in ids for i in piece), bpe.sep_id]
+    wanted = [bpe.special_ids.cls, *(i for piece in ids for i in piece), bpe.special_ids.sep]
     assert batch.inputs.pieces[0].tolist() == wanted
     assert batch.inputs.firsts[0].tolist() == (1 + np.cumsum([0, *map(len, ids)])[:-1]).tolist()
 

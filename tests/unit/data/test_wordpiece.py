@@ -25,11 +25,6 @@ the [MASK] ##s [UNK] [PAD] don ' t s o clock 7 ##3 ##7 : 30 5 ##p ##m 3 . 14 caf
 tokyo [ ] cl ## # - un ##aff ##able [SEP] http / www co 😀 a ##a ##b Don T don't x [CLS] mask CL ##S
 """
 PIECES = tuple(TEXT.split())
-LINES = (
-    *("set an alarm for 7:30 pm tomorrow", "don't wake me at 5 o'clock", "flights to boston"),
-    *("what flights go from boston to denver", "play the café song 京都 by motörhead"),
-    *("wake me at 7:30", "weather in new york-city please", "the sign says ‘closed’ #1"),
-)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +35,6 @@ def uncased():
 @pytest.fixture(scope="module")
 def cased():
     return WordPiece(PIECES, lowercase=False)
-
-
-@pytest.fixture(scope="module")
-def learned():
-    return WordPiece(learn_pieces(LINES, size=150))
 
 
 def slow_ids(wordpiece, token):
@@ -60,7 +50,7 @@ def slow_ids(wordpiece, token):
         elif category[0] != "C" and c != "\ufffd" or c in "\t\n\r":
             text += c
     ids = [i for word in text.split() for i in slow_word(wordpiece, word)]
-    return ids or [wordpiece.unk_id]
+    return ids or [wordpiece.special_ids.unk]
 
 
 def slow_word(wordpiece, word):
@@ -70,7 +60,7 @@ def slow_word(wordpiece, word):
         fits = (end for end in range(len(word), start, -1) if inside + word[start:end] in places)
         end = next(fits, 0)
         if not end or len(word) > 200:
-            return [wordpiece.unk_id]
+            return [wordpiece.special_ids.unk]
         found.append(places[inside + word[start:end]])
         start = end
     return found
@@ -175,8 +165,6 @@ def test_hard_tokens_cased(token, pieces, cased):
 def test_ids_are_places_wherever_the_special_pieces_stand(uncased):
     assert len(uncased) == len(PIECES)
     assert uncased.special_ids == tuple(PIECES.index(piece) for piece in SPECIAL_PIECES)
-    named = (uncased.pad_id, uncased.unk_id, uncased.cls_id, uncased.sep_id, uncased.mask_id)
-    assert named == uncased.special_ids
     for piece in ("the", "don", "clock", "京", "x"):
         assert uncased.ids(piece) == [PIECES.index(piece)]
 
@@ -203,7 +191,7 @@ TOKENS = st.text(st.characters(exclude_characters=" \t\n\r\f\v"), min_size=1)
 def test_any_tokens(tokens, lowercase):
     wordpiece = WordPiece(PIECES, lowercase)
     one_by_one = [wordpiece.ids(token) for token in tokens]
-    reserved = set(wordpiece.special_ids) - {wordpiece.unk_id}
+    reserved = set(wordpiece.special_ids) - {wordpiece.special_ids.unk}
     for ids in one_by_one:
         assert ids and all(0 <= i < len(PIECES) for i in ids)
         assert not reserved & set(ids)
@@ -264,18 +252,9 @@ def test_every_word_of_real_text_can_be_spelled_and_frequent_ones_are_whole(name
     assert pieces[:5] == SPECIAL_PIECES
     wordpiece = WordPiece(pieces)
     counts = Counter(token for u in utterances for token in u.tokens)
-    assert not any(wordpiece.unk_id in wordpiece.ids(token) for token in counts)
+    assert not any(wordpiece.special_ids.unk in wordpiece.ids(token) for token in counts)
     frequent = [token for token, _ in counts.most_common(100) if token.isalpha()]
     assert len(frequent) > 80 and all(len(wordpiece.ids(token)) == 1 for token in frequent)
-
-
-def test_every_character_may_open_a_word_and_continue_one(learned):
-    letters = {c for line in LINES for c in line if c.isalpha() and c not in "京都éö"}
-    for letter in letters | set("eo"):
-        assert learned.unk_id not in learned.ids(letter) + learned.ids(f"a{letter}")
-    assert "京" in learned.pieces and "##京" not in learned.pieces  # Chinese stands alone
-    assert "'" in learned.pieces and "##'" not in learned.pieces
-    assert learned.unk_id in learned.ids("ж")
 
 
 @given(st.lists(st.text(), min_size=1), st.booleans())
@@ -287,14 +266,14 @@ def test_any_text_can_be_spelled_with_what_was_learned_from_it(lines, lowercase)
         wordpiece = WordPiece(learn_pieces(lines, size=5000, lowercase=lowercase), lowercase)
     except UserError:
         nothing = WordPiece(SPECIAL_PIECES, lowercase)
-        assert all(i == nothing.unk_id for line in text for i in nothing.text_ids(line))
+        assert all(i == nothing.special_ids.unk for line in text for i in nothing.text_ids(line))
         return
     for line in text:
         for token in line.split():
-            visible = [i for i in wordpiece.ids(token) if i != wordpiece.unk_id]
-            assert visible or wordpiece.ids(token) == [wordpiece.unk_id]
+            visible = [i for i in wordpiece.ids(token) if i != wordpiece.special_ids.unk]
+            assert visible or wordpiece.ids(token) == [wordpiece.special_ids.unk]
             if visible:
-                assert wordpiece.unk_id not in wordpiece.ids(token)
+                assert wordpiece.special_ids.unk not in wordpiece.ids(token)
 
 
 def test_two_processes_learn_the_same_whatever_their_hashes_and_threads(tmp_path):
