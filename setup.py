@@ -71,7 +71,7 @@ def operators():
         depends=[NUMBERS, *sorted(str(path) for path in Path(NATIVE).glob("*.h"))],
         include_dirs=[str(folder / name) for name in ("include", "src")],
         extra_compile_args=["-std=c++14", *FAST, "-fopenmp", *(["-fno-gnu-unique"] * ON_LINUX)],
-        # other libraries in the process have standard C++ of other versions under these names
+        # keeps our standard C++ apart from other versions in the process's libraries
         extra_link_args=["-fopenmp", *(["-Wl,-Bsymbolic"] * ON_LINUX)],
     )
 

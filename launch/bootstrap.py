@@ -1,4 +1,4 @@
-"""Installs edp_mx into a virtual environment, in stages that survive an interruption.
+"""Install edp_mx into a virtual environment, in stages that survive an interruption.
 
 Run by launch/setup.sh. Uses only the standard library, because nothing else is installed yet.
 A finished stage leaves a stamp, the hash of all that it depends on, in `.venv/.stages`; a stage
@@ -61,9 +61,9 @@ class SetupError(Exception):
 
 
 class Stage(NamedTuple):
-    """One step of the installation; `identity` is what makes a finished one stale when it changes.
+    """One step of the installation, which is repeated when its `identity` changes.
 
-    Not in it: where this interpreter and CMake lie, which differs from shell to shell.
+    The identity leaves out the paths of this interpreter and of CMake, which depend on the shell.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Stage(NamedTuple):
 
 
 def needs_cmake_wheel() -> bool:
-    """Whether the system has no CMake that can build Horovod (3.x; version 4 cannot)."""
+    """Whether the system lacks a CMake that can build Horovod (3.x; version 4 cannot)."""
     if shutil.which("cmake") is None:
         return True
     version = subprocess.run(["cmake", "--version"], capture_output=True, text=True).stdout
@@ -85,7 +85,7 @@ def needs_cmake_wheel() -> bool:
 
 
 def check_system(gpu: bool) -> None:
-    """Refuses, before anything is written, a machine on which the build would fail later."""
+    """Refuse a machine on which the build would fail, before anything is written."""
     if shutil.which("g++") is None:
         raise SetupError(
             "Horovod and the loops of edp_mx are compiled here, which needs g++: install it, "
@@ -113,12 +113,12 @@ def check_system(gpu: bool) -> None:
 
 
 def base_python() -> str:
-    """The interpreter outside any virtual environment; ours may be first on PATH."""
+    """Return the interpreter outside any virtual environment; ours may be first on PATH."""
     return getattr(sys, "_base_executable", None) or sys.executable
 
 
 def stages(venv: Path, gpu: bool) -> List[Stage]:
-    """The installation in order. Why in this order: numpy before mxnet, mxnet before horovod."""
+    """Return the stages in their order: mxnet needs numpy, and horovod needs mxnet."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
@@ -162,13 +162,13 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
 
 
 def cuda_library_path(venv: Path) -> str:
-    """LD_LIBRARY_PATH with the CUDA libraries that came as wheels; MXNet finds no others."""
+    """Return LD_LIBRARY_PATH with the CUDA libraries from wheels, where MXNet finds them."""
     found = sorted(str(path) for path in venv.glob("lib/python3*/site-packages/nvidia/*/lib"))
     return os.pathsep.join([*found, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep)
 
 
 def link_nccl(venv: Path) -> None:
-    """The NCCL wheel ships only libnccl.so.2; the linker looks for libnccl.so."""
+    """Link libnccl.so, which the linker looks for, to the NCCL wheel's libnccl.so.2."""
     for library in venv.glob("lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"):
         link = library.with_name("libnccl.so")
         if not link.exists():
@@ -176,7 +176,7 @@ def link_nccl(venv: Path) -> None:
 
 
 def run_stage(stage: Stage, venv: Path, log: Path) -> None:
-    """Runs one stage; its output goes to `log` and is shown only if it fails."""
+    """Run one stage; its output goes to `log` and is shown only if it fails."""
     path = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"  # for a CMake from the package index
     with log.open("w") as output:
         process = subprocess.run(
@@ -196,7 +196,7 @@ def run_stage(stage: Stage, venv: Path, log: Path) -> None:
 
 
 def refuse_foreign(venv: Path, *, is_known: bool) -> None:
-    """Refuses a folder that was not made here: the first stage would empty it."""
+    """Refuse a folder that was not made here: the first stage would empty it."""
     if venv.is_symlink():
         raise SetupError(
             f"{venv} is a link, and what it leads to would be emptied: remove the link, or set "
@@ -211,7 +211,7 @@ def refuse_foreign(venv: Path, *, is_known: bool) -> None:
 
 
 def install(venv: Path, gpu: bool) -> bool:
-    """Brings `venv` up to date and returns whether anything had to be done."""
+    """Bring `venv` up to date; return whether anything had to be done."""
     venv.parent.mkdir(parents=True, exist_ok=True)
     place = Path(f"{venv}.lock")  # beside it: the first stage empties the folder
     refuse_foreign(venv, is_known=place.exists())

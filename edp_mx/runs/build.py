@@ -143,7 +143,7 @@ def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarra
 def encode_parts(
     config: ExperimentConfig, corpus: Corpus, vocabulary: Vocabulary
 ) -> Dict[str, EncodedCorpus]:
-    """The training, validation and test part, each as `encode_part` has it."""
+    """Encode the training, validation and test part by `encode_part`."""
     encoded: Dict[str, EncodedCorpus] = {}
     for part in PARTS:
         like = encoded.get(PARTS[0])
@@ -159,7 +159,7 @@ def encode_part(
     *,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encodes with the configured maxima; warns of what they cut off.
+    """Encode with the configured maxima, and warn of utterances that they cut off.
 
     Args:
         part: what the warning calls the utterances.
@@ -175,8 +175,8 @@ def encode_part(
     )
     if encoded.num_cut:
         logger.warning(
-            "%d of %d %s utterances were longer than data.max_tokens or data.max_pieces; their "
-            "ends were cut off, and slots there count as missed",
+            "%d of %d %s utterances are longer than data.max_tokens or data.max_pieces: their "
+            "ends are cut off, and slots there count as missed",
             encoded.num_cut,
             len(encoded),
             part,

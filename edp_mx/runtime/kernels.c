@@ -1,10 +1,10 @@
-/* Loops that NumPy would need many passes over memory for. `kernels.py` says what each of them does;
- * the tests have the slow form that it is held against.
+/* Loops for which NumPy would pass over memory many times. `kernels.py` documents them; the tests
+ * hold them against slow forms in float64.
  *
- * Nothing here allocates, blocks or keeps state, so that any thread may call anything.
+ * Nothing here allocates, blocks or keeps state, so that any thread may call any function.
  */
 
-#define VERSION 6 /* one more whenever what a function is given changes; `kernels.py` has it too */
+#define VERSION 6 /* increase it whenever arguments change, in `kernels.py` too */
 
 #include <math.h>
 #include <stdint.h>
@@ -16,8 +16,8 @@ int64_t version(void) { return VERSION; }
 /* ---- noise: Box-Muller ---------------------------------------------------------------------- */
 
 #define SMALL (1.0f / 1024) /* uniform numbers below it have more bits, see `count_small` */
-#define CHUNK 2048          /* pairs that are in work at once */
-#define SEARCHED 64         /* of them, for small numbers */
+#define CHUNK 2048          /* pairs per pass */
+#define SEARCHED 64         /* pairs per search for small numbers */
 
 /* 32 random bits as a number in [0, 1]. */
 static INLINE float uniform_of(int32_t word) { return (float)word * 0x1p-32f + 0.5f; }
@@ -44,7 +44,7 @@ static INLINE float log_of(float u) {
     return f + y + 0.693359375f * e;
 }
 
-/* sin and cos of π · turn / 2³¹. The quarter turns are taken off as integers, without an error.
+/* sin and cos of π · turn / 2³¹. Quarter turns are subtracted as integers, without error.
  * Source: Cephes, sinf and cosf on [-π/4, π/4]. */
 static INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
     int32_t quarter = (int32_t)((uint32_t)turn + 0x20000000u) >> 30;
@@ -58,7 +58,7 @@ static INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
     *cosine = as_float(as_bits(b) ^ (int32_t)((uint32_t)((quarter + 1) & 2) << 30));
 }
 
-/* How many of the words make a uniform number below SMALL. */
+/* Count the words whose uniform number is below SMALL. */
 FOR_EACH_PROCESSOR
 int64_t count_small(const int32_t *words, int64_t count) {
     int64_t found = 0;
@@ -70,7 +70,7 @@ int64_t count_small(const int32_t *words, int64_t count) {
     return found;
 }
 
-/* The radii of n <= CHUNK pairs, times stddev; what is left of the bits for small numbers. */
+/* Compute the radii of n <= CHUNK pairs, times stddev; return the unused bits for small numbers. */
 static INLINE const uint64_t *radii_of(float *radius, int n, float stddev, const int32_t *words,
                                        const uint64_t *more) {
     for (int i = 0; i < n; i++) radius[i] = uniform_of(words[i]);
@@ -144,13 +144,13 @@ double sum_of_squares(const float *x, int64_t size) {
 
 /* ---- an LSTM's cell ------------------------------------------------------------------------- */
 
-/* By masks: with a condition compilers leave the loop scalar. */
+/* By masks: compilers do not vectorise a loop with a condition. */
 static INLINE float choose(int32_t condition, float yes, float no) {
     int32_t mask = -(condition != 0);
     return as_float((as_bits(yes) & mask) | (as_bits(no) & ~mask));
 }
 
-/* Within 87 of 0; what is no number stays none. */
+/* Clamp to [-87, 87]; NaN stays NaN. */
 static INLINE float within(float x) {
     return choose(x > 87.0f, 87.0f, choose(x < -87.0f, -87.0f, x));
 }

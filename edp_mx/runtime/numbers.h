@@ -1,4 +1,4 @@
-/* What all compiled loops share, in C and C++: for which processors, the bits of floats, and exp. */
+/* Shared by all compiled loops, in C and C++: target processors, the bits of floats, and exp. */
 
 #pragma once
 

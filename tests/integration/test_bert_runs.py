@@ -58,7 +58,7 @@ def test_predict_and_evaluate_know_the_model_again(folder):
 def test_an_utterance_that_is_too_long_is_cut_counted_and_still_understood(folder):
     long = " ".join(["call", "my", "parents"] * 80)
     result = edp_mx("predict", folder / "sgd", "--json", long)
-    assert "1 of 1 given utterances were longer than" in result.stderr
+    assert "1 of 1 given utterances are longer than" in result.stderr
     assert len(json.loads(result.stdout)["slots"]) == 240
 
 

@@ -31,8 +31,8 @@ struct Attention {
     }
 };
 
-/* One example. shares <- the softmax over the valid pieces, in padded rows, with a minus where
- * dropout takes it. */
+/* One example. shares <- the softmax over the valid pieces, in padded rows, negated where
+ * dropout removes it. */
 FOR_EACH_PROCESSOR
 void attend(Attention sizes, const float *projected, const float *lengths, int64_t n, Mask mask,
             float *context, float *shares, float *scratch) {

@@ -1,4 +1,4 @@
-/* The first of the largest along an axis. */
+/* The maximum along an axis, and where it first occurs. */
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace {
 
-/* Of (length, inner) the largest along the length, and where it comes first. What is no number is
- * larger than all. */
+/* The maximum of (length, inner) along the length, and where it first occurs. NaN counts as larger
+ * than every number. */
 FOR_EACH_PROCESSOR
 void largest(const float *__restrict x, int64_t length, int64_t inner, float *__restrict values,
              float *__restrict places) {
@@ -26,7 +26,7 @@ void largest(const float *__restrict x, int64_t length, int64_t inner, float *__
     }
 }
 
-/* Sizes around the axis: before it, along it, behind it. */
+/* Sizes before, along and after the axis. */
 struct Axis {
     int64_t outer = 1, length, inner = 1;
 

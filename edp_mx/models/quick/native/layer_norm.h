@@ -6,7 +6,7 @@
 
 namespace {
 
-const int64_t ROWS = 64; /* that a thread takes at once; summed up in float32, then in float64 */
+const int64_t ROWS = 64; /* rows per task; summed in float32, the tasks in float64 */
 
 /* Mean of a row, and 1 / its standard deviation. */
 INLINE void moments(const float *x, int64_t width, float eps, float *mean, float *scale) {
@@ -88,7 +88,7 @@ MXReturnValue layer_norm_backward(const Attributes &attributes, Tensors *inputs,
                            rows - first < ROWS ? rows - first : ROWS, width, eps,
                            out + first * width, mine, mine + width);
     }
-    for (int64_t j = 0; j < 2 * width; j++) { /* in the same order, whatever the threads */
+    for (int64_t j = 0; j < 2 * width; j++) { /* in the same order for any number of threads */
         double sum = 0;
         for (int64_t piece = 0; piece < pieces; piece++) sum += sums[piece * 2 * width + j];
         (*outputs)[1 + j / width].data<float>()[j % width] = (float)sum;

@@ -6,14 +6,15 @@
 
 namespace {
 
-const int DRAWS = 64; /* `dropout.py` has it too */
+const int DRAWS = 64; /* as in `layers.py` */
 
-/* Which places are lost: those whose hash under two keys is below `lost`. Nothing but the draws is
- * kept for the backward pass. They are MXNet's own dropout of ones, by half: each 0 or 2, which
- * makes the bits of two keys, or outside training each 1, and nothing is lost. */
+/* The places that are dropped: those whose hash under two keys is below `lost`. Only the draws are
+ * stored for the backward pass. They are MXNet's own dropout of ones at a rate of one half: 0 or 2
+ * in training, which give the bits of the two keys; outside training all 1, and nothing is
+ * dropped. */
 struct Mask {
     uint32_t key = 0, other = 1, lost = 0;
-    float scale = 1.0f; /* of what is kept: 1 / (1 - rate) */
+    float scale = 1.0f; /* of the kept values: 1 / (1 - rate) */
 
     Mask(const float *draws, float rate) {
         bool is_train = false;

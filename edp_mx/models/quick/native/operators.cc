@@ -1,9 +1,9 @@
-/* LayerNorm, dropout, self-attention and a maximum as operators of MXNet, for processors. MXNet
- * loads this library (`library.py`) and calls it from its own threads, whose OpenMP team is also ours.
+/* LayerNorm, dropout, self-attention and a maximum as MXNet operators for CPUs. MXNet loads this
+ * library (`library.py`) and calls it from its own threads, whose OpenMP team is also used here.
  *
- * MXNet does not tell an operator of a library whether it trains: see `Mask`. Nor whether a result
- * is to be added to what is there, which it asks for where an array has many readers: it is kept
- * from that in `edp_mx/__init__.py`.
+ * MXNet tells a library's operators neither whether it trains (see `Mask`) nor whether a result is
+ * to be added to the array, as it requests for arrays with many readers; `edp_mx/__init__.py`
+ * prevents the latter.
  */
 
 #include "lib_api.cc" /* MXNet's part of such a library, in its package */
@@ -13,7 +13,7 @@
 #include "first_max.h"
 #include "layer_norm.h"
 
-#define VERSION 2 /* one more whenever an operator's arguments change; `library.py` has it too */
+#define VERSION 2 /* increase it whenever arguments change, in `library.py` too */
 
 extern "C" int edp_version() { return VERSION; }
 

@@ -6,7 +6,7 @@
 
 namespace {
 
-const int64_t LANES = 16; /* floats that are in work at once */
+const int64_t LANES = 16; /* floats per step */
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 /* The next multiple of LANES: rows are padded to it. */
