@@ -56,7 +56,11 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
     corpora, gives another name. Times and sizes of files have no say.
     """
     code = Path(__file__).parent
-    sources = [(path.relative_to(code).as_posix(), path) for path in sorted(code.rglob("*.py"))]
+    sources = [
+        (path.relative_to(code).as_posix(), path)
+        for path in sorted(code.rglob("*"))
+        if path.suffix in (".py", ".yaml")
+    ]
     digest = hashlib.sha256(json.dumps([settings, np.__version__]).encode())
     for name, path in (*sources, *files):
         digest.update(repr(name).encode())

@@ -86,13 +86,14 @@ def test_each_setting_that_matters_has_its_own(cache, mine, tmp_path):
 def test_the_code_that_reads_has_a_say(tmp_path, monkeypatch):
     code = tmp_path / "data"
     (code / "readers").mkdir(parents=True)
-    (code / "readers" / "one.py").write_text("1")
     monkeypatch.setattr(cache_module, "__file__", str(code / "cache.py"))
-    before = cache_key("settings", [])
-    (code / "readers" / "one.py").write_text("2")
-    assert cache_key("settings", []) != before
-    (code / "readers" / "one.py").write_text("1")
-    assert cache_key("settings", []) == before
+    for name in ("one.py", "grammar.yaml"):
+        (code / "readers" / name).write_text("1")
+        before = cache_key("settings", [])
+        (code / "readers" / name).write_text("2")
+        assert cache_key("settings", []) != before
+        (code / "readers" / name).write_text("1")
+        assert cache_key("settings", []) == before
 
 
 def test_small_corpora_and_an_unwanted_cache_leave_nothing(cache, mine, monkeypatch):
