@@ -5,61 +5,20 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Dict
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.corpus import Corpus
 from edp_mx.data.encoding import EncodedCorpus
-from edp_mx.data.splits import PARTS
-from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.runs.build import (
-    checkpoint_for,
-    encode_part,
-    model_for,
-    start_from_pretrained,
-    vocabulary_for,
-)
-from edp_mx.runs.prepare import Prepared, training_users
+from edp_mx.runs.build_training import build_training
+from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.set_up import set_up_on
-from edp_mx.runtime.distributed import Workers, device
-
-
-def prepare_on(
-    corpus: Corpus,
-    config: ExperimentConfig,
-    workers: Workers,
-    *,
-    vocabulary: Optional[Vocabulary] = None,
-) -> Prepared:
-    """Encode a given corpus and build a model for it.
-
-    Args:
-        corpus: used in place of the one that `config.data` names.
-        vocabulary: the default is built as `config.data` says.
-
-    Raises:
-        UserError: the settings are impossible.
-    """
-    checkpoint = checkpoint_for(config)
-    vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
-    encoded = {part: encode_part(config, getattr(corpus, part), vocabulary, part) for part in PARTS}
-    model = model_for(config, vocabulary, device(workers))
-    start_from_pretrained(model, config, vocabulary, checkpoint)
-    return Prepared(
-        corpus=corpus,
-        vocabulary=vocabulary,
-        model=model,
-        train=encoded["train"],
-        validation=encoded["validation"],
-        test=encoded["test"],
-        users=training_users(config, corpus),
-    )
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Progress
 
 
 def without_model_selection(config: ExperimentConfig) -> ExperimentConfig:
@@ -73,7 +32,7 @@ def train_prepared(
     config: ExperimentConfig,
     workers: Workers,
     folder: Path,
-    progress: Callable[..., Iterable[Any]],
+    progress: Progress,
 ) -> None:
     """Train the model to the last epoch as `edp-mx train` does, with the configured mechanism.
 
@@ -89,8 +48,8 @@ def train_prepared(
     shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted attack
     folder.mkdir(parents=True)
     try:
-        parts = set_up_on(prepared, config, workers, RunDirectory(folder), lambda _: None)
-        for _ in parts.epochs(config.training, workers, progress, lambda _: None):
+        training = build_training(prepared, config, workers, RunDirectory(folder))
+        for _ in training.loop.epochs(progress):
             pass
     finally:
         shutil.rmtree(folder, ignore_errors=True)

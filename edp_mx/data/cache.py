@@ -21,10 +21,11 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.store import Arrange, Progress, Stored, open_store, plainly, write_store
+from edp_mx.data.store import Arrange, Stored, open_store, write_store
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
+from edp_mx.runtime.progress import Progress, no_progress
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ def keep(
     *,
     unchanged: Callable[[], bool],
     heartbeat: Callable[[str], None],
-    progress: Progress = plainly,
+    progress: Progress = no_progress,
     total: Optional[int] = None,
 ) -> Optional[Stored]:
     """Keep a corpus under a name, unless another process does; then wait for that.

@@ -16,13 +16,13 @@ from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
-from edp_mx.data.store import Progress, plainly
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.progress import Progress, no_progress
 
 KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
 _OWN_VALIDATION = 0.05
@@ -72,7 +72,7 @@ def load_corpus(
     config: DataConfig,
     *,
     heartbeat: Callable[[str], None] = lambda _: None,
-    progress: Progress = plainly,
+    progress: Progress = no_progress,
 ) -> Corpus:
     """Find, read (or make) and split a corpus.
 

@@ -17,6 +17,7 @@ from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.progress import Progress, no_progress
 
 _BETWEEN = 10_000  # utterances from one heartbeat to the next
 _MOST = 2**31 - 1  # utterances whose places are int32
@@ -24,15 +25,6 @@ _MOST = 2**31 - 1  # utterances whose places are int32
 # sizes of the parts as read; users (or texts) and intents as numbers → places of the utterances,
 # their split
 Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, Split]]
-
-
-# put around what is read, with a word and, where it is known, how many: e.g. a progress bar
-Progress = Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]
-
-
-def plainly(iterable: Iterable[Any], _: str, __: Optional[int]) -> Iterable[Any]:
-    """Show no progress bar."""
-    return iterable
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +47,7 @@ def write_store(
     arrange: Arrange,
     *,
     heartbeat: Callable[[str], None] = lambda _: None,
-    progress: Progress = plainly,
+    progress: Progress = no_progress,
     total: Optional[int] = None,
 ) -> None:
     """Write a corpus to a file, in memory that hardly grows with it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterator, Tuple
+from typing import Iterator, Tuple
 
 import numpy as np
 from mxnet import autograd, gluon
@@ -26,6 +26,7 @@ from edp_mx.runs.ghost_check import check_ghost, random_utterances
 from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 from edp_mx.training.gradient import seed_dropout
 
 PUBLIC_TOKENS = 12  # length of a random utterance
@@ -39,7 +40,7 @@ def build_mechanism(
     flat: FlatGradients,
     *,
     spending: Spending,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> AnyMechanism:
     """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
@@ -108,7 +109,7 @@ def layer_scales(
     flat: FlatGradients,
     *,
     noise: NoiseStream,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> Tuple[float, ...]:
     """α, from the configured source; the same on all workers.
 
@@ -146,7 +147,7 @@ def disjoint_passes(
     workers: Workers,
     prepared: Prepared,
     sampler: Sampler,
-    heartbeat: Callable[[str], None],
+    heartbeat: Heartbeat,
 ) -> Iterator[int]:
     """Backward passes on this worker's share of m micro-batches, no record twice.
 

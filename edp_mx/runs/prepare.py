@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Optional
 
-import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
@@ -15,7 +14,6 @@ from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.splits import users_on_two_sides
-from edp_mx.data.store import Progress, plainly
 from edp_mx.data.users import users_of
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.intent_slot import IntentSlotModel
@@ -26,7 +24,8 @@ from edp_mx.runs.build import (
     start_from_pretrained,
     vocabulary_for,
 )
-from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.distributed import Workers, device
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 logger = logging.getLogger(__name__)
 
@@ -52,38 +51,53 @@ class Prepared:
 def prepare(
     config: ExperimentConfig,
     workers: Workers,
-    context: mx.Context,
-    heartbeat: Callable[[str], None] = lambda _: None,
-    progress: Progress = plainly,
+    heartbeat: Heartbeat = no_heartbeat,
+    progress: Progress = no_progress,
 ) -> Prepared:
-    """Loads, splits, encodes and builds; the same on every worker, which is checked.
+    """Load the corpus, split and encode it, and build the model; the same on every worker.
 
     Args:
-        heartbeat: told what goes on: the watchdog listens.
+        heartbeat: called while the data is read.
         progress: put around the utterances of a large corpus that is read for the first time.
 
     Raises:
         UserError: bad data, or workers that see different data.
     """
+    heartbeat("preparing the data")
     corpus = load_corpus(config.data, heartbeat=heartbeat, progress=progress)
     workers.agree("the corpus", corpus.fingerprint())
     workers.agree("the split", fingerprint(corpus.train))
+    return prepare_corpus(corpus, config, workers)
+
+
+def prepare_corpus(
+    corpus: Corpus,
+    config: ExperimentConfig,
+    workers: Workers,
+    *,
+    vocabulary: Optional[Vocabulary] = None,
+) -> Prepared:
+    """Encode a corpus and build a model for it.
+
+    Args:
+        corpus: takes the place of what `config.data` says of a corpus and its split.
+        vocabulary: built as `config.data` says if it is left out.
+
+    Raises:
+        UserError: settings that are impossible, or workers that build different vocabularies.
+    """
     checkpoint = checkpoint_for(config)
-    vocabulary = vocabulary_for(config, corpus, checkpoint)
+    vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
     encoded = encode_parts(config, corpus, vocabulary)
-    model = model_for(config, vocabulary, context)
+    model = model_for(config, vocabulary, device(workers))
     start_from_pretrained(model, config, vocabulary, checkpoint)
-    users = training_users(config, corpus)
+    users = _training_users(config, corpus)
     return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, users=users, **encoded)
 
 
-def training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
-    """Who says each training utterance, (U,); None where users are not the unit of privacy.
-
-    Raises:
-        UserError: an utterance names no user.
-    """
+def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
+    """Who says each training utterance, (U,); None where users are not the unit of privacy."""
     if config.privacy.unit != "user":
         return None
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
@@ -108,11 +122,3 @@ def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
 def short_hash(value: Any) -> str:
     """Sixteen hexadecimal digits of a plain value."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
-
-
-def layers_report(layers: Any, scales: Any) -> List[Dict[str, Any]]:
-    """`layers.json`: each layer with its parameters and its scale α."""
-    return [
-        {**layer.describe(), "scale": scale}
-        for layer, scale in zip(layers, scales or [None] * len(layers))
-    ]

@@ -127,6 +127,11 @@ class RunDirectory:
         return self.path / "checkpoint.npz"
 
     @property
+    def workers(self) -> Path:
+        """Where the watchdogs keep a sign of life of each worker."""
+        return self.path / ".workers"
+
+    @property
     def ledger(self) -> Path:
         return self.path / "privacy_ledger.jsonl"
 
@@ -141,6 +146,11 @@ class RunDirectory:
     def write(self, name: str, value: Any) -> None:
         """Writes `<name>.json`."""
         write_json(self.path / f"{name}.json", value)
+
+    def finish(self, results: Any) -> None:
+        """Write the results and remove the checkpoint: the run has ended well."""
+        self.write("results", results)
+        self.checkpoint.unlink(missing_ok=True)
 
     def read(self, name: str) -> Any:
         """Reads `<name>.json`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import mxnet as mx
 
@@ -23,6 +23,7 @@ from edp_mx.models.intent_slot import IntentSlotModel, Predictions
 from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, device
+from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.training.checkpoint import load_weights
 from edp_mx.training.evaluate import fit_length, predict_utterances
 
@@ -113,9 +114,7 @@ class TrainedRun:
             )
         return part
 
-    def score(
-        self, utterances: Sequence[Utterance], progress: Callable[..., Iterable[Any]]
-    ) -> Scores:
+    def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:
         """SER, intent accuracy and slot F1 on annotated utterances."""
         hypotheses = predict_utterances(
             self.model,
@@ -124,7 +123,8 @@ class TrainedRun:
             self.vocabulary,
             batch_size=self.config.training.evaluation_batch_size,
             workers=ALONE,
-            wrap=lambda batches, total: progress(batches, "scoring", total),
+            what="scoring",
+            progress=progress,
         )
         return evaluate(utterances, hypotheses)
 

@@ -18,9 +18,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.runtime.distributed import Workers
 
 EXIT_HANGS = 4  # no progress for too long
 EXIT_PEER_DIED = 5  # another worker is gone
@@ -78,8 +81,14 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._listen, self._wake = os.pipe()  # bytes: numbers of signals, or 0 for "stop watching"
 
-    def progress(self, what: str) -> None:
-        """Says that the worker moves, e.g. `progress("epoch 3, step 12")`."""
+    @classmethod
+    def over(cls, workers: Workers, *, folder: Path, seconds: float) -> Watchdog:
+        """Build a watchdog over all workers of this job; each of them calls this."""
+        peers = workers.gather(Peer.myself(workers.rank))
+        return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder)
+
+    def heartbeat(self, what: str) -> None:
+        """Say that this worker moves, e.g. `heartbeat("epoch 3, step 12")`."""
         self._what, self._last = what, time.monotonic()
 
     def __enter__(self) -> Watchdog:

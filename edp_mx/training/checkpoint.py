@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 from mxnet import gluon
@@ -13,17 +13,19 @@ from mxnet import gluon
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
 
+Arrays = Dict[str, np.ndarray]
 
-def weights_of(model: gluon.Block) -> Dict[str, np.ndarray]:
-    """A copy of all parameters, frozen ones too, by name."""
+
+def weights_of(model: gluon.Block) -> Arrays:
+    """Return a copy of all parameters, frozen ones too, by name."""
     return {
         name: parameter.data().asnumpy().copy()
         for name, parameter in model.collect_params().items()
     }
 
 
-def set_weights(model: gluon.Block, weights: Dict[str, np.ndarray], source: str) -> None:
-    """Overwrites all parameters.
+def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
+    """Overwrite all parameters.
 
     Raises:
         UserError: a parameter is missing, unknown, or has another shape; names it and `source`.
@@ -35,31 +37,49 @@ def set_weights(model: gluon.Block, weights: Dict[str, np.ndarray], source: str)
     for name, parameter in parameters.items():
         if tuple(parameter.shape) != weights[name].shape:
             raise UserError(
-                f"{source}: {name} has shape {weights[name].shape}, the model wants "
+                f"{source}: {name} has shape {weights[name].shape}, but the model needs "
                 f"{tuple(parameter.shape)}"
             )
         parameter.set_data(weights[name])
 
 
 def save_weights(model: gluon.Block, path: Path) -> None:
-    """Writes all parameters to a `.npz`, whole or not at all."""
-    archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
-    np.savez(archive, **weights_of(model))
-    with whole_file(path) as file:
-        file.write(archive.getbuffer())
+    """Write all parameters to a `.npz`, whole or not at all."""
+    write_arrays(path, weights_of(model))
 
 
 def load_weights(model: gluon.Block, path: Path) -> None:
-    """Reads what `save_weights` wrote.
+    """Read what `save_weights` wrote.
 
     Raises:
         UserError: the file is missing, torn, or of another model.
     """
+    set_weights(model, read_arrays(path, "a file of weights"), str(path))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a `.npz`, whole or not at all."""
+    archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
+    np.savez(archive, **arrays)
+    with whole_file(path) as file:
+        file.write(archive.getbuffer())
+
+
+def read_arrays(path: Path, kind: str, *, only: Optional[Sequence[str]] = None) -> Arrays:
+    """Read a `.npz`; nothing in it is executed.
+
+    Args:
+        kind: what the file should be, for the message.
+        only: names of the arrays to read, as far as they are there; all by default.
+
+    Raises:
+        UserError: the file is missing or torn.
+    """
     try:
         with np.load(path, allow_pickle=False) as archive:
-            weights = {name: archive[name] for name in archive.files}
+            wanted = archive.files if only is None else [n for n in only if n in archive.files]
+            return {name: archive[name] for name in wanted}
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: the run did not get as far as a checkpoint") from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is torn or not a file of weights ({error})") from error
-    set_weights(model, weights, str(path))
+        raise UserError(f"{path} is missing: the run did not get that far") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is torn or not {kind} ({error})") from error

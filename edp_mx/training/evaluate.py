@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Iterator, List, Sequence, Tuple
+from typing import Iterable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.viterbi import best_tags
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
-Wrap = Callable[[Iterable[Batch], int], Iterable[Batch]]
 # Of a batch: places in the corpus, lengths (N,), tag ids of all tokens one after the other, intents
 Understood = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -27,8 +27,9 @@ def predict_utterances(
     *,
     batch_size: int,
     workers: Workers,
-    wrap: Wrap = lambda batches, _: batches,
-    on_batch: Callable[[], None] = lambda: None,
+    what: str = "predicting",
+    progress: Progress = no_progress,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> List[Utterance]:
     """The utterances as the model understands them, in order, on every worker.
 
@@ -36,14 +37,15 @@ def predict_utterances(
 
     Args:
         corpus: `utterances`, encoded.
-        wrap: put around the batches (with their number), e.g. a progress bar.
-        on_batch: told before each batch: the watchdog listens.
+        what: names the work to `progress` and `heartbeat`.
+        progress: put around the batches.
+        heartbeat: called before each batch.
     """
     mine = evaluation_batches(corpus, batch_size, rank=workers.rank, num_workers=workers.size)
-    batches = wrap(mine, -(-len(corpus) // (batch_size * workers.size)))
+    batches = progress(mine, what, -(-len(corpus) // (batch_size * workers.size)))
     chain = model.slot.crf.chain()
     share: List[Understood] = []
-    for batch, emissions, intent_scores in model.outputs(_announced(batches, on_batch)):
+    for batch, emissions, intent_scores in model.outputs(_with_heartbeat(batches, what, heartbeat)):
         paths, _ = best_tags(emissions, batch.lengths, chain)
         tags = np.concatenate(paths).astype(np.int16)  # (tokens,)
         share.append((batch.indices, batch.lengths, tags, intent_scores.argmax(axis=1)))
@@ -75,8 +77,7 @@ def _fill(hypotheses: List[Utterance], understood: Understood, vocabulary: Vocab
         start += length
 
 
-def _announced(batches: Iterable[Batch], on_batch: Callable[[], None]) -> Iterator[Batch]:
-    """The batches, `on_batch` told before each."""
+def _with_heartbeat(batches: Iterable[Batch], what: str, heartbeat: Heartbeat) -> Iterator[Batch]:
     for batch in batches:
-        on_batch()
+        heartbeat(what)
         yield batch

@@ -1,11 +1,11 @@
-"""Epoch after epoch: draws, batches, private gradient, step."""
+"""The training loop: draws, batches, private gradients, updates."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterable, Iterator, List
+from typing import Callable, Iterator
 
 import mxnet as mx
 
@@ -16,20 +16,17 @@ from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
+from edp_mx.training.config import TrainingConfig
 from edp_mx.training.gradient import UnitLosses
-from edp_mx.training.gradient import seed_dropout as seed_dropout
-from edp_mx.training.schedule import Schedule
-from edp_mx.training.units import UnitBatch
-
-Wrap = Callable[[Iterable[List[UnitBatch]], int, int], Iterable[List[UnitBatch]]]
 
 
 @dataclass(frozen=True)
 class EpochSummary:
     """One finished epoch: `loss` is the mean over its steps and workers.
 
-    Under Poisson sampling each step's loss is a sum over what was drawn, divided by what was
-    expected; it scatters with the size that was drawn.
+    Under Poisson sampling each step's loss is a sum over what was drawn, divided by the expected
+    number; it scatters with the size of the draw.
     """
 
     epoch: int
@@ -38,67 +35,79 @@ class EpochSummary:
     seconds: float
 
 
-def epochs(
-    model: IntentSlotModel,
-    mechanism: AnyMechanism,
-    trainer: PrivateTrainer,
-    corpus: EncodedCorpus,
-    sampler: Sampler,
-    *,
-    num_epochs: int,
-    first_epoch: int = 0,
-    schedule: Schedule,
-    seed: int,
-    workers: Workers,
-    permit: Callable[[int, int], int] = lambda _, steps: steps,
-    heartbeat: Callable[[str], None],
-    wrap: Wrap,
-) -> Iterator[EpochSummary]:
-    """Trains, and yields after each epoch, when all workers are in step.
+@dataclass(frozen=True, eq=False)
+class TrainingLoop:
+    """A model and everything that trains it.
 
-    Args:
-        mechanism: makes the gradient of each step private (or leaves it as it is).
-        trainer: aggregates what the mechanism releases, and updates.
+    Attributes:
+        model: what is trained.
         corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
-        first_epoch: where a resumed run goes on.
-        schedule: of the learning rate; the trainer's own is the highest.
-        seed: of the dropout masks.
-        permit: (epoch, its steps) → how many of them may be taken, the same on all workers. It is
-            asked before the first of them, so that they can be written down before they are
-            released; training ends with an epoch that may not be taken whole.
-        heartbeat: told of each step ("epoch 2, step 17"): the watchdog listens.
-        wrap: put around an epoch's steps (with the epoch and the number of steps), e.g. a
-            progress bar.
-
-    Raises:
-        UserError: the workers disagree on the number of steps.
-
-    Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise, and
-    the step counts like any.
+        mechanism: makes the gradient of each step private (or leaves it as it is).
+        trainer: aggregates what the mechanism releases, and updates; its learning rate is the
+            highest of the schedule.
+        config: number of epochs, schedule, seed of the dropout masks.
+        workers: this worker among all.
+        permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
+            before the first of them, so that they can be written down before they are released.
+        heartbeat: called at each step.
     """
-    learning_rate = trainer.learning_rate
-    losses = UnitLosses(
-        model, corpus, sampler=sampler, mechanism=mechanism, seed=seed, rank=workers.rank
-    )
-    total_steps = num_epochs * sampler.steps_per_epoch
-    for epoch in range(first_epoch, num_epochs):
-        started = time.perf_counter()
-        steps = permit(epoch, sampler.steps_per_epoch)
-        workers.agree(f"the steps of epoch {epoch}", (sampler.steps_per_epoch, steps))
-        if steps == 0:
-            return
-        total = mx.nd.zeros((1,), ctx=trainer.context)
-        made = prefetch(losses.batches, islice(sampler.draws(epoch), steps))
-        for step, batches in enumerate(wrap(made, epoch, steps)):
-            heartbeat(f"epoch {epoch}, step {step}")
-            factor = schedule.factor(epoch * sampler.steps_per_epoch + step, total_steps)
-            trainer.set_learning_rate(learning_rate * factor)
-            released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
-            trainer.step_private(released)
-            total += released.loss
-        mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
-        mean = float(workers.mean(total.asnumpy() / steps)[0])
-        yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
-        if steps < sampler.steps_per_epoch:
-            return
+
+    model: IntentSlotModel
+    corpus: EncodedCorpus
+    sampler: Sampler
+    mechanism: AnyMechanism
+    trainer: PrivateTrainer
+    config: TrainingConfig
+    workers: Workers
+    permit: Callable[[int], int]
+    heartbeat: Heartbeat = no_heartbeat
+
+    def epochs(
+        self, progress: Progress = no_progress, *, first_epoch: int = 0
+    ) -> Iterator[EpochSummary]:
+        """Train, and yield after each epoch, when all workers are in step.
+
+        Args:
+            progress: put around the steps of an epoch.
+            first_epoch: where a resumed run continues.
+
+        Raises:
+            UserError: the workers disagree on the number of steps.
+
+        Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise,
+            and the step counts like any. Training ends with an epoch of which not every step is
+            permitted.
+        """
+        rate, num_epochs = self.trainer.learning_rate, self.config.epochs
+        all_steps = self.sampler.steps_per_epoch
+        losses = UnitLosses(
+            self.model,
+            self.corpus,
+            sampler=self.sampler,
+            mechanism=self.mechanism,
+            seed=self.config.seed,
+            rank=self.workers.rank,
+        )
+        for epoch in range(first_epoch, num_epochs):
+            started = time.perf_counter()
+            steps = self.permit(epoch)
+            self.workers.agree(f"the steps of epoch {epoch}", (all_steps, steps))
+            if steps == 0:
+                return
+            total = mx.nd.zeros((1,), ctx=self.trainer.context)
+            made = prefetch(losses.batches, islice(self.sampler.draws(epoch), steps))
+            told = progress(made, f"epoch {epoch + 1}/{num_epochs}", steps)
+            for step, batches in enumerate(told):
+                self.heartbeat(f"epoch {epoch}, step {step}")
+                place, length = epoch * all_steps + step, num_epochs * all_steps
+                self.trainer.set_learning_rate(rate * self.config.schedule.factor(place, length))
+                chunks = losses(batches, epoch=epoch, step=step)
+                released = self.mechanism.privatise(chunks, epoch=epoch)
+                self.trainer.step_private(released)
+                total += released.loss
+            mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+            mean = float(self.workers.mean(total.asnumpy() / steps)[0])
+            yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
+            if steps < all_steps:
+                return

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Optional, Tuple
+from typing import Optional, Tuple
 
-import numpy as np
 from mxnet import gluon
 
-from edp_mx.training.checkpoint import set_weights, weights_of
+from edp_mx.training.checkpoint import Arrays, set_weights, weights_of
 from edp_mx.training.config import TrainingConfig
 
 
@@ -24,7 +23,7 @@ class Selection:
         self._keeps_best = config.checkpoint == "best_on_validation"
         self._patience = config.early_stop_patience
         self._best_ser, self._best_epoch = math.inf, 0
-        self._best_weights: Optional[Dict[str, np.ndarray]] = None
+        self._best_weights: Optional[Arrays] = None
 
     def stops_after(self, epoch: int, ser: float) -> bool:
         """Notes an epoch's validation SER; True when patience is at its end."""
@@ -35,12 +34,12 @@ class Selection:
         return 0 < self._patience <= epoch - self._best_epoch
 
     @property
-    def standing(self) -> Tuple[float, int, Dict[str, np.ndarray]]:
+    def standing(self) -> Tuple[float, int, Arrays]:
         """What a resumed run needs: the best score, its epoch, and the weights if they are kept."""
         return self._best_ser, self._best_epoch, self._best_weights or {}
 
-    def go_on(self, best_ser: float, best_epoch: int, best: Dict[str, np.ndarray]) -> None:
-        """Takes up where `standing` was."""
+    def resume(self, best_ser: float, best_epoch: int, best: Arrays) -> None:
+        """Go on from what `standing` was."""
         self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
 
     def restore(self) -> None:

@@ -2,117 +2,166 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, ClassVar, Dict, List, Optional, Type, TypeVar
 
+import mxnet as mx
 import numpy as np
+from mxnet import gluon
 
 from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import whole_file
+from edp_mx.runtime.distributed import Workers
+from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights_of, write_arrays
+from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
 
-Arrays = Dict[str, np.ndarray]
 _FACTS = "facts"
+_MARK = (f"{_FACTS}/ledger_size", f"{_FACTS}/ledger_digest")
+S = TypeVar("S", bound="RunState")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingState:
-    """A run after some whole epochs.
+class RunState:
+    """A run after some steps; each kind of run adds its own facts or groups of arrays.
 
     Attributes:
-        epochs: done.
-        seconds: spent on them.
-        best_ser, best_epoch, best: `Selection.standing`.
+        seconds: spent on these steps.
         weights: the parameters, by name.
         optimizer: what `optimizer_arrays` returned.
-        ledger_size, ledger_digest: how far the ledger had come, see `ledger.LedgerMark`; 0 and ""
-            without a mechanism.
     """
 
-    epochs: int
+    KIND: ClassVar[str]
+
     seconds: float
-    best_ser: float
-    best_epoch: int
     weights: Arrays
     optimizer: Arrays
-    best: Arrays
-    ledger_size: int = 0
-    ledger_digest: str = ""
-
-    def write(self, path: Path) -> None:
-        """Replaces the file, whole or not at all."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        groups = {name: value for name, value in values.items() if isinstance(value, dict)}
-        write_state(path, {n: v for n, v in values.items() if n not in groups}, groups)
 
     @classmethod
-    def read(cls, path: Path) -> TrainingState:
-        """Reads what `write` wrote.
+    def of(cls: Type[S], model: gluon.Block, trainer: gluon.Trainer, **more: Any) -> S:
+        """Return where a model and its trainer stand now.
+
+        Args:
+            more: the fields that this kind of run adds, and `seconds`.
+        """
+        return cls(weights=weights_of(model), optimizer=optimizer_arrays(trainer), **more)
+
+    def restore(self, model: gluon.Block, trainer: gluon.Trainer, source: Path) -> None:
+        """Put the weights and the optimizer's state back.
+
+        Raises:
+            UserError: the arrays are those of another model; names `source`.
+        """
+        set_weights(model, self.weights, str(source))
+        set_optimizer_arrays(trainer, self.optimizer, str(source))
+
+    def write(self, path: Path) -> None:
+        """Replace the file, whole or not at all."""
+        arrays = {f"{_FACTS}/{name}": np.array(value) for name, value in self._facts().items()}
+        for group in self._groups():
+            members = getattr(self, group)
+            arrays.update({f"{group}/{name}": array for name, array in members.items()})
+        write_arrays(path, arrays)
+
+    @classmethod
+    def read(cls: Type[S], path: Path) -> S:
+        """Read what `write` wrote.
 
         Raises:
             UserError: the file is missing, torn, or of another kind.
         """
-        facts, groups = read_state(path)
+        groups: Dict[str, Any] = {group: {} for group in (_FACTS, *cls._groups())}
+        for name, array in read_arrays(path, "a checkpoint").items():
+            group, _, rest = name.partition("/")
+            groups.setdefault(group, {})[rest] = array
+        facts = {name: value.item() for name, value in groups.pop(_FACTS).items()}
         try:
-            values: Dict[str, Any] = {**facts, "best": {}, "optimizer": {}, **groups}
-            return cls(**values)
+            return cls(**facts, **groups)
         except TypeError as error:
-            raise UserError(f"{path} is no checkpoint of a training run ({error})") from error
+            raise UserError(f"{path} is not a checkpoint of {cls.KIND} ({error})") from error
+
+    @classmethod
+    def resume(cls: Type[S], path: Path, workers: Workers) -> Optional[S]:
+        """Return rank 0's checkpoint on every worker; None if it has none.
+
+        It is sent array by array, since it may be large.
+
+        Raises:
+            UserError: rank 0's file is torn or of another kind.
+        """
+        found: List[S] = []
+
+        def read() -> Optional[Dict[str, Any]]:
+            if not path.exists():
+                return None
+            found.append(cls.read(path))
+            return found[0]._facts()
+
+        facts = workers.on_first(read)
+        if facts is None or workers.size == 1:
+            return found[0] if found else None
+        groups: Dict[str, Any] = {
+            group: _share(getattr(found[0], group) if found else {}, group, workers)
+            for group in cls._groups()
+        }
+        return cls(**facts, **groups)
+
+    @classmethod
+    def _groups(cls) -> List[str]:
+        """The fields that hold named arrays."""
+        return [f.name for f in fields(cls) if f.type == "Arrays"]
+
+    def _facts(self) -> Dict[str, Any]:
+        """All other fields."""
+        names = [f.name for f in fields(self) if f.name not in self._groups()]
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState(RunState):
+    """A training run after some whole epochs.
+
+    Attributes:
+        epochs: done.
+        best_ser, best_epoch, best: `Selection.standing`.
+        ledger_size, ledger_digest: how far the ledger had come, see `ledger.LedgerMark`; 0 and ""
+            without a mechanism.
+    """
+
+    KIND = "a training run"
+
+    epochs: int
+    best_ser: float
+    best_epoch: int
+    best: Arrays = field(default_factory=dict)
+    ledger_size: int = 0
+    ledger_digest: str = ""
 
 
 def read_ledger_mark(path: Path) -> LedgerMark:
-    """How far the ledger had come when a checkpoint was written, without reading its weights.
+    """Read how far the ledger had come when a checkpoint was written, without its weights.
 
     Raises:
         UserError: the file is torn, or was written by edp_mx 0.1, which confirmed no ledger.
     """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            size, digest = archive[f"{_FACTS}/ledger_size"], archive[f"{_FACTS}/ledger_digest"]
-    except KeyError as error:
+    found = read_arrays(path, "a checkpoint", only=_MARK)
+    if len(found) < len(_MARK):
         raise UserError(
             f"{path} was written by edp_mx 0.1 and does not say how far its ledger had come; it "
             "cannot be resumed by this version, so train anew from its config.yaml"
-        ) from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is torn or no checkpoint ({error})") from error
+        )
+    size, digest = (found[name] for name in _MARK)
     return LedgerMark(int(size), str(digest))
 
 
-def write_state(path: Path, facts: Mapping[str, Any], groups: Mapping[str, Arrays]) -> None:
-    """Replaces the file, whole or not at all.
-
-    Args:
-        facts: numbers and texts by name.
-        groups: arrays by name, by group ("weights", "optimizer").
-    """
-    arrays = {f"{_FACTS}/{name}": np.array(value) for name, value in facts.items()}
-    for group, members in groups.items():
-        arrays.update({f"{group}/{name}": array for name, array in members.items()})
-    archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
-    np.savez(archive, **arrays)
-    with whole_file(path) as file:
-        file.write(archive.getbuffer())
-
-
-def read_state(path: Path) -> Tuple[Dict[str, Any], Dict[str, Arrays]]:
-    """Reads what `write_state` wrote; a group without arrays is left out.
-
-    Raises:
-        UserError: the file is missing or torn.
-    """
-    groups: Dict[str, Arrays] = {_FACTS: {}}
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            for name in archive.files:
-                group, _, rest = name.partition("/")
-                groups.setdefault(group, {})[rest] = archive[name]
-        facts = {name: value.item() for name, value in groups.pop(_FACTS).items()}
-    except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: the run did not get as far as that") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is torn or no checkpoint ({error})") from error
-    return facts, groups
+def _share(arrays: Arrays, group: str, workers: Workers) -> Arrays:
+    """Rank 0's arrays on every worker; what the others give is not looked at."""
+    kinds = workers.broadcast({name: (a.shape, a.dtype.name) for name, a in arrays.items()})
+    shared: Arrays = {}
+    for name in sorted(kinds):
+        shape, dtype = kinds[name]
+        mine = arrays[name] if workers.is_first else np.zeros(shape, dtype)
+        array = mx.nd.array(np.reshape(mine, (-1,)), dtype=dtype)  # a scalar has no shape in MXNet
+        workers.broadcast_array(array, f"{group}.{name}")
+        shared[name] = array.asnumpy().reshape(shape)
+    return shared

@@ -48,8 +48,8 @@ def train_worker(weights, inputs, targets, given, cases):
     from edp_mx.privacy.noise import NoiseStream
     from edp_mx.privacy.trainer import PrivateTrainer
     from edp_mx.runtime import distributed
-    from edp_mx.training.loop import epochs
-    from edp_mx.training.schedule import Schedule
+    from edp_mx.training.config import TrainingConfig
+    from edp_mx.training.loop import TrainingLoop
 
     class Given(PoissonShard):
         """Draws what it is told to."""
@@ -93,19 +93,16 @@ def train_worker(weights, inputs, targets, given, cases):
                 )
 
         summaries = list(
-            epochs(
+            TrainingLoop(
                 network,
-                mechanism,
-                trainer,
                 Examples(inputs, targets),
                 sampler,
-                num_epochs=2,
-                schedule=Schedule(),
-                seed=0,
+                mechanism,
+                trainer,
+                TrainingConfig(epochs=2),
                 workers=workers,
-                heartbeat=lambda _: None,
-                wrap=watch,
-            )
+                permit=lambda _: sampler.steps_per_epoch,
+            ).epochs(watch)
         )
         segments = [(part.start, part.stop) for part in flat.segments]
         return {

@@ -37,8 +37,8 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     from edp_mx.privacy.norm_clipping import LoopClipping
     from edp_mx.privacy.trainer import PrivateTrainer
     from edp_mx.runtime import distributed
-    from edp_mx.training.loop import epochs
-    from edp_mx.training.schedule import Schedule
+    from edp_mx.training.config import TrainingConfig
+    from edp_mx.training.loop import TrainingLoop
 
     class Given(PoissonShard):
         """Draws what it is told to."""
@@ -109,10 +109,10 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
             seen.append([[p.data().asnumpy() for p in layer.parameters] for layer in flat.layers])
 
     summaries = list(
-        epochs(
-            model, mechanism, trainer, Corpus(), sampler, num_epochs=num_epochs,
-            schedule=Schedule(), seed=0, workers=workers, heartbeat=lambda _: None, wrap=watch,
-        )
+        TrainingLoop(
+            model, Corpus(), sampler, mechanism, trainer, TrainingConfig(epochs=num_epochs),
+            workers=workers, permit=lambda _: sampler.steps_per_epoch,
+        ).epochs(watch)
     )  # fmt: skip
     segments = [(part.start, part.stop) for part in flat.segments]
     stddevs = release.worker_noise_stddev(z)

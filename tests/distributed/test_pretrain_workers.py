@@ -114,7 +114,7 @@ def test_a_killed_job_goes_on_with_the_same_curve(two, tmp_path, rank):
     process = start(2, config, "--run", tmp_path / "run")
     kill_in_the_middle(process, tmp_path / "run", rank=rank, after=9)
     _, errors = finish(start(2, "--resume", tmp_path / "run"))
-    assert "going on after step" in errors
+    assert "resuming after step" in errors
     assert rows(tmp_path / "run") == rows(run)
     tensors = [(folder / "model" / "model.safetensors").read_bytes()
                for folder in (run, tmp_path / "run")]  # fmt: skip

@@ -78,7 +78,7 @@ def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
     process = start(1, config, "--run", tmp_path / "run")
     kill_in_the_middle(process, tmp_path / "run", rank=0, after=9)
     _, errors = finish(start(1, "--resume", tmp_path / "run"))
-    assert "going on after step" in errors and "going on after step 0" not in errors
+    assert "resuming after step" in errors and "resuming after step 0" not in errors
     assert rows(tmp_path / "run") == rows(run)
     one, other = (read_checkpoint(folder / "model").tensors for folder in (run, tmp_path / "run"))
     for name in one:

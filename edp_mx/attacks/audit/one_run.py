@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Iterable
 
 import numpy as np
 
@@ -19,11 +18,12 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
+from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.prepare import Prepared, prepare, short_hash
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.set_up import SetUp, set_up_on
-from edp_mx.runtime.distributed import Workers, device
-from edp_mx.runtime.watchdog import Peer, Watchdog
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, Progress
+from edp_mx.runtime.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 LEAST_CANARIES = 10
@@ -60,7 +60,7 @@ def audit_one_run(
     workers: Workers,
     run: RunDirectory,
     settings: OneRunSettings,
-    progress: Callable[..., Iterable[Any]],
+    progress: Progress,
 ) -> OneRunAudit:
     """Train once with canaries and bound ε by guessing which of them were included.
 
@@ -89,14 +89,10 @@ def audit_one_run(
     reveals nothing of the coins: its share of the claim is not attacked.
     """
     workers.agree("the configuration", short_hash((config, settings)))
-    peers = workers.gather(Peer.myself(workers.rank))
-    with Watchdog(
-        peers=peers,
-        rank=workers.rank,
-        folder=run.path / ".workers",
-        seconds=config.training.watchdog_seconds,
+    with Watchdog.over(
+        workers, folder=run.workers, seconds=config.training.watchdog_seconds
     ) as watchdog:
-        return _OneRun(config, workers, run, settings, progress, watchdog.progress).audit()
+        return _OneRun(config, workers, run, settings, progress, watchdog.heartbeat).audit()
 
 
 class _OneRun:
@@ -108,8 +104,8 @@ class _OneRun:
         workers: Workers,
         run: RunDirectory,
         settings: OneRunSettings,
-        progress: Callable[..., Iterable[Any]],
-        heartbeat: Callable[[str], None],
+        progress: Progress,
+        heartbeat: Heartbeat,
     ) -> None:
         self.config = without_model_selection(config)
         self.workers, self.run, self.settings = workers, run, settings
@@ -117,17 +113,14 @@ class _OneRun:
 
     def audit(self) -> OneRunAudit:
         """See `audit_one_run`."""
-        self.heartbeat("preparing the data")
-        prepared = prepare(
-            self.config, self.workers, device(self.workers), self.heartbeat, self.progress
-        )
+        prepared = prepare(self.config, self.workers, self.heartbeat, self.progress)
         canaries = self._draw(prepared)
-        parts = self._set_up(prepared, canaries)
+        training = self._build(prepared, canaries)
         encoded = encode_part(self.config, canaries.utterances, prepared.vocabulary, "canary")
         before = self._losses(prepared, encoded)
-        self._train(parts)
+        self._train(training)
         scores = before - self._losses(prepared, encoded)
-        claimed = self.workers.on_first(parts.spending.spent)
+        claimed = self.workers.on_first(training.spending.spent)
         audit = self._judge(scores, canaries, claimed)
         if self.workers.is_first:
             write_audit(
@@ -153,24 +146,25 @@ class _OneRun:
             )
         )
 
-    def _set_up(self, prepared: Prepared, canaries: Canaries) -> SetUp:
-        """Set up training on the training part with places for the canaries."""
+    def _build(self, prepared: Prepared, canaries: Canaries) -> Training:
+        """Build the training on the training part with places for the canaries."""
         adjacency = self.config.privacy.adjacency
         utterances = canaries.insert(prepared.corpus.train, adjacency=adjacency)
         train = encode_part(self.config, utterances, prepared.vocabulary, "training")
         users = None if prepared.users is None else canaries.users(prepared.users)
         prepared = replace(prepared, train=train, users=users)
-        parts = set_up_on(prepared, self.config, self.workers, self.run, self.heartbeat)
-        first = parts.sampler.num_units - len(canaries.is_member)  # canaries have the last places
-        sampler = canaries.place(parts.sampler, first=first, adjacency=adjacency)
-        return replace(parts, sampler=sampler)
+        training = build_training(prepared, self.config, self.workers, self.run, self.heartbeat)
+        sampler = training.loop.sampler
+        first = sampler.num_units - len(canaries.is_member)  # canaries have the last places
+        sampler = canaries.place(sampler, first=first, adjacency=adjacency)
+        return replace(training, loop=replace(training.loop, sampler=sampler))
 
-    def _train(self, parts: SetUp) -> None:
+    def _train(self, training: Training) -> None:
         """Train as `edp-mx train` does."""
-        training = self.config.training
-        logger.info("%s", parts.spending.planned().describe())
-        for epoch in parts.epochs(training, self.workers, self.progress, self.heartbeat):
-            logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, training.epochs, epoch.loss)
+        logger.info("%s", training.spending.planned().describe())
+        num_epochs = self.config.training.epochs
+        for epoch in training.loop.epochs(self.progress):
+            logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, num_epochs, epoch.loss)
 
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
         """Return the loss of each canary, (m,): summed over its utterances."""

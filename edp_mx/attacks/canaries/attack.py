@@ -23,12 +23,12 @@ from edp_mx.attacks.canaries.numbers import (
 from edp_mx.attacks.directory import attack_folder
 from edp_mx.attacks.membership.scores import read_arrays, write_arrays
 from edp_mx.attacks.settings_differences import trained_model_facts
-from edp_mx.attacks.training import losses_of, prepare_on, train_prepared
+from edp_mx.attacks.training import losses_of, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
-from edp_mx.runs.prepare import Prepared
+from edp_mx.runs.prepare import Prepared, prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import read_json, write_json, write_text
@@ -56,7 +56,7 @@ def attack_by_canaries(
     folder = attack_folder(run, "canaries")
     corpus = load_corpus(config.data)
     canaries = draw_canaries(corpus, config, settings)
-    prepared = prepare_on(with_canaries(corpus, canaries), config, workers)
+    prepared = prepare_corpus(with_canaries(corpus, canaries), config, workers)
     check_digits(prepared.vocabulary)
     train_prepared(prepared, config, workers, folder / ".training", progress)
     losses = [

@@ -1,6 +1,10 @@
-"""The run directory of a pre-training."""
+"""What the run directory of a pre-training holds."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edp_mx.training.state import RunState
 
 MODEL = "model"
 README = """# {name}
@@ -24,3 +28,20 @@ One pre-training run of edp_mx: a BERT that learned to guess masked pieces of pu
 `unigram_perplexity` is that of the same masked pieces for somebody who knows only how often each
 piece occurs in the text.
 """
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainingState(RunState):
+    """A pre-training run after `step` steps, from which it goes on at exactly that step.
+
+    Attributes:
+        step: number of steps done.
+        fingerprint: of the training lines.
+        num_workers: that did them.
+    """
+
+    KIND = "a pre-training"
+
+    step: int
+    fingerprint: str
+    num_workers: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Dict, Optional
 
 import gluonnlp  # noqa: F401 (registers the optimizer BERTAdam)
 import mxnet as mx
@@ -13,35 +13,30 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.masking import MaskedBatch
-from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
-from edp_mx.runs.pretraining.directory import MODEL
+from edp_mx.runs.pretraining.directory import MODEL, PretrainingState
 from edp_mx.runs.pretraining.model import (
     build_model,
     load_checkpoint,
     settle_vocabulary,
     write_model,
 )
-from edp_mx.runs.pretraining.scores import MaskedScores, score
-from edp_mx.runs.pretraining.state import PretrainingState
-from edp_mx.runs.pretraining.text import read_text
+from edp_mx.runs.pretraining.scores import MaskedScores, Window, score
+from edp_mx.runs.pretraining.text import PretrainingText, read_text
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers, device
-from edp_mx.runtime.watchdog import Peer, Watchdog
-from edp_mx.training.checkpoint import set_weights, weights_of
+from edp_mx.runtime.progress import Heartbeat, Progress
+from edp_mx.runtime.watchdog import Watchdog
+from edp_mx.training.config import Schedule
+from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
-from edp_mx.training.loop import seed_dropout
-from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
 from edp_mx.training.public_trainer import PublicTrainer
-from edp_mx.training.schedule import Schedule
-from edp_mx.training.window import Window
 
 logger = logging.getLogger(__name__)
-Progress = Callable[..., Iterable[Any]]
 
 
 def pretrain(
@@ -67,39 +62,33 @@ def pretrain(
     workers.agree("the configuration", short_hash(config))
     # Learning a vocabulary may take one worker longer than the watchdog waits.
     tokenizer = workers.on_first(lambda: settle_vocabulary(config, run.path))
-    with Watchdog(
-        peers=workers.gather(Peer.myself(workers.rank)),
-        rank=workers.rank,
-        folder=run.path / ".workers",
-        seconds=config.pretraining.watchdog_seconds,
-    ) as watchdog:
-        return _Pretraining(config, workers, run, progress, watchdog.progress, tokenizer).run()
+    seconds = config.pretraining.watchdog_seconds
+    with Watchdog.over(workers, folder=run.workers, seconds=seconds) as watchdog:
+        text = read_text(config, tokenizer, workers, watchdog.heartbeat)
+        return _Run(text, run, progress, watchdog.heartbeat).run()
 
 
-class _Pretraining:
-    """The steps of `pretrain`, in the order in which they are called."""
+class _Run:
+    """The steps of `pretrain` once the text is read, in the order in which they are called."""
 
     def __init__(
         self,
-        config: PretrainingConfig,
-        workers: Workers,
+        text: PretrainingText,
         directory: RunDirectory,
         progress: Progress,
-        heartbeat: Callable[[str], None],
-        tokenizer: Tokenizer,
+        heartbeat: Heartbeat,
     ) -> None:
-        self.config, self.settings = config, config.pretraining
-        self.workers, self.directory = workers, directory
-        self.progress, self.heartbeat, self.tokenizer = progress, heartbeat, tokenizer
-        self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
+        self.text, self.directory, self.workers = text, directory, text.workers
+        self.config, self.settings = text.config, text.config.pretraining
+        self.progress, self.heartbeat = progress, heartbeat
+        self.total_steps = self.settings.epochs * text.steps_per_epoch
+        self.held_out = text.held_out()
+        self.unigram_loss = text.unigram_loss(self.held_out)
         self.scores: Optional[MaskedScores] = None
+        self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
 
     def run(self) -> Dict[str, Any]:
-        """See `pretrain`."""
-        self.text = read_text(self.config, self.tokenizer, self.workers, self.heartbeat)
-        self.held_out = self.text.held_out()
-        self.unigram_loss = self.text.unigram_loss(self.held_out)
-        self.total_steps = self.settings.epochs * self.text.steps_per_epoch
+        """Run everything; see `pretrain`."""
         self._build()
         self.log: Optional[MetricsLog] = None
         if self.workers.is_first:
@@ -111,11 +100,11 @@ class _Pretraining:
         return self._finish()
 
     def _build(self) -> None:
-        """Model and trainer, the same on all workers, where the run stood last."""
+        """Build model and trainer, the same on all workers, where the run stood last."""
         path = self.directory.checkpoint
-        state = self._last_state(path)
-        context = device(self.workers)
-        self.model = build_model(self.config, num_pieces=len(self.tokenizer), context=context)
+        state = PretrainingState.resume(path, self.workers)
+        context, num_pieces = device(self.workers), len(self.text.tokenizer)
+        self.model = build_model(self.config, num_pieces=num_pieces, context=context)
         if self.config.model.checkpoint is not None and not state:
             self.workers.on_first(lambda: load_checkpoint(self.model, self.config.model))
         broadcast_weights(self.model, self.workers)
@@ -130,41 +119,26 @@ class _Pretraining:
             max_grad_norm=self.settings.max_grad_norm,
         )
         if state:
-            self._go_on(state, str(path))
+            self._resume(state, path)
 
-    def _last_state(self, path: Path) -> Optional[PretrainingState]:
-        """What rank 0's checkpoint holds, if there is one."""
-        found: List[PretrainingState] = []
-
-        def read() -> None:
-            found.extend([PretrainingState.read(path)] if path.exists() else [])
-
-        self.workers.on_first(read)
-        return PretrainingState.share(found[0] if found else None, self.workers)
-
-    def _go_on(self, state: PretrainingState, source: str) -> None:
-        """Puts a state back.
-
-        Raises:
-            UserError: the text or the model is no longer the one that it was.
-        """
+    def _resume(self, state: PretrainingState, path: Path) -> None:
+        """Put the run back to where it stood."""
         if state.fingerprint != self.text.counts.fingerprint:
-            raise UserError(f"text.train: the lines have changed since {source} was written")
+            raise UserError(f"text.train: the lines have changed since {path} was written")
         if state.num_workers != self.workers.size:
             logger.warning(
-                "%d workers go on where %d were: the masks will be others",
+                "%d workers resume a run of %d: the masks will be different",
                 self.workers.size,
                 state.num_workers,
             )
-        set_weights(self.model, state.weights, source)
-        set_optimizer_arrays(self.trainer, state.optimizer, source)
+        state.restore(self.model, self.trainer, path)
         self.step, self.seconds = state.step, state.seconds
 
     def _describe(self) -> None:
-        """Writes down what the run is made with, once."""
+        """Write down what the run is made with, once."""
         logger.info(
-            "%s step %d of %d, %d steps an epoch",
-            "going on after" if self.step else "starting at",
+            "%s step %d of %d, %d steps per epoch",
+            "resuming after" if self.step else "starting at",
             self.step,
             self.total_steps,
             self.text.steps_per_epoch,
@@ -240,7 +214,7 @@ class _Pretraining:
             self.held_out,
             self.unigram_loss,
             self.workers,
-            lambda: self.heartbeat(f"scoring the held-out text at step {self.step}"),
+            self.heartbeat,
         )
         logger.info("step %d/%d: %s", self.step, self.total_steps, self.scores.describe())
         return self.scores
@@ -249,13 +223,13 @@ class _Pretraining:
         """Replaces the last checkpoint."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         if self.workers.is_first:
-            PretrainingState(
-                step=self.step,
+            PretrainingState.of(
+                self.model,
+                self.trainer,
                 seconds=time.perf_counter() - self.started,
+                step=self.step,
                 fingerprint=self.text.counts.fingerprint,
                 num_workers=self.workers.size,
-                weights=weights_of(self.model),
-                optimizer=optimizer_arrays(self.trainer),
             ).write(self.directory.checkpoint)
 
     def _finish(self) -> Dict[str, Any]:
@@ -273,7 +247,6 @@ class _Pretraining:
         }
         if self.workers.is_first:
             folder = self.directory.path / MODEL
-            write_model(self.model, self.config.model, self.tokenizer, folder)
-            self.directory.write("results", results)
-            (self.directory.checkpoint).unlink()
+            write_model(self.model, self.config.model, self.text.tokenizer, folder)
+            self.directory.finish(results)
         return results

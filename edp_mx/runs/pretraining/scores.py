@@ -1,16 +1,39 @@
-"""How well masked pieces of the held-out text are guessed."""
+"""Loss and speed while it trains, and how well masked pieces of held-out text are guessed."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
-from typing import Callable, Dict, Sequence
+from typing import Dict, Sequence
 
+import mxnet as mx
 import numpy as np
 
 from edp_mx.data.masking import MaskedBatch
 from edp_mx.errors import UserError
 from edp_mx.models.pretraining import MaskedLanguageModel
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+
+
+class Window:
+    """Loss and speed of this worker since the last line of the log."""
+
+    def __init__(self, context: mx.Context) -> None:
+        self._loss = mx.nd.zeros((1,), ctx=context)
+        self._pieces = self._steps = 0
+        self._started = time.perf_counter()
+
+    def add(self, loss: mx.nd.NDArray, pieces: int) -> None:
+        """Add a step, without waiting for it. Shapes: loss (1,)."""
+        self._loss += loss
+        self._pieces += pieces
+        self._steps += 1
+
+    def means(self) -> np.ndarray:
+        """Return the mean loss and the pieces per second. Shapes: → (2,)."""
+        loss = self._loss.asscalar() / self._steps
+        return np.array([loss, self._pieces / (time.perf_counter() - self._started)])
 
 
 @dataclass(frozen=True)
@@ -44,21 +67,21 @@ def score(
     batches: Sequence[MaskedBatch],
     unigram_loss: float,
     workers: Workers,
-    heartbeat: Callable[[], None] = lambda: None,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> MaskedScores:
     """Scores the held-out text, with all workers at it.
 
     Args:
         batches: this worker's share.
         unigram_loss: the sum over the places of this share.
-        heartbeat: told before each batch.
+        heartbeat: called before each batch.
 
     Raises:
         UserError: nothing is masked in any share.
     """
     sums = np.array([0.0, 0.0, 0.0, unigram_loss])  # loss, right guesses, places, unigram loss
     for batch in batches:
-        heartbeat()
+        heartbeat("scoring the held-out text")
         sums[:3] += model.guess(batch)
     loss, right, places, unigram = np.sum(workers.gather(sums), axis=0)
     if not places:

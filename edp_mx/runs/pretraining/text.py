@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterator, List, Sequence
+from typing import Iterator, List, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ def read_text(
     config: PretrainingConfig,
     tokenizer: Tokenizer,
     workers: Workers,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> PretrainingText:
     """The first pass over the text, with all workers at it.
 

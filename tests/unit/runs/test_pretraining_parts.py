@@ -12,7 +12,6 @@ from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.scores import score
-from edp_mx.runs.pretraining.state import PretrainingState
 from edp_mx.runs.pretraining.text import read_text
 from edp_mx.runtime.distributed import Workers
 
@@ -130,52 +129,6 @@ def test_a_text_that_is_smaller_than_a_batch_is_refused(config):
         text_for(replace(config, pretraining=settings))
     with pytest.raises(UserError, match="not a multiple of the 5 workers"):
         text_for(config, 0, 5)
-
-
-def state_of(generator):
-    return PretrainingState(
-        step=7, seconds=1.5, fingerprint="ab", num_workers=2,
-        weights={"a_weight": generator.normal(size=(3, 2)).astype(np.float32)},
-        optimizer={"a_weight/0": generator.normal(size=3), "a_weight/n": np.array(7)})  # fmt: skip
-
-
-def test_a_state_is_read_as_it_was_written(tmp_path, generator):
-    state, path = state_of(generator), tmp_path / "checkpoint.npz"
-    state.write(path)
-    again = PretrainingState.read(path)
-    for name in ("step", "seconds", "fingerprint", "num_workers"):
-        assert getattr(again, name) == getattr(state, name)
-        assert type(getattr(again, name)) is type(getattr(state, name))
-    for group in ("weights", "optimizer"):
-        one, other = getattr(state, group), getattr(again, group)
-        assert sorted(one) == sorted(other)
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name])
-            assert one[name].dtype == other[name].dtype
-
-
-def test_one_worker_shares_with_itself(generator):
-    state = state_of(generator)
-    again = PretrainingState.share(state, Alone(0, 1, 0, 1))
-    assert again is not None and again.step == 7 and again.fingerprint == "ab"
-    assert again.optimizer["a_weight/n"].shape == () and again.optimizer["a_weight/n"] == 7
-    np.testing.assert_array_equal(again.weights["a_weight"], state.weights["a_weight"])
-    assert PretrainingState.share(None, Alone(0, 1, 0, 1)) is None
-
-
-def test_a_torn_state_is_said(tmp_path, generator):
-    path = tmp_path / "checkpoint.npz"
-    with pytest.raises(UserError, match="missing"):
-        PretrainingState.read(path)
-    state_of(generator).write(path)
-    whole = path.read_bytes()
-    for content in (whole[:100], whole[: len(whole) // 2], b"", b"PK" + whole[:50]):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=r"checkpoint\.npz is torn"):
-            PretrainingState.read(path)
-    np.savez(path, a=np.array([print], dtype=object))
-    with pytest.raises(UserError, match="torn or no checkpoint"):
-        PretrainingState.read(path)
 
 
 def test_settings_survive_being_written_down(config, tmp_path):

@@ -38,7 +38,7 @@ def begun(plan, directory, *, epochs=1):
         spending.complete(SCALES)
         directory.write("layers", [])
     for epoch in range(epochs):
-        spending.permit(epoch, spending.plan.steps_per_epoch)
+        spending.permit(epoch)
     return spending
 
 
@@ -62,11 +62,11 @@ def test_a_run_writes_its_plan(directory):
 def test_a_resumed_run_knows_alpha_and_counts_what_it_repeats(directory):
     spending = begun(ALPHA, directory, epochs=2)
     write_checkpoint(spending, directory)
-    spending.permit(2, 69)
+    spending.permit(2)
     resumed = start(ALPHA, directory)
     assert resumed.known_scales() == SCALES
     resumed.complete(SCALES)
-    resumed.permit(2, 69)
+    resumed.permit(2)
     assert [entry.what for entry in read_ledger(directory.ledger).entries] == [
         "layer scales", "epoch 0", "epoch 1", "epoch 2", "epoch 2",
     ]  # fmt: skip
@@ -139,8 +139,8 @@ def test_the_budget_ends_a_run_in_the_middle_of_a_poisson_epoch(directory):
     plan = poisson_plan()
     limit = count_what_holds(plan, (plan.entry(0), plan.entry(1, 40))).epsilon.value
     spending = begun(dataclasses.replace(plan, max_epsilon=limit * (1 + 1e-7)), directory)
-    assert spending.permit(1, 70) == 40
-    assert spending.permit(2, 70) == 0
+    assert spending.permit(1) == 40
+    assert spending.permit(2) == 0
     assert [entry.event.count for entry in read_ledger(directory.ledger).entries] == [70, 40]
     assert spending.spent().holds.epsilon.value <= spending.plan.max_epsilon
 
@@ -148,7 +148,7 @@ def test_the_budget_ends_a_run_in_the_middle_of_a_poisson_epoch(directory):
 def test_without_a_mechanism_nothing_is_written(directory):
     plan = dataclasses.replace(plan_with(), release=None)
     spending = start(plan, directory)
-    assert spending.permit(0, 5) == 5 and spending.mark() is None
+    assert spending.permit(0) == plan.steps_per_epoch and spending.mark() is None
     assert spending.spent().holds.epsilon.is_infinite
     assert not directory.ledger.exists()
 

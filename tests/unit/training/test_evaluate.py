@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.encoding import evaluation_batches
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
@@ -94,10 +93,9 @@ def test_as_two_workers(parts):
 def test_who_is_told(parts):
     told, wrapped = [], []
 
-    def wrap(batches, total):
-        wrapped.append(total)
+    def progress(batches, what, total):
+        wrapped.append((what, total))
         return batches
 
-    predicted(parts, batch_size=50, wrap=wrap, on_batch=lambda: told.append(1))
-    assert len(told) == len(list(evaluation_batches(parts[1], 50))) == 3
-    assert wrapped == [3]
+    predicted(parts, batch_size=50, what="w", progress=progress, heartbeat=told.append)
+    assert wrapped == [("w", 3)] and told == ["w"] * 3

@@ -7,7 +7,8 @@ import pytest
 from mxnet import autograd, gluon
 from support.models import FAMILIES, random_batch, tiny
 
-from edp_mx.training.learning_rates import LearningRates, set_learning_rates
+from edp_mx.runs.build_training import set_learning_rates
+from edp_mx.training.config import LearningRates
 
 
 def steps(family, rates):

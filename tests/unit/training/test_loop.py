@@ -14,8 +14,9 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import WithoutPrivacy
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.loop import epochs, seed_dropout
-from edp_mx.training.schedule import Schedule
+from edp_mx.training.config import Schedule, TrainingConfig
+from edp_mx.training.gradient import seed_dropout
+from edp_mx.training.loop import TrainingLoop
 
 CONSTANT = Schedule()
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
@@ -60,12 +61,13 @@ def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT, size
     flat = FlatGradients(layers_of(model))
     trainer = Recorder(flat)
     size = len(batches[0]) if size is None else size
-    trainer.summaries = list(epochs(
-        model, WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer,
-        encode(utterances, vocabulary), GivenDraws(*([batch] for batch in batches), size=size),
-        num_epochs=num_epochs, schedule=schedule, seed=seed, workers=workers,
-        heartbeat=lambda _: None, wrap=lambda batches, *_: batches,
-    ))  # fmt: skip
+    trainer.summaries = list(TrainingLoop(
+        model=model, corpus=encode(utterances, vocabulary),
+        sampler=GivenDraws(*([batch] for batch in batches), size=size),
+        mechanism=WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer=trainer,
+        config=TrainingConfig(epochs=num_epochs, schedule=schedule, seed=seed),
+        workers=workers, permit=lambda _: len(batches),
+    ).epochs())  # fmt: skip
     return trainer
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edp_mx.errors import UserError
-from edp_mx.training.schedule import Schedule
+from edp_mx.training.config import Schedule
 
 totals = st.integers(1, 400)
 fractions = st.floats(0, 0.99)

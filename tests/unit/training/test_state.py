@@ -1,4 +1,4 @@
-"""Where a training run stands, on disk and back."""
+"""Where a run stands, on disk and back, and on every worker."""
 
 from __future__ import annotations
 
@@ -10,48 +10,98 @@ from mxnet.gluon import nn
 
 from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
+from edp_mx.runs.pretraining.directory import PretrainingState
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.selection import Selection
-from edp_mx.training.state import TrainingState, read_ledger_mark, read_state, write_state
+from edp_mx.training.state import TrainingState, read_ledger_mark
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
+FACTS = {
+    TrainingState: {"epochs": 3, "best_ser": math.inf, "best_epoch": 1, "ledger_size": 123,
+                    "ledger_digest": "ab" * 32},
+    PretrainingState: {"step": 7, "fingerprint": "ab", "num_workers": 2},
+}  # fmt: skip
+KINDS = pytest.mark.parametrize("kind", FACTS)
 
 
-def state(**changes):
-    values = {"epochs": 3, "seconds": 1.5, "best_ser": math.inf, "best_epoch": 0,
-              "weights": ARRAYS, "optimizer": {}, "best": {}}  # fmt: skip
-    return TrainingState(**{**values, **changes})
+class Worker(Workers):
+    """One of two workers, which is told of what rank 0 has."""
+
+    said, sent = [], {}
+
+    def gather(self, value):
+        if self.is_first:
+            self.said.append(value)
+            return [value, None]
+        return [self.said.pop(0), value]
+
+    def broadcast_array(self, array, name):
+        if self.is_first:
+            self.sent[name] = array.copy()
+        else:
+            array[:] = self.sent[name]
 
 
-@pytest.mark.parametrize("best", [{}, ARRAYS])
-def test_what_was_written_is_read(tmp_path, best):
-    state(best=best, optimizer=ARRAYS, best_ser=0.25).write(tmp_path / "s.npz")
-    found = TrainingState.read(tmp_path / "s.npz")
-    assert (found.epochs, found.seconds, found.best_ser, found.best_epoch) == (3, 1.5, 0.25, 0)
-    for group, expected in (("weights", ARRAYS), ("optimizer", ARRAYS), ("best", best)):
-        assert set(getattr(found, group)) == set(expected)
-        for name, array in expected.items():
-            np.testing.assert_array_equal(getattr(found, group)[name], array)
+def state(kind=TrainingState, **changes):
+    return kind(**{"seconds": 1.5, "weights": ARRAYS, "optimizer": {}, **FACTS[kind], **changes})
 
 
-def test_torn_missing_or_foreign_files_are_refused(tmp_path):
-    state().write(tmp_path / "s.npz")
-    whole = (tmp_path / "s.npz").read_bytes()
-    for size in (0, 10, len(whole) // 2):
-        (tmp_path / "s.npz").write_bytes(whole[:size])
-        with pytest.raises(UserError, match="torn or no checkpoint"):
-            TrainingState.read(tmp_path / "s.npz")
+def assert_same(one, other):
+    for name, value in vars(one).items():
+        found = getattr(other, name)
+        assert type(found) is type(value)
+        if not isinstance(value, dict):
+            assert found == value
+            continue
+        assert set(found) == set(value)
+        for key, array in value.items():
+            np.testing.assert_array_equal(found[key], array)
+            assert found[key].dtype == array.dtype and found[key].shape == array.shape
+
+
+@KINDS
+@pytest.mark.parametrize("optimizer", [{}, ARRAYS])
+def test_what_was_written_is_read(kind, optimizer, tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    assert kind.resume(path, Workers(0, 1, 0, 1)) is None
+    written = state(kind, optimizer=optimizer)
+    written.write(path)
+    assert_same(kind.read(path), written)
+    assert_same(kind.resume(path, Workers(0, 1, 0, 1)), written)
+
+
+@KINDS
+def test_all_workers_resume_from_the_first_one_s_checkpoint(kind, tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    assert kind.resume(path, Worker(0, 2, 0, 2)) is None
+    assert kind.resume(path, Worker(1, 2, 1, 2)) is None
+    written = state(kind, optimizer=ARRAYS)
+    written.write(path)
+    first = kind.resume(path, Worker(0, 2, 0, 2))
+    path.unlink()  # the other's disk has none
+    assert_same(first, written)
+    assert_same(kind.resume(path, Worker(1, 2, 1, 2)), written)
+
+
+@KINDS
+def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
+    path = tmp_path / "checkpoint.npz"
     with pytest.raises(UserError, match="is missing"):
-        read_state(tmp_path / "absent.npz")
-    write_state(tmp_path / "other.npz", {"step": 3}, {"weights": ARRAYS})
-    with pytest.raises(UserError, match="no checkpoint of a training run"):
-        TrainingState.read(tmp_path / "other.npz")
-
-
-def test_a_file_that_would_execute_is_refused(tmp_path):
-    np.savez(tmp_path / "s.npz", **{"weights/a": np.array([print], dtype=object)})
-    with pytest.raises(UserError, match="torn or no checkpoint"):
-        TrainingState.read(tmp_path / "s.npz")
+        kind.read(path)
+    state(kind).write(path)
+    whole = path.read_bytes()
+    for content in (b"", whole[:10], whole[: len(whole) // 2], b"PK" + whole[:50]):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"checkpoint\.npz is torn or not a checkpoint"):
+            kind.read(path)
+    np.savez(path, **{"weights/a": np.array([print], dtype=object)})  # it would execute
+    with pytest.raises(UserError, match="torn or not a checkpoint"):
+        kind.read(path)
+    (other,) = set(FACTS) - {kind}
+    state(other).write(path)
+    with pytest.raises(UserError, match=f"not a checkpoint of {kind.KIND}"):
+        kind.read(path)
 
 
 def test_a_selection_goes_on_where_it_stood():
@@ -71,7 +121,7 @@ def test_a_selection_goes_on_where_it_stood():
             if interrupted:
                 standing = selection.standing
                 selection = Selection(net, config)
-                selection.go_on(*standing)
+                selection.resume(*standing)
         selection.restore()
         return done, float(net.weight.data().asscalar())
 
@@ -79,17 +129,12 @@ def test_a_selection_goes_on_where_it_stood():
 
 
 def test_it_says_how_far_the_ledger_had_come(tmp_path):
-    state(ledger_size=123, ledger_digest="ab" * 32).write(tmp_path / "s.npz")
-    assert read_ledger_mark(tmp_path / "s.npz") == LedgerMark(123, "ab" * 32)
-    found = TrainingState.read(tmp_path / "s.npz")
-    assert (found.ledger_size, found.ledger_digest) == (123, "ab" * 32)
-
-
-def test_a_checkpoint_that_confirms_no_ledger_is_refused(tmp_path):
     path = tmp_path / "s.npz"
-    write_state(path, {"epochs": 3}, {"weights": ARRAYS})  # as edp_mx 0.1 wrote it
+    state().write(path)
+    assert read_ledger_mark(path) == LedgerMark(123, "ab" * 32)
+    np.savez(path, **{"facts/epochs": 3, "weights/w": np.zeros(2)})  # as edp_mx 0.1 wrote it
     with pytest.raises(UserError, match="written by edp_mx 0.1 and does not say how far"):
         read_ledger_mark(path)
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(UserError, match="torn or no checkpoint"):
+    with pytest.raises(UserError, match="torn or not a checkpoint"):
         read_ledger_mark(path)

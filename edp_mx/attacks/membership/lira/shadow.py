@@ -13,7 +13,7 @@ from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.lira.processes import shadow_file
 from edp_mx.attacks.membership.run_scores import compute_signals
 from edp_mx.attacks.membership.scores import hash_of, write_arrays
-from edp_mx.attacks.training import prepare_on, train_prepared
+from edp_mx.attacks.training import train_prepared
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.splits import Split
@@ -21,8 +21,10 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runs.build import checkpoint_for, encode_part, vocabulary_for
+from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
+from edp_mx.runtime.progress import no_progress
 
 SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 
@@ -42,16 +44,16 @@ def train_shadow(folder: Path, number: int) -> None:
     plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
     inside = _only(plan.part(corpus, labels, number), corpus)
     vocabulary, workers = shadow_vocabulary(config, inside, labels), start()
-    prepared = prepare_on(inside, config, workers, vocabulary=vocabulary)
+    prepared = prepare_corpus(inside, config, workers, vocabulary=vocabulary)
     work = folder / f".shadow-{number:03d}"
-    train_prepared(prepared, config, workers, work, lambda one, *_: one)
+    train_prepared(prepared, config, workers, work, no_progress)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
     judged = [by_id[name] for name in plan.ids]
     signals = compute_signals(
         prepared.model,
         encode_part(config, judged, prepared.vocabulary, "judged"),
         batch_size=config.training.evaluation_batch_size,
-        progress=lambda iterable, *_: iterable,
+        progress=no_progress,
     )
     arrays = {
         "log_odds": signals.log_odds,

@@ -1,0 +1,119 @@
+"""Everything that a training run needs before its first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.dealing import deal
+from edp_mx.data.draws import Sampler
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runs.mechanism import build_mechanism
+from edp_mx.runs.plan import plan_for
+from edp_mx.runs.prepare import Prepared, broadcast_weights
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.spending import Spending
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.training.config import LearningRates
+from edp_mx.training.loop import TrainingLoop
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A run that is ready to train.
+
+    Attributes:
+        prepared: corpus, vocabulary, encoded parts, model.
+        flat: the gradients.
+        spending: the plan, the ledger and the budget.
+        loop: trains the model as planned and permitted.
+    """
+
+    prepared: Prepared
+    flat: FlatGradients
+    spending: Spending
+    loop: TrainingLoop
+
+
+def build_training(
+    prepared: Prepared,
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    heartbeat: Heartbeat = no_heartbeat,
+) -> Training:
+    """Build sampler, plan, ledger, mechanism and trainer; refuse what no accountant can count.
+
+    Args:
+        prepared: its training part is dealt out, and counted as n, as it is given.
+        config: all settings.
+        workers: this worker among all; each calls this with the same arguments.
+        run: keeps the ledger; where it holds a checkpoint, the run is resumed.
+        heartbeat: called at each step.
+
+    Raises:
+        UserError: settings that are impossible or have no accountant, or a budget that is spent.
+    """
+    training = config.training
+    sampler = _sampler(config, workers, prepared)
+    broadcast_weights(prepared.model, workers)
+    flat = FlatGradients(layers_of(prepared.model))
+    spending = Spending(plan_for(config, prepared, sampler, workers.size), workers, run)
+    mechanism = build_mechanism(
+        config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
+    )
+    set_learning_rates(prepared.model, training.learning_rate, training.learning_rates)
+    trainer = PrivateTrainer(
+        flat=flat,
+        optimizer=training.optimizer,
+        optimizer_params={"learning_rate": training.learning_rate},
+    )
+    loop = TrainingLoop(
+        model=prepared.model,
+        corpus=prepared.train,
+        sampler=sampler,
+        mechanism=mechanism,
+        trainer=trainer,
+        config=training,
+        workers=workers,
+        permit=spending.permit,
+        heartbeat=heartbeat,
+    )
+    return Training(prepared, flat, spending, loop)
+
+
+def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:
+    """This worker's share of the training records, drawn as configured."""
+    training, privacy = config.training, config.privacy
+    assert privacy.unit is not None  # PrivacyConfig settles it
+    return deal(
+        unit=privacy.unit,
+        sampler=privacy.sampler,
+        num_records=len(prepared.train),
+        batch_size=training.batch_size,
+        rank=workers.rank,
+        num_workers=workers.size,
+        seed=training.seed,
+        micro_batches_per_worker=privacy.micro_batches_per_worker,
+        users=prepared.users,
+        max_utterances_per_user=privacy.max_utterances_per_user,
+        length_buckets=training.length_buckets,
+        lengths=prepared.train.lengths,
+        adjacency=privacy.adjacency,
+        insecure_fixed_seed=privacy.insecure_fixed_seed,
+    )
+
+
+def set_learning_rates(model: IntentSlotModel, base: float, rates: LearningRates) -> None:
+    """Give each parameter of a group its learning rate, as a multiple of the base."""
+    heads = [p for head in (model.intent, model.slot) for p in head.collect_params().values()]
+    for parameters, rate in (
+        (model.encoder.embedding_parameters(), rates.embeddings),
+        (heads, rates.heads),
+    ):
+        for parameter in parameters:
+            parameter.lr_mult = 1.0 if rate is None else rate / base
