@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Optional, Tuple
 
 import pytest
-from edp_mx.training.config import LearningRates, Schedule
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.embeddings import EmbeddingsConfig
@@ -18,7 +17,7 @@ from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runs.pretraining.config import PiecesConfig, PretrainingSettings
 from edp_mx.runtime.settings import Settings, setting
-from edp_mx.training.config import TrainingConfig
+from edp_mx.training.config import LearningRates, Schedule, TrainingConfig
 
 
 @dataclass(frozen=True)
