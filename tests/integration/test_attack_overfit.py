@@ -14,7 +14,6 @@ from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.run_scores import compute_signals, saved_scores
 from edp_mx.attacks.membership.scores import MembershipScores, Origin
-from edp_mx.attacks.membership.signals import Signals
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.cli import main
 from edp_mx.data.synthetic import make_utterances
@@ -88,13 +87,9 @@ def measured(run, attack):
     return {result["name"]: result["auc"]["value"] for result in attacked["results"]}
 
 
-def judged_signals(scores):
-    return Signals(*(array[scores.is_judged] for array in scores.signals))
-
-
 def classifier_of(shadow):
     scores = saved_scores(shadow)
-    return learn_classifier(judged_signals(scores), scores.labels, seed=0)
+    return learn_classifier(scores.judged_signals, scores.labels, seed=0)
 
 
 def test_every_attack_sees_through_it(runs):
@@ -119,7 +114,7 @@ def test_liras_shadows_know_their_own_members_and_not_the_runs(runs, shadows):
     own, of_run = [], []
     for k, one in enumerate(found):
         target = MembershipScores(
-            signals=judged_signals(scores)._replace(log_odds=one["log_odds"], loss=one["loss"]),
+            signals=scores.judged_signals._replace(log_odds=one["log_odds"], loss=one["loss"]),
             is_member=scores.labels,
             is_reference=np.zeros(len(plan.ids), bool),
             ids=plan.ids,
@@ -144,7 +139,7 @@ def test_nothing_is_seen_with_shuffled_labels(runs, shadows):
         np.stack([one[key] for one in found], axis=1) for key in ("log_odds", "loss")
     )
     guesses = threshold_attacks(scores) + lira_attacks(scores, log_odds, losses, plan.is_in)
-    says = classifier_of(runs[1]).log_odds(judged_signals(scores))
+    says = classifier_of(runs[1]).log_odds(scores.judged_signals)
     guesses.append(Guesses("shadow classifier", "the paper's attack", says))
     generator = np.random.default_rng(3)
     for one in guesses:

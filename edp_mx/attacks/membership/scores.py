@@ -79,6 +79,11 @@ class MembershipScores:
         return tuple(self.ids[i] for i in np.flatnonzero(self.is_judged))
 
     @property
+    def judged_signals(self) -> Signals:
+        """Signals of the judged utterances."""
+        return Signals(*(array[self.is_judged] for array in self.signals))
+
+    @property
     def labels(self) -> np.ndarray:
         """`is_member` of the judged utterances."""
         return self.is_member[self.is_judged]

@@ -10,7 +10,6 @@ from typing import Any, Dict, Tuple
 from edp_mx.attacks.directory import Outcome, write_outcome
 from edp_mx.attacks.membership.classifiers import learn_classifier
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.attacks.membership.signals import Signals
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.attacks.settings_differences import shadow_run_facts
 from edp_mx.config import ExperimentConfig, load_config
@@ -59,12 +58,11 @@ def attack_by_shadow(
     if _source_of(path) == _source_of(shadow_path):
         _check_apart(scores, shadow, shadow_path)
     seed = scores.origin.seed
-    judged = shadow.is_judged
-    classifier = learn_classifier(_rows(shadow.signals, judged), shadow.labels, seed=seed)
+    classifier = learn_classifier(shadow.judged_signals, shadow.labels, seed=seed)
     guesses = Guesses(
         "shadow classifier",
         f"log-odds by {classifier.name}, which did best in cross-validation on the shadow",
-        classifier.log_odds(_rows(scores.signals, scores.is_judged)),
+        classifier.log_odds(scores.judged_signals),
         threshold=0.0,
     )
     facts: Dict[str, Any] = {
@@ -132,8 +130,3 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
         vocabulary=vocabulary, labels=labels,
     )  # fmt: skip
     return replace(config, name=f"shadow_{other}", data=data)
-
-
-def _rows(signals: Signals, rows: Any) -> Signals:
-    """Return the signals of some utterances."""
-    return Signals(*(array[rows] for array in signals))

@@ -46,7 +46,7 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
 
 def _by_loss(scores: MembershipScores) -> Guesses:
     """Guess by the training loss."""
-    loss = scores.signals.loss[scores.is_judged]  # (U,)
+    loss = scores.judged_signals.loss  # (U,)
     return Guesses(
         "loss",
         "low training loss; the threshold is the mean loss of the members, which the attacker is "
@@ -67,16 +67,16 @@ def _by_calibrated_loss(scores: MembershipScores) -> Guesses:
     return Guesses(
         "loss calibrated by intent",
         "loss below the mean of known non-members with the same intent",
-        usual - scores.signals.loss[judged],
+        usual - scores.judged_signals.loss,
         threshold=0.0,
     )
 
 
 def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
     """Guess by losses of the parts, modified entropy and margin."""
-    judged, signals = scores.is_judged, scores.signals
-    entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (all,)
-    margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (all,)
+    signals = scores.judged_signals
+    entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (U,)
+    margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (U,)
     kinds = (
         ("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
         ("loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss),
@@ -87,7 +87,7 @@ def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
         ),
         ("margin", "distance of the true labels to the best others", margin),
     )
-    return [Guesses(name, says, values[judged]) for name, says, values in kinds]
+    return [Guesses(name, says, values) for name, says, values in kinds]
 
 
 def _by_words(unknown: np.ndarray) -> Guesses:

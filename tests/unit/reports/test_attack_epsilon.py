@@ -1,11 +1,11 @@
 """Attacks on several runs side by side: which ε is said, and whom each attack judged."""
 
-import csv
 import math
 from dataclasses import replace
 
 import pytest
 from support.membership import made_scores
+from support.tables import read_table
 
 from edp_mx.attacks.directory import read_attack, write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
@@ -14,11 +14,6 @@ from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_
 from edp_mx.reports.summary import compare
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
-
-
-def table(path):
-    with open(path) as file:
-        return list(csv.DictReader(file))
 
 
 def bound(log10, *conditions):
@@ -46,7 +41,7 @@ def test_runs_are_compared_by_epsilon(generator, tmp_path):
     lines = compare_attacks(points).splitlines()
     assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         10^4.4 ", "            ∞ "]
     plot_attacks(points, tmp_path / "all.png")
-    (row,) = table(tmp_path / "all.csv")
+    (row,) = read_table(tmp_path / "all.csv")
     assert float(row["auc"]) == points[0].auc["value"] and row["log10_holds_if"] == ""
     assert row["judges"] == "all members of train against test, drawn with --seed 3"
     assert (tmp_path / "all.png").read_bytes()[:4] == b"\x89PNG"
@@ -66,7 +61,7 @@ def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, 
     assert (first, second) == (other_first, other_second)
     assert first == "* would hold if the words were public; the lengths were"
     plot_attacks(points_of(runs), tmp_path / "all.png")
-    values = [row["log10_holds_if"] for row in table(tmp_path / "all.csv")]
+    values = [row["log10_holds_if"] for row in read_table(tmp_path / "all.csv")]
     assert values == [str(math.log10(8)), "9.9", ""]
 
 

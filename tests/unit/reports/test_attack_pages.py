@@ -1,6 +1,5 @@
 """Pictures and pages of attacks: what they show is what was measured."""
 
-import csv
 import json
 import re
 import shutil
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
+from support.tables import read_table
 
 from edp_mx.attacks.directory import read_attack, read_guesses, write_outcome
 from edp_mx.attacks.membership.roc import roc_curve, tpr_within
@@ -20,11 +20,6 @@ from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import describe_exposure, exposure_rows, write_exposure_report
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
-
-
-def table(path):
-    with open(path) as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +38,7 @@ def test_what_is_written_is_what_was_measured(attacked):
     _, folder, outcome, scores = attacked
     attack, guessed = read_attack(folder), read_guesses(folder)
     assert attack == json.loads(json.dumps(outcome.to_dict()))
-    assert [row["id"] for row in table(folder / "guesses.csv")] == list(scores.ids[:120])
+    assert [row["id"] for row in read_table(folder / "guesses.csv")] == list(scores.ids[:120])
     for result in attack["results"]:
         values = guessed.scores[result["name"]]
         assert result["auc"]["value"] == pytest.approx(roc_auc_score(guessed.is_member, values))
@@ -53,11 +48,11 @@ def test_what_is_written_is_what_was_measured(attacked):
 def test_the_numbers_of_the_pictures(attacked):
     _, folder, _, _ = attacked
     guessed = read_guesses(folder)
-    points = [row for row in table(folder / "roc.csv") if row["attack"] == "loss"]
+    points = [row for row in read_table(folder / "roc.csv") if row["attack"] == "loss"]
     curve = roc_curve(guessed.scores["loss"], guessed.is_member)
     assert [float(p["fpr"]) for p in points] == pytest.approx(curve.fpr)
     assert [float(p["tpr"]) for p in points] == pytest.approx(curve.tpr)
-    bins = [row for row in table(folder / "scores.csv") if row["attack"] == "margin"]
+    bins = [row for row in read_table(folder / "scores.csv") if row["attack"] == "margin"]
     for side in ("members", "non_members"):
         assert sum(int(row[side]) for row in bins) == 60
     for name in ("roc", "scores"):
@@ -109,7 +104,7 @@ def test_long_curves_keep_their_shape(generator, tmp_path):
     write_outcome(run, "threshold", guesses, scores, facts={})
     guessed = read_guesses(run.path / "attack-threshold")
     plot_roc(guessed, tmp_path)
-    points = table(tmp_path / "roc.csv")
+    points = read_table(tmp_path / "roc.csv")
     assert len(points) <= MOST_POINTS
     thin = np.array([[float(p["fpr"]), float(p["tpr"])] for p in points])
     whole = roc_curve(guessed.scores["loss"], guessed.is_member)
@@ -126,7 +121,7 @@ def test_scores_that_are_infinite_or_all_equal_are_drawn(generator, tmp_path):
     guesses = [Guesses("equal", "says", np.zeros(40)), Guesses("infinite", "says", infinite)]
     write_outcome(run, "threshold", guesses, scores, facts={})
     write_report(run.path / "attack-threshold")
-    bins = table(run.path / "attack-threshold" / "scores.csv")
+    bins = read_table(run.path / "attack-threshold" / "scores.csv")
     assert sum(int(row["members"]) for row in bins) == 40
     assert read_attack(run.path / "attack-threshold")["results"][0]["auc"]["value"] == 0.5
 
@@ -152,7 +147,11 @@ def test_exposure_by_repeats(tmp_path):
     value = {"run": "mine", "settings": {"digits": 7}, "canaries": canaries}
     write_json(tmp_path / "exposure.json", value)
     write_exposure_report(tmp_path)
-    assert [float(row["by_rank"]) for row in table(tmp_path / "exposure.csv")] == [1.0, 3.0, 6.0]
+    assert [float(row["by_rank"]) for row in read_table(tmp_path / "exposure.csv")] == [
+        1.0,
+        3.0,
+        6.0,
+    ]
     html = (tmp_path / "report.html").read_text()
     assert "canaries in mine" in html and "settings other than" not in html
     short = {OTHER_SETTINGS: {"training.epochs": {"run": 14, "trained": 1}}}

@@ -158,9 +158,8 @@ def lira_attacks(
 
     Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
     """
-    judged = scores.is_judged
     worlds = worlds_of(log_odds, is_in, is_pooled=is_in.shape[1] < FEW_SHADOWS)
-    target = scores.signals.log_odds[judged]  # (U,)
+    target = scores.judged_signals.log_odds  # (U,)
     usual = np.where(is_in, 0.0, losses).sum(axis=1) / (~is_in).sum(axis=1)  # (U,)
     return [
         Guesses(
@@ -183,7 +182,7 @@ def lira_attacks(
         Guesses(
             "loss calibrated by shadows",
             "loss below the mean loss of shadows without the utterance (Watson et al.)",
-            usual - scores.signals.loss[judged],
+            usual - scores.judged_signals.loss,
             threshold=0.0,
         ),
     ]

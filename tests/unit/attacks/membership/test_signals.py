@@ -12,7 +12,6 @@ from edp_mx.attacks.membership.signals import (
     log_odds_of,
     modified_entropy,
     signals_of,
-    sorted_top,
 )
 from edp_mx.models.forward_backward import Chain
 
@@ -147,9 +146,3 @@ def test_a_sure_right_answer_has_no_modified_entropy_and_a_wrong_one_much():
     log_p = np.log(np.array([[1 - 1e-9, 1e-9], [1 - 1e-9, 1e-9]]))
     right, wrong = modified_entropy(log_p, np.array([0, 1]))
     assert right < 1e-7 and wrong > 30
-
-
-def test_sorted_top_pads_what_is_short():
-    values = np.array([[0.1, 0.6, 0.3]])
-    assert sorted_top(values, 2, fill=0.0).tolist() == [[0.6, 0.3]]
-    assert sorted_top(values, 4, fill=-1.0).tolist() == [[0.6, 0.3, 0.1, -1.0]]
