@@ -12,7 +12,7 @@ _BOUNDS = "bounds"  # the key in a field's metadata
 
 
 class SettingError(UserError):
-    """A value outside its bounds.
+    """A setting with an impossible value.
 
     Attributes:
         key: the field's name, or its path with dots.
@@ -22,6 +22,9 @@ class SettingError(UserError):
     def __init__(self, key: str, demand: str) -> None:
         super().__init__(f"{key} {demand}")
         self.key, self.demand = key, demand
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return SettingError, (self.key, self.demand)
 
 
 def setting(
