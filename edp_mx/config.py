@@ -6,11 +6,11 @@ import dataclasses
 import difflib
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import (
     Any,
     Iterable,
-    List,
     Sequence,
     Tuple,
     Type,
@@ -115,6 +115,7 @@ def _plain(value: Any, is_path: bool = False) -> Any:
     return str(Path(value).absolute()) if is_path and value else value
 
 
+@lru_cache(maxsize=None)
 def _converter() -> Converter:
     """Return a converter that fills dataclasses from mappings and converts no type silently."""
     converter = Converter(forbid_extra_keys=True)
@@ -156,7 +157,7 @@ def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:
     return hook
 
 
-def _strict_list(value: Any) -> List[Any]:
+def _strict_list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
         raise TypeError(f"{value!r} is not a list, e.g. [a, b]")
     return value
@@ -175,7 +176,7 @@ def _from_mapping(cls: type, build: Any) -> Any:
     return hook
 
 
-def _keys(cls: type) -> List[str]:
+def _keys(cls: type) -> Sequence[str]:
     return [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
 
 

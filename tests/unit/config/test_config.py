@@ -35,13 +35,8 @@ def test_includes_merge_from_left_to_right_and_the_file_itself_wins(tmp_path):
     path = write(tmp_path, "a.yaml", "include: [one.yaml, two.yaml]\ntraining: {seed: 5}")
     config = load_config(path, ["training.learning_rate=5e-3"])
     training = config.training
-    assert (
-        config.name,
-        training.epochs,
-        training.batch_size,
-        training.seed,
-        training.learning_rate,
-    ) == ("one", 2, 8, 5, 5e-3)
+    assert (config.name, training.epochs, training.batch_size) == ("one", 2, 8)
+    assert (training.seed, training.learning_rate) == (5, 5e-3)
 
 
 def test_files_are_laid_over_each_other_and_the_name_follows(tmp_path):
@@ -109,16 +104,10 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("training: {epochs: 0}", "line 1: training.epochs must be at least 1, not 0"),
         ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
         ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
-        ("privacy: {noise_multiplier: -1}", "privacy.noise_multiplier must be at least 0, not -1"),
-        ("privacy: {mechanism: magic}", "privacy.mechanism must be one of none, edp_sgd"),
         ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),
         (
             "privacy: {mechanism: dp_sgd, per_example: hook}",
             "line 1: privacy.clipping must be one of",
-        ),
-        (
-            "privacy: {mechanism: dp_sgd, chunk_size: 0}",
-            "privacy.chunk_size must be at least 1, not 0",
         ),
         ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
         ("model: {family: lstm}", "line 1: model.family must be one of clc, bert, not 'lstm'"),
@@ -137,10 +126,6 @@ def test_small_numbers_are_numbers(tmp_path, number):
         (
             "training: {schedule: {kind: cubic}}",
             "training.schedule.kind must be one of constant, linear, not 'cubic'",
-        ),
-        (
-            "training: {learning_rates: {heads: 0}}",
-            "training.learning_rates.heads must be above 0, not 0",
         ),
         ("training: 3", "training: 3 is not a mapping of keys"),
         ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
@@ -180,16 +165,6 @@ def test_what_is_clipped_and_how(tmp_path, text, expected):
     assert again.privacy == privacy
 
 
-def test_the_other_privacy_keys(tmp_path):
-    text = "privacy: {micro_batches_per_worker: 3, assume_public: [vocabulary, lengths]}"
-    privacy = load_config(write(tmp_path, "a.yaml", text)).privacy
-    assert privacy.micro_batches_per_worker == 3
-    assert privacy.assume_public == ("vocabulary", "lengths")
-    text = "privacy: {mechanism: dp_sgd, unit: user, max_utterances_per_user: 5}"
-    privacy = load_config(write(tmp_path, "a.yaml", text)).privacy
-    assert privacy.max_utterances_per_user == 5
-
-
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -201,9 +176,6 @@ def test_the_other_privacy_keys(tmp_path):
             "mechanism: dp_sgd, micro_batches_per_worker: 2",
             "micro_batches_per_worker must be 1, because",
         ),
-        ("micro_batches_per_worker: 0", "micro_batches_per_worker must be at least 1, not 0"),
-        ("max_utterances_per_user: 0", "max_utterances_per_user must be at least 1, not 0"),
-        ("assume_public: [weather]", "privacy.assume_public must be one of layer_scales"),
         ("mechanism: none, max_epsilon: 3.0", "privacy.max_epsilon must be left out"),
         ("mechanism: none, target_epsilon: 3.0", "privacy.target_epsilon must be left out"),
         ("per_example: loop, clipping: loop", "privacy.per_example: there is no such key"),
