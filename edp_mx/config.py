@@ -8,18 +8,7 @@ import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import (
-    Any,
-    Iterable,
-    Sequence,
-    Tuple,
-    Type,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    overload,
-)
+from typing import Any, Sequence, Tuple, Type, TypeVar, Union, get_args, get_origin, overload
 
 import yaml
 from cattrs import ClassValidationError, Converter
@@ -60,15 +49,15 @@ class ExperimentConfig:
 
 
 @overload
-def load_config(files: Files, overrides: Iterable[str] = ...) -> ExperimentConfig: ...
+def load_config(files: Files, overrides: Sequence[str] = ...) -> ExperimentConfig: ...
 
 
 @overload
-def load_config(files: Files, overrides: Iterable[str] = ..., *, kind: Type[T]) -> T: ...
+def load_config(files: Files, overrides: Sequence[str] = ..., *, kind: Type[T]) -> T: ...
 
 
 def load_config(
-    files: Files, overrides: Iterable[str] = (), *, kind: Any = ExperimentConfig
+    files: Files, overrides: Sequence[str] = (), *, kind: Any = ExperimentConfig
 ) -> Any:
     """Read settings from YAML files that are laid over each other.
 
