@@ -33,6 +33,7 @@ examples:
   or with one that is trained first, from a configuration or with the run's settings on another
   corpus:
     edp-mx attack RUN --shadow configs/snips_clc.yaml --set training.epochs=10
+    edp-mx attack RUN --shadow configs/snips_clc.yaml --shadow configs/mechanism/edp_linear.yaml
     edp-mx attack RUN --shadow
   LiRA with 16 shadow models on the run's corpus, one per core at a time, smaller ones with --set;
   an interrupted attack continues:
@@ -63,10 +64,12 @@ def add_parser(subparsers: Any) -> None:
     add("run_directories", nargs="+", type=Path, metavar="RUN", help="a run directory")
     add(
         "--shadow",
+        action="append",
         nargs="?",
         const=DEFAULT_SHADOW,
         metavar="RUN|CONFIG",
-        help="attack of the paper by this shadow; without a value one is trained on another corpus",
+        help="attack of the paper by this shadow; without a value one is trained on another "
+        "corpus; several configurations, each with --shadow, are laid over each other",
     )
     _add_trained(add)
     add("--compare", action="store_true", help="compare runs that were attacked before")

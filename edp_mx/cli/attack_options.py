@@ -70,7 +70,7 @@ def trains_shadow(arguments: argparse.Namespace) -> bool:
     """Return whether --shadow trains a run instead of naming one."""
     if arguments.shadow is None:
         return False
-    return arguments.shadow == DEFAULT_SHADOW or not Path(arguments.shadow).is_dir()
+    return arguments.shadow == [DEFAULT_SHADOW] or not Path(arguments.shadow[0]).is_dir()
 
 
 def _is_given(value: object) -> bool:

@@ -113,9 +113,11 @@ def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Pa
     from edp_mx.config import load_config
     from edp_mx.runs.run_directory import RunDirectory
 
-    given, name = Path(arguments.shadow), f"--shadow {arguments.shadow}"
+    given, name = Path(arguments.shadow[0]), f"--shadow {' '.join(arguments.shadow)}"
     own = load_config(path / "config.yaml")
     if not trains_shadow(arguments):
+        if len(arguments.shadow) > 1:
+            raise UserError(f"{name} names several runs; name one run, or configurations only")
         if given.resolve() == path.resolve():
             raise UserError(f"{name} is the attacked run itself; name another run")
         run = RunDirectory.existing(given)
@@ -125,10 +127,10 @@ def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Pa
         return lambda: given
     if arguments.from_scores:
         raise UserError("--from-scores needs a trained shadow: name its run directory")
-    if arguments.shadow == DEFAULT_SHADOW:
+    if arguments.shadow == [DEFAULT_SHADOW]:
         config = shadow_config(load_config(path / "config.yaml", arguments.overrides))
     else:
-        config = load_config(given, arguments.overrides)
+        config = load_config(arguments.shadow, arguments.overrides)
     check_family(own, config, name)
     return lambda: _train(config, arguments.runs or Path("runs"))
 

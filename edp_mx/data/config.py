@@ -11,9 +11,8 @@ from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
 from edp_mx.data.vocabulary import VocabularyConfig
-from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
 
@@ -52,13 +51,16 @@ class DataConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.vocabulary.source == "embeddings" and self.embeddings.path is None:
-            raise UserError("data.embeddings.path must be set with vocabulary source: embeddings")
+            raise SettingError(
+                "embeddings.path", "must be set, because vocabulary.source is embeddings"
+            )
         for key in ("vocabulary", "labels", "embeddings"):
             path = getattr(self, key).path
             if path is not None and self.path is not None and _lies_in(path, self.path):
-                raise UserError(
-                    f"data.{key}.path: {path} is the corpus itself, which is private; name public "
-                    "text from elsewhere, or use source: train, which the report then states"
+                raise SettingError(
+                    f"{key}.path",
+                    f"must not be {path}, because that is the corpus, which is private; name "
+                    "public text from elsewhere, or use source: train, which the report states",
                 )
 
 

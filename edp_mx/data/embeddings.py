@@ -15,7 +15,7 @@ import numpy as np
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
 _TRAIN = """
@@ -49,8 +49,8 @@ class EmbeddingsConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.path is not None and not self.path.endswith((*_TEXT_SUFFIXES, ".bin")):
-            raise UserError(
-                f"data.embeddings.path: {self.path} is none of .vec, .txt (or .gz of these), .bin"
+            raise SettingError(
+                "path", f"must end in .vec, .txt (or .gz of these) or .bin, not {self.path}"
             )
 
 

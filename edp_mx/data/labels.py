@@ -9,15 +9,15 @@ from edp_mx.data.counting import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field, read_json
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 
-def check_path(key: str, source: str, path: Optional[str]) -> None:
+def check_path(source: str, path: Optional[str]) -> None:
     """Require a path with the source "file", allow one with "sample" and refuse all others."""
     if source == "file" and path is None:
-        raise UserError(f"{key}.path must name the list, because the source is file")
+        raise SettingError("path", "must name the list, because the source is file")
     if source not in ("file", "sample") and path is not None:
-        raise UserError(f"{key}.path must be left out, because the source is {source}")
+        raise SettingError("path", f"must be left out, because the source is {source}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LabelsConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_path("data.labels", self.source, self.path)
+        check_path(self.source, self.path)
 
 
 def labels_of(

@@ -24,7 +24,7 @@ from typing import (
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field, whole_file
-from edp_mx.runtime.settings import Settings, setting
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _DIGESTS = 1 << 64
 
@@ -55,8 +55,8 @@ class TextConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train:
-            raise UserError(
-                "text.train: name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
+            raise SettingError(
+                "train", "must name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
             )
 
 

@@ -46,7 +46,7 @@ class VocabularyConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_path("data.vocabulary", self.source, self.path)
+        check_path(self.source, self.path)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,18 @@ def test_a_shadow_that_has_not_ended_is_refused(tmp_path, capsys):
     assert f"run `edp-mx train --resume {shadow}`" in capsys.readouterr().err
 
 
+def test_a_shadow_is_one_run_or_configurations_laid_over_each_other(tmp_path, capsys):
+    target, layer = run_at(tmp_path / "target"), tmp_path / "layer.yaml"
+    layer.write_text("training: {epochs: many}")
+    for shadows, said in (
+        ([run_at(tmp_path / "shadow"), layer], "names several runs"),
+        ([target / "config.yaml", layer], f"{layer}, line 1: training.epochs: 'many' is not"),
+    ):
+        options = [option for each in shadows for option in ("--shadow", str(each))]
+        assert cli.main(["attack", str(target), *options]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_shadow_of_another_architecture_is_refused(tmp_path, capsys):
     bert = ExperimentConfig(model=BERTConfig())
     target, shadow = run_at(tmp_path / "target"), run_at(tmp_path / "shadow", bert)

@@ -10,6 +10,7 @@ import pytest
 from edp_mx.data.config import DataConfig
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.text import TextConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
@@ -107,15 +108,20 @@ def test_impossible_values_are_refused_by_name(kind):
 @pytest.mark.parametrize(
     "kind, settings, message",
     [
-        (VocabularyConfig, {"source": "file"}, r"data\.vocabulary\.path must name the list"),
-        (VocabularyConfig, {"path": "a"}, r"data\.vocabulary\.path must be left out"),
-        (LabelsConfig, {"source": "file"}, r"data\.labels\.path must name the list"),
-        (EmbeddingsConfig, {"path": "vectors.npy"}, r"data\.embeddings\.path: vectors\.npy"),
+        (VocabularyConfig, {"source": "file"}, r"^path must name the list"),
+        (VocabularyConfig, {"path": "a"}, r"^path must be left out"),
+        (LabelsConfig, {"source": "file"}, r"^path must name the list"),
+        (EmbeddingsConfig, {"path": "vectors.npy"}, "path must end in .vec"),
+        (DataConfig, {"vocabulary": VocabularyConfig(source="embeddings")},
+         r"embeddings\.path must be set"),
+        (DataConfig, {"path": "mine", "labels": LabelsConfig("file", "mine/labels.json")},
+         r"labels\.path must not be mine/labels\.json, because that is the corpus"),
+        (TextConfig, {}, "train must name at least one file"),
         (CLCConfig, {"character_width": 2}, "character_width must be odd, not 2"),
         (BERTConfig, {"hidden_size": 313}, "hidden_size must be a multiple of the 12 heads"),
         (BERTConfig, {"frozen_layers": 5}, r"frozen_layers must be at most 4 \(num_layers\)"),
     ],
-)
+)  # fmt: skip
 def test_keys_that_depend_on_each_other(kind, settings, message):
     with pytest.raises(UserError, match=message):
         kind(**settings)
