@@ -1,4 +1,4 @@
-"""What makes ε infinite, what may be granted, and what no ε of a run speaks of."""
+"""What makes ε infinite, what may be assumed public, and what no ε of a run covers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ VANISHING_NOISE = (
     "the noise becomes smaller than what float32 can add to a gradient of norm C, so that part of "
     "it is never added"
 )
-# A worker's noise, relative to the gradient that it is added to, that float32 still resolves: 16
-# steps of its last place. Below, rounding and not the noise decides what is released.
+# The smallest noise of a worker, relative to the gradient it is added to, that float32 resolves: 16
+# units in the last place. Below that, rounding and not the noise decides what is released.
 RESOLUTION = 2.0**-19
 
 
 @dataclass(frozen=True)
 class PrivateInput:
-    """Something that reaches the model around the mechanism.
+    """An input that reaches the model without passing the mechanism.
 
     Attributes:
         reason: why ε is infinite.
-        condition: what would make it finite.
-        remedy: what to do about it.
+        condition: what would make ε finite.
+        remedy: what the user can do about it.
     """
 
     reason: str

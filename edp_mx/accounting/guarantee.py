@@ -1,5 +1,4 @@
-"""What a run promises to one record, said in full: both ε, their conditions, and what neither
-covers."""
+"""The full privacy statement of a run: both ε, their conditions, and what neither covers."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The report on a plan and what was released under it; made by `guarantee`.
+    """The privacy statement about a plan and what was released under it; built by `guarantee`.
 
     Attributes:
         plan: all that the run committed to.
@@ -39,8 +38,8 @@ class Guarantee:
         as_published: ε as the paper counts it.
         holds: ε that holds for what ran; ∞ with its reasons.
         holds_if: ε under the conditions that it names; equal to `holds` where there are none.
-        warnings: what a reader should look at twice.
-        not_covered: what no ε here speaks of.
+        warnings: what deserves a second look.
+        not_covered: what no ε here covers.
     """
 
     plan: Plan
@@ -53,13 +52,13 @@ class Guarantee:
 
     @property
     def release(self) -> Release:
-        """What a step gives away; only of a run with a mechanism."""
+        """One step as it is released; only of a run with a mechanism."""
         assert self.plan.release is not None
         return self.plan.release
 
     @property
     def effective_noise_multipliers(self) -> Tuple[float, ...]:
-        """z_eff by epoch; empty without a mechanism."""
+        """z_eff per epoch; empty without a mechanism."""
         plan = self.plan
         if plan.release is None:
             return ()
@@ -69,7 +68,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> Dict[str, Any]:
-        """Strict JSON, for `privacy.json`; ∞ and overflow are null beside log10 and reason."""
+        """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10 or a reason."""
         plan, release = self.plan, self.plan.release
         scales = release and release.layer_scales
         return {
@@ -105,7 +104,7 @@ class Guarantee:
         }
 
     def describe(self) -> str:
-        """Plain lines for the console."""
+        """Return plain lines for the console."""
         plan = self.plan
         beside = f"; 1/n = {1 / plan.num_records:.3g}" if plan.num_records else ""
         lines = [
@@ -122,7 +121,7 @@ class Guarantee:
         return "\n".join(lines)
 
     def _describe_release(self) -> List[str]:
-        """What was released, in one or two lines."""
+        """One or two lines about what was released."""
         plan, release = self.plan, self.plan.release
         if release is None:
             return []
@@ -148,15 +147,15 @@ class Guarantee:
 
 
 def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarantee:
-    """Count what a run spends, both ways, and say what it does not cover.
+    """Count what a run spends, both ways, and state what that does not cover.
 
     Args:
         plan: of the run.
         entries: what its ledger holds; left out, all that is planned.
 
-    Guarantee: `holds` is what the run satisfies towards someone who sees every aggregate, and the
-    moment at which it stops; `holds_if` is the same with the conditions granted that it names. A
-    run that may stop early counts all that it might have released (`committed_entries`).
+    Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
+    `holds_if` does so under the conditions that it names. A run that may stop early counts all that
+    it might have released (`committed_entries`).
 
     Edge cases: mechanism none and z₀ = 0 give ∞ in all three.
     """
@@ -180,7 +179,7 @@ def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarante
 
 
 def _conditions(plan: Plan) -> Tuple[str, ...]:
-    """What would make ε finite, and whether the user says that it is so."""
+    """The conditions under which ε is finite, and whether the user declares that they hold."""
     said = " (privacy.assume_public says so)"
     return tuple(
         PRIVATE_INPUTS[name].condition + (said if name in plan.assumed_public else "")
@@ -189,7 +188,7 @@ def _conditions(plan: Plan) -> Tuple[str, ...]:
 
 
 def _warnings(plan: Plan) -> Tuple[str, ...]:
-    """What a reader should look at twice."""
+    """What deserves a second look."""
     if plan.release is None:
         return ()
     found = []
@@ -205,7 +204,7 @@ def _warnings(plan: Plan) -> Tuple[str, ...]:
 
 
 def _not_covered(plan: Plan) -> Tuple[str, ...]:
-    """What must be said beside every ε; docs/privacy.md, section 6."""
+    """What must be stated beside every ε; docs/privacy.md, section 6."""
     texts: List[str] = [BEST_CHECKPOINT] if plan.chooses_checkpoint else []
     if plan.stops_early:
         texts.append(EARLY_STOP)

@@ -20,10 +20,10 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a ledger file says.
+    """The content of a ledger file.
 
     Attributes:
-        plan: what the run committed to, with α where it was written down.
+        plan: what the run committed to, with α if it was written down.
         entries: in the order in which they were written.
         is_torn: the last line was cut off by a crash; nothing had been released for it.
     """
@@ -35,11 +35,11 @@ class Ledger:
 
 @dataclass(frozen=True)
 class LedgerMark:
-    """How far a ledger had come when a checkpoint was written.
+    """State of a ledger at the time of a checkpoint.
 
     Attributes:
-        size: bytes.
-        digest: SHA-256 of them.
+        size: its length in bytes.
+        digest: SHA-256 of these bytes.
     """
 
     size: int
@@ -50,17 +50,17 @@ class LedgerFile:
     """Appends to a ledger; each line is on disk before the call returns.
 
     Args:
-        path: the file; made if it is not there.
-        plan: of the run, α left aside; the same at each start of one run.
-        mark: of the checkpoint that the run goes on from; None for a run that begins.
+        path: the file, which is created if it is missing.
+        plan: of the run; apart from α the same at each start of one run.
+        mark: of the checkpoint that the run resumes from; None for a run that begins.
 
     Raises:
-        UserError: the file is not the one that the mark was taken of, was begun with another plan,
+        UserError: the file is not the one whose state the mark holds, was begun with another plan,
             is damaged, or cannot be written.
 
-    Guarantee: an entry is on disk before what it speaks of is released. A crash between the two
+    Guarantee: an entry is on disk before what it describes is released. A crash between the two
     leaves an entry too many, never one too few; so does a resumed run, which repeats an epoch and
-    writes it down again. What a checkpoint confirms can be neither lost nor changed unseen.
+    writes it down again. What a checkpoint confirms cannot be lost or changed without notice.
     """
 
     def __init__(self, path: PathLike, plan: Plan, *, mark: Optional[LedgerMark] = None) -> None:
@@ -74,15 +74,15 @@ class LedgerFile:
         self._refuse_other_plan(plan)
 
     def append(self, entry: Entry) -> None:
-        """Write an entry down; only when this returns may it be released.
+        """Write an entry down; the release may be made only once this has returned.
 
         Raises:
-            UserError: the disk is full or the file cannot be written; nothing may be released.
+            UserError: the file cannot be written, e.g. on a full disk; nothing may be released.
         """
         self._append(entry.to_dict())
 
     def complete(self, scales: Sequence[float]) -> None:
-        """Write α down, once it is known and before the first step.
+        """Write α down once it is known, before the first step.
 
         Raises:
             UserError: the ledger holds another α.
@@ -93,16 +93,16 @@ class LedgerFile:
             self._append({"layer_scales": list(scales)})
         elif release.layer_scales != tuple(scales):
             raise UserError(
-                f"{self._path} holds other layer scales than the run has: a ledger is that of one "
+                f"{self._path} holds other layer scales than the run has: a ledger belongs to one "
                 "run; train into a new directory"
             )
 
     def read(self) -> Ledger:
-        """What the file says now."""
+        """Return what the file holds now."""
         return read_ledger(self._path)
 
     def mark(self) -> LedgerMark:
-        """How far the ledger has come, for the checkpoint beside it."""
+        """Return the current state, for the checkpoint beside the ledger."""
         content = _bytes_of(self._path)
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
@@ -123,7 +123,7 @@ class LedgerFile:
             ) from error
 
     def _end_last_line(self) -> None:
-        """Complete a last line that lacks only its end, and take away one that a crash cut off."""
+        """Complete a last line that lacks only its newline, or remove one that a crash cut off."""
         content = _bytes_of(self._path)
         whole = content.rfind(b"\n") + 1
         if whole == len(content):
@@ -141,23 +141,23 @@ class LedgerFile:
             raise UserError(f"cannot write {self._path}: {error.strerror}") from error
 
     def _refuse_other_plan(self, plan: Plan) -> None:
-        """Refuse to add to the ledger of another plan; the first difference is named."""
+        """Refuse to append to the ledger of another plan; names the first difference."""
         before, now = (p.without_layer_scales().to_dict() for p in (self.read().plan, plan))
         for key in sorted(now):
             if before[key] != now[key]:
                 raise UserError(
                     f"{self._path} was begun with {key} {before[key]}, but the run has "
-                    f"{now[key]}: a ledger is that of one run; train into a new directory"
+                    f"{now[key]}: a ledger belongs to one run; train into a new directory"
                 )
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Read a ledger, of version 0.1 too.
+    """Read a ledger, also one of version 0.1.
 
     Raises:
-        UserError: it is missing, or a line other than a torn last one is damaged; names the line.
+        UserError: it is missing, or a line is damaged (other than a torn last one); names the line.
 
-    Edge cases: a last line that is whole and only lacks its newline counts.
+    Edge cases: a complete last line that only lacks its newline counts.
     """
     path = Path(path)
     *lines, rest = _bytes_of(path).split(b"\n")
@@ -198,7 +198,7 @@ def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
 
 
 def _check(plan: Plan, entry: Entry) -> None:
-    """Refuse an entry that is JSON but belongs to no such plan."""
+    """Refuse a readable entry that cannot belong to this plan."""
     assert plan.release is not None
     z = entry.noise_multiplier
     is_number = isinstance(z, (int, float)) and not isinstance(z, bool)
@@ -212,14 +212,14 @@ def _check(plan: Plan, entry: Entry) -> None:
 
 
 def _refuse_other(path: Path, mark: LedgerMark) -> None:
-    """Refuse to go on from a checkpoint whose ledger is gone, shortened, changed or another's."""
+    """Refuse to resume if the checkpoint's ledger is gone, shortened, changed or another run's."""
     content = _bytes_of(path)[: mark.size]
     if len(content) == mark.size and hashlib.sha256(content).hexdigest() == mark.digest:
         return
     what = "is shorter than" if len(content) < mark.size else "is not the one that lay beside"
     raise UserError(
         f"{path} {what} the checkpoint's: without what it held nobody knows what the run has "
-        "spent, so it cannot go on; bring back the ledger, or train into a new directory"
+        "spent, so it cannot go on; restore the ledger, or train into a new directory"
     )
 
 
@@ -234,7 +234,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a last line without its newline is an object nevertheless."""
+    """Whether a last line without its newline is a complete object."""
     try:
         return isinstance(json.loads(line.decode("utf-8")), dict)
     except ValueError:
@@ -255,7 +255,7 @@ def _parse(path: Path, number: int, line: bytes) -> Dict[str, Any]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new file's name survive a loss of power."""
+    """Flush the folder, so that a new file's name survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

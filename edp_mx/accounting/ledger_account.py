@@ -1,4 +1,4 @@
-"""From a ledger alone to the guarantee that it adds up to, and where it differs from its plan."""
+"""The guarantee that a ledger adds up to, and its differences from the plan in its head."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LedgerAccount:
 
     Attributes:
         ledger: as it was read.
-        spent: the guarantee of what it holds.
-        planned: that of the whole plan in its head; the same where they do not differ.
-        differences: where they differ, one sentence each.
+        spent: the guarantee of its entries.
+        planned: the guarantee of the plan in its head; the same object where nothing differs.
+        differences: between entries and plan, one sentence each.
     """
 
     ledger: Ledger
@@ -35,20 +35,20 @@ class LedgerAccount:
 
     @property
     def plan(self) -> Plan:
-        """Of the run, at the δ that was asked for."""
+        """The plan of the run, at the δ that was asked for."""
         return self.spent.plan
 
     @property
     def composition(self) -> Composition:
-        """What the accountants are given."""
+        """The events that the accountants are given."""
         return self.plan.composition(self.ledger.entries)
 
 
 def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
-    """Read a ledger and count it, at the run's own δ or at another.
+    """Read a ledger and compute its guarantee, at the run's own δ or at another.
 
     Raises:
-        UserError: it is missing or damaged (names the line), or δ is refused.
+        UserError: the ledger is missing or damaged (names the line), or δ is refused.
     """
     ledger = read_ledger(path)
     plan = ledger.plan if delta is None else ledger.plan.with_delta(delta)
@@ -58,7 +58,7 @@ def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccou
 
 
 def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
-    """All that the plan would have released; in 0.1 what α costs is known from its line only."""
+    """All planned entries; in version 0.1 the cost of α is known from its own line only."""
     if ledger.plan.scales_multiplier is not None:
         return ledger.plan.entries()
     scales = tuple(entry for entry in ledger.entries if entry.what == SCALES)[:1]
@@ -66,7 +66,7 @@ def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
 
 
 def differences(ledger: Ledger) -> Tuple[str, ...]:
-    """Where a ledger says something else than its plan, one sentence each; empty where nowhere."""
+    """Return the differences between a ledger and its plan, one sentence each."""
     planned = {entry.what: entry for entry in ledger.plan.entries() if entry.epoch is not None}
     done: Dict[str, int] = Counter()
     for entry in ledger.entries:
@@ -83,7 +83,7 @@ def differences(ledger: Ledger) -> Tuple[str, ...]:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers in words.
+    """Return ascending numbers in words.
 
     Example:
         >>> ranges([0, 1, 2, 5])
@@ -99,14 +99,14 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def _missing(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
-    """Epochs that are not there, or not all of their steps."""
+    """Epochs that are missing, wholly or in part."""
     absent = [entry.epoch for what, entry in planned.items() if not done[what]]
     found = []
     if absent:
         are = "are" if len(absent) > 1 else "is"
         found.append(
-            f"{_epochs([t for t in absent if t is not None])} {are} missing: the run has not come "
-            "so far, or was ended before"
+            f"{_epochs([t for t in absent if t is not None])} {are} missing: the run has not "
+            "reached that far, or was ended before"
         )
     for what, entry in planned.items():
         if 0 < done[what] < entry.event.count:
@@ -139,7 +139,7 @@ def _repeated(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
 
 
 def _of_scales(ledger: Ledger) -> List[str]:
-    """The one release of α, where the plan has one."""
+    """Differences in the release of α."""
     wanted = 1 if ledger.plan.scales_source == "dp_release" else 0
     lines = [entry for entry in ledger.entries if entry.what == SCALES]
     count = sum(entry.event.count for entry in lines)
@@ -154,7 +154,7 @@ def _of_scales(ledger: Ledger) -> List[str]:
 
 
 def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]:
-    """Entries that no plan has, or that have another multiplier or rate than planned."""
+    """Entries that were not planned, or have another multiplier or rate than planned."""
     found = []
     for entry in entries:
         if entry.what == SCALES:
@@ -167,7 +167,7 @@ def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]
 
 
 def _other_noise(entry: Entry, planned: Entry) -> List[str]:
-    """What an entry says of its noise that the plan says otherwise."""
+    """Differences between the noise of an entry and that of the plan."""
     pairs = {
         "the noise multiplier": (entry.noise_multiplier, planned.noise_multiplier),
         "the effective noise multiplier": (

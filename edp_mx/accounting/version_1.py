@@ -19,17 +19,17 @@ FACTS = {
 
 
 def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
-    """The plan that such facts are of.
+    """Return the plan that the facts in the head of a 0.1 ledger describe.
 
-    They held an α of ones, whose largest is 1; the multiplier of `dp_release` is known from its
-    own line only.
+    Their α is a placeholder of ones; the multiplier of `dp_release` is known from its own line
+    only.
 
     Raises:
-        UserError: the facts are not those of such a run.
+        UserError: the facts are not those of a run of version 0.1.
     """
     odd = sorted(set(facts) - FACTS)
     if odd:
-        raise UserError(f"the head of the ledger holds what nobody knows: {', '.join(odd)}")
+        raise UserError(f"the head of the ledger has unknown fields: {', '.join(odd)}")
     try:
         plan = _plan(facts)
         told = facts["mechanism"], facts["sampler"]
@@ -44,7 +44,7 @@ def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
 
 
 def _plan(facts: Mapping[str, Any]) -> Plan:
-    """Its fields under their names of now."""
+    """The plan, its fields under their present names."""
     given, epochs = facts["delta"], facts["epochs"]
     return Plan(
         release=_release(facts),
@@ -62,7 +62,9 @@ def _plan(facts: Mapping[str, Any]) -> Plan:
         delta_mode=facts["delta_mode"] if given is None else "value",
         scales_source=facts["scales_source"],
         private_inputs=_private_inputs(facts),
-        clipping="ghost" if facts["mechanism"] == "dp_sgd" else "loop",  # or the loop: not told
+        clipping="ghost"
+        if facts["mechanism"] == "dp_sgd"
+        else "loop",  # perhaps the loop: it was not recorded
         seed_is_fixed=facts["seed_is_fixed"],
         chooses_checkpoint=facts["best_checkpoint_on_validation"],
         stops_early=facts["stops_early"],
@@ -70,7 +72,7 @@ def _plan(facts: Mapping[str, Any]) -> Plan:
 
 
 def _release(facts: Mapping[str, Any]) -> Release:
-    """One step; q was not written down, and follows from the sizes."""
+    """One step; q was not written down and follows from the sizes."""
     release = replace(Release.from_dict(facts["release"]), layer_scales=None)
     if release.sampler == "poisson":
         rate = min(round(release.batch_size) / facts["num_examples"], 1.0)
@@ -79,7 +81,7 @@ def _release(facts: Mapping[str, Any]) -> Release:
 
 
 def _private_inputs(facts: Mapping[str, Any]) -> Tuple[str, ...]:
-    """What entered around the mechanism."""
+    """The private inputs that bypassed the mechanism."""
     private = {
         "layer_scales": facts["scales_source"] == "first_batch",
         "vocabulary": not facts["vocabulary_is_public"],

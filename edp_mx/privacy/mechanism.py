@@ -10,7 +10,6 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Losses, Unclipped
-from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import NormClipping
@@ -114,10 +113,6 @@ class Mechanism:
         self._flat.put_gradients(gradients)
         return Released(flat=self._flat, loss=clipped.loss / units)  # the trainer aggregates
 
-    def take_statistics(self) -> ClippingStatistics:
-        """How the clipping went since the last time."""
-        return self.clipping.take_statistics()
-
     def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
         """Slices of the flat array with their noise; neighbours with the same noise are one."""
         stddevs = self._release.worker_noise_stddev(noise_multiplier)  # (L,)
@@ -155,10 +150,6 @@ class WithoutPrivacy:
             values *= values.dtype.type(factor / self._units)
         self._flat.put_gradients(values)
         return Released(flat=self._flat, loss=clipped.loss / self._units)
-
-    def take_statistics(self) -> ClippingStatistics:
-        """Nothing is clipped: all are zero."""
-        return self.clipping.take_statistics()
 
 
 AnyMechanism = Union[Mechanism, WithoutPrivacy]

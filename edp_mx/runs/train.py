@@ -193,7 +193,7 @@ class _Run:
 
     def _clipping(self, unit: str) -> Dict[str, float]:
         """The epoch's clipping statistics over all workers."""
-        taken = self.loop.mechanism.take_statistics()
+        taken = self.loop.mechanism.clipping.take_statistics()
         total = ClippingStatistics.sum(self.workers.gather(taken))
         if total.non_finite:
             logger.warning(

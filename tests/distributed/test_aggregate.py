@@ -76,7 +76,7 @@ def train_worker(weights, batches, scales, clip, variant, z, k=1):
         )
         trainer.step_private(released)
         seen.append([[p.data().asnumpy() for p in layer.parameters] for layer in flat.layers])
-    return seen, mechanism.take_statistics().clipped
+    return seen, mechanism.clipping.take_statistics().clipped
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])

@@ -108,7 +108,7 @@ def train_worker(weights, inputs, targets, given, cases):
         return {
             "seen": seen,
             "segments": segments,
-            "statistics": mechanism.take_statistics(),
+            "statistics": mechanism.clipping.take_statistics(),
             "steps": [summary.steps for summary in summaries],
         }
 

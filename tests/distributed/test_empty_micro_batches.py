@@ -118,7 +118,7 @@ def train_worker(weights, inputs, targets, given, num_epochs, size, scales, clip
     stddevs = release.worker_noise_stddev(z)
     return {"drawn": drawn, "sent": sent, "seen": seen, "summaries": summaries,
             "segments": segments, "stddevs": stddevs,
-            "clipped": mechanism.take_statistics().clipped}  # fmt: skip
+            "clipped": mechanism.clipping.take_statistics().clipped}  # fmt: skip
 
 
 def gradients_by_hand(weights, inputs, targets):

@@ -51,7 +51,7 @@ def train_worker(family, batches, scale):
         )
     mx.nd.waitall()
     weights = {name: p.data().asnumpy() for name, p in model.collect_params().items()}
-    return weights, mechanism.take_statistics().clipped
+    return weights, mechanism.clipping.take_statistics().clipped
 
 
 @pytest.mark.parametrize("family", FAMILIES)

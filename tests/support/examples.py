@@ -8,10 +8,10 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
+from support import releases
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.norm_clipping import LoopClipping
@@ -114,10 +114,9 @@ def loop_clipping(flat, *, scales=SCALES, max_grad_norm=1.0):
 
 
 def release_with(**changes):
-    given = {"num_workers": 1, "micro_batch_size": 4, "max_grad_norm": 1.0,
-             "layer_scales": SCALES, "adjacency": "zero_out", "variant": "calibrated",
-             "unit": "utterance"}  # fmt: skip
-    return Release(**{**given, **changes})
+    given = {"unit": "utterance", "num_workers": 1, "micro_batch_size": 4,
+             "layer_scales": SCALES, "adjacency": "zero_out"}  # fmt: skip
+    return releases.release_with(**{**given, **changes})
 
 
 def plan_with(release, *, z=0.0, decay=None):

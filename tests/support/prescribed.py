@@ -2,6 +2,26 @@
 
 import mxnet as mx
 import numpy as np
+from mxnet import gluon
+
+from edp_mx.privacy.flat import FlatGradients
+from edp_mx.privacy.layers import Layer
+
+
+def flat_of(shapes):
+    """Flat gradients of layers of one parameter each, which are zero."""
+    layers = []
+    for k, shape in enumerate(shapes):
+        parameter = gluon.Parameter(f"layer{k}_weight", shape=shape)
+        parameter.initialize(mx.init.Zero())
+        layers.append(Layer(f"layer{k}", (parameter,)))
+    return FlatGradients(layers)
+
+
+def taken(clipped):
+    """The whole clipped sum (P,) in float64, with the factor that is due."""
+    values, factor = clipped.take()
+    return factor * values.astype(np.float64)
 
 
 def losses_with(flat, *gradients):

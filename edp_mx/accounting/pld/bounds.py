@@ -29,14 +29,14 @@ COARSE = 32  # the same, where only the place of the window is looked for
 
 @dataclasses.dataclass
 class Steps:
-    """What is composed, in one direction, and the δ that is asked for.
+    """The steps that are composed, in one direction, and the δ that is asked for.
 
     Attributes:
         direction: remove, add, replace or swap.
         above, below: parts that dominate the steps, and parts that these dominate.
         delta: δ.
-        dropped: the part of δ that outcomes of the least and the most loss may have, over all
-            steps: they are taken out, and counted as lost.
+        dropped: the share of δ that may be given up over all steps: outcomes of the least and the
+            most loss are left out and counted as lost.
     """
 
     direction: str
@@ -49,24 +49,24 @@ class Steps:
         self._cut: Dict[Tuple[float, float], Cells] = {}
 
     def cells(self, q: float, z: float) -> Cells:
-        """The cells of one step, cut once."""
+        """Return the cells of one step, which are cut once."""
         if (q, z) not in self._cut:
             self._cut[q, z] = self._cells(q, z, PER_STDDEV)
         return self._cut[q, z]
 
     @cached_property
     def window(self) -> Window:
-        """Where the ε of δ lies, by coarse cells of steps that are dominated."""
+        """The window around the ε of δ, by coarse cells of dominated steps."""
         return window_of([self._coarse(part) for part in self.below], delta=self.delta)
 
     @property
     def count(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return sum(count for part in self.above for count, _ in part.steps)
 
     @property
     def lost(self) -> float:
-        """What the outcomes have, at most, that no cell holds."""
+        """A bound on the mass of the outcomes that no cell holds."""
         return self.count * OUTSIDE + self.dropped * self.delta
 
     def _cells(self, q: float, z: float, per_stddev: int) -> Cells:
@@ -80,9 +80,9 @@ class Steps:
 
 
 def upper_on(lattice: Lattice, steps: Steps) -> Tuple[float, float]:
-    """ε that holds, or ∞ where the window does not reach so far; and how much of δ rounding takes.
+    """Return an ε that holds (∞ beyond the window), and the share of δ that rounding takes.
 
-    δ(ε) = Σ p_j (1 − e^(ε − l_j)) over l_j > ε, and what was left out is added.
+    δ(ε) = Σ p_j (1 − e^(ε − l_j)) over l_j > ε, plus the mass that was left out.
     """
     found = convolve(lattice, _groups(steps, steps.above, _split, lattice))
     losses, decay = lattice.losses, lattice.tilt * lattice.spacing
@@ -106,7 +106,7 @@ def upper_on(lattice: Lattice, steps: Steps) -> Tuple[float, float]:
 
 
 def lower_on(lattice: Lattice, steps: Steps) -> float:
-    """ε that the best test "the sum of rounded losses is at least t" refutes all below of.
+    """Return the ε below which the best test "the sum of rounded losses is at least t" refutes all.
 
     δ(ε) ≥ P(test) − e^ε Q(test), whatever the test.
     """
@@ -148,7 +148,7 @@ def _from_the_right(values: np.ndarray, decay: float) -> np.ndarray:
 
 
 def _split(cells: Cells, spacing: float) -> Mass:
-    """A cell at its two ends, those at the points around them."""
+    """Each cell moved to its two ends, and these to the lattice points around them."""
     with np.errstate(divide="ignore"):
         log_p = [cells.log_p + np.log1p(-cells.up), cells.log_p + np.log(cells.up)]
     losses = np.concatenate([cells.low, cells.high])
@@ -156,7 +156,7 @@ def _split(cells: Cells, spacing: float) -> Mass:
 
 
 def _nearest_p(cells: Cells, spacing: float) -> Mass:
-    """A cell at the point nearest to its loss, with its probability under P."""
+    """Each cell at the point nearest to its loss, with its probability under P."""
     return nearest(cells.loss, cells.log_p, spacing)
 
 

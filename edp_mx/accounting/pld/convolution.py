@@ -27,7 +27,7 @@ class Lattice:
         first: index of the first point of the window.
         size: points in the window.
         tilt: λ; masses are kept times e^(λ · loss).
-        reach: how far above (θ) and below (θ') the tilt Chernoff's bound is taken for what lies
+        reach: how far above (θ) and below (θ') the tilt Chernoff's bound is taken, for the mass
             right and left of the window.
     """
 
@@ -56,11 +56,11 @@ class Mass:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps that mix the same masses.
+    """Steps that are mixtures of the same masses.
 
     Attributes:
-        masses: what is mixed.
-        steps: for each run of equal steps their number and the share of each of the masses.
+        masses: the components.
+        steps: for each run of equal steps their number and the share of each component.
     """
 
     masses: Sequence[Mass]
@@ -74,10 +74,10 @@ class Sum:
     Attributes:
         tilted: sums to about 1.
         log_scale: K(λ).
-        log_right, log_left: bounds on the tilted mass right and left of the window. It is also in
-            `tilted`, at the other end (the FFT is circular).
-        rounding: of each entry of `tilted`, at most.
-        rounding_norm: of all entries together, at most, as the root of the sum of their squares.
+        log_right, log_left: bounds on the tilted mass right and left of the window. `tilted` has it
+            at the opposite end, since the FFT is circular.
+        rounding: a bound on the error of each entry of `tilted`.
+        rounding_norm: a bound on the Euclidean norm of all these errors.
     """
 
     lattice: Lattice
@@ -89,9 +89,9 @@ class Sum:
     rounding_norm: float
 
     def error_from_the_right(self, decay: float) -> float:
-        """A bound on the rounding of Σ_{j ≥ k} tilted_j e^(−decay (j − k)), whatever k.
+        """Bound the rounding of Σ_{j ≥ k} tilted_j e^(−decay (j − k)), whatever k.
 
-        Either each entry is as wrong as it can be, or Cauchy and Schwarz's inequality.
+        The smaller of the sum of the entries' bounds and the inequality of Cauchy and Schwarz.
         """
         size = len(self.tilted)
         terms = min(size, -1 / math.expm1(-decay)) if decay > 0 else size
@@ -111,11 +111,11 @@ def make_lattice(
     finer: float = 1.0,
     largest: int = LARGEST_SIZE,
 ) -> Lattice:
-    """A lattice from `left` to `right`, as fine as the window's own scales ask for.
+    """Build a lattice from `left` to `right`, as fine as the scales of the window require.
 
     Args:
-        finer: how many times finer than that.
-        largest: the most points that it may have.
+        finer: factor by which it is to be finer than that.
+        largest: its maximal number of points.
 
     Rounding adds up to steps · spacing² / 6 to the variance of the sum, which moves ε by half of
     that, times 1 + λ.
@@ -129,7 +129,7 @@ def make_lattice(
 
 
 def split_up(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
-    """Each mass on the two points around it, P and Q kept in sum: never less divergence.
+    """Move each mass to the two points around it, keeping P and Q: divergence never falls.
 
     Source: Doroshenko et al. (2022), "Connect the Dots", Theorem 3.1; here atom by atom.
     """
@@ -142,12 +142,12 @@ def split_up(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
 
 
 def nearest(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
-    """Each mass on the nearest point: a statistic to test by, whatever it is worth."""
+    """Move each mass to the nearest point: a valid test statistic, if not the best."""
     return Mass(np.rint(loss / spacing).astype(np.int64), log_mass)
 
 
 def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
-    """The distribution of the sum over the steps of all groups."""
+    """Return the distribution of the sum over the steps of all groups."""
     turn = turn_of(lattice.size)  # (F,)
     total = np.zeros(lattice.size // 2 + 1, dtype=complex)  # (F,), log of the spectrum
     error = np.zeros(lattice.size // 2 + 1)  # (F,), of it
@@ -183,7 +183,7 @@ def _transform(lattice: Lattice, masses: Sequence[Mass], turn: np.ndarray) -> Sp
 
 
 def _live(log_spectrum: np.ndarray) -> int:
-    """How many frequencies are worth keeping: later factors only make them smaller."""
+    """The number of frequencies worth keeping: later factors only make them smaller."""
     above = np.flatnonzero(log_spectrum.real > -NEGLIGIBLE)
     return int(above[-1]) + 1 if len(above) else 1
 

@@ -13,17 +13,17 @@ from edp_mx.accounting.pld.pairs import DIRECTIONS
 from edp_mx.accounting.pld.refine import DirectedBounds
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 
-SMALLEST_MULTIPLIER = 1e-7  # below it sampling is not looked at
+SMALLEST_MULTIPLIER = 1e-7  # below it sampling is ignored
 
 
 @dataclass(frozen=True)
 class Interval:
-    """ε with bounds. What to claim is `upper`.
+    """ε with bounds. The one to claim is `upper`.
 
     Attributes:
-        lower: no ε below it holds.
-        estimate: between them, where their errors of second order cancel.
-        upper: holds.
+        lower: no smaller ε holds.
+        estimate: between the two, where their errors of second order cancel.
+        upper: an ε that holds.
     """
 
     lower: float
@@ -32,13 +32,13 @@ class Interval:
 
 
 def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
-    """ε of Poisson steps at δ, as an interval that holds the exact one.
+    """Return ε of Poisson steps at δ, as an interval that contains the exact one.
 
-    Upper: outcomes are cut into cells, each replaced by its two ends, those by the lattice points
-    around them, P and Q kept in sum each time, so that the pair so made dominates; all that lies
-    outside counts as lost. Lower: one test of the outcomes, "the sum of rounded losses is above t",
-    whose power and level are computed as they are; the best t is taken. Both are wrong only by the
-    second order of the cells, upper by twice as much.
+    Upper: outcomes are cut into cells. Each cell is replaced by its two ends, and these by the
+    lattice points around them, keeping the sums of P and Q, so that the resulting pair dominates;
+    all mass outside counts as lost. Lower: the power and level of one test of the outcomes, "the
+    sum of rounded losses is above t", for the best t. The error of both is of second order in the
+    size of the cells, that of upper twice as large.
 
     Args:
         composition: Poisson events; multipliers and rates may differ.
@@ -51,13 +51,12 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
         not of the exponential function). For zero-out it is the larger of add and of remove.
 
     Edge cases: no steps, or none that draws a record, give 0, z = 0 gives ∞, q = 1 alone is
-        exact. Never above what holds without sampling, which is all that is said for z < 1e-7
-        (`lower` is then 0). With more than 64
-        distinct multipliers of one rate `upper` loses some 1e-4, `lower` some per cent (both some
-        per cent for single records replaced), and `estimate` is `upper`. Wide for multipliers below
-        1e-3, where sums of losses have more than one scale; and where records are drawn next to
-        never (q ≤ 1e-6, z ≤ 0.6, δ ≤ 1e-7): there by 1 %, at δ = 1e-9 by up to half of ε, since a
-        double has too few digits beside the mass of no draw at all.
+        exact. Never above the ε without sampling, which is returned for z < 1e-7 (with `lower` 0).
+        With more than 64 distinct multipliers of one rate `upper` loses some 1e-4, `lower` a few
+        per cent (both a few per cent for single records replaced), and `estimate` is `upper`. The
+        interval is wide for multipliers below 1e-3, where sums of losses have more than one scale,
+        and where records are almost never drawn (q ≤ 1e-6, z ≤ 0.6, δ ≤ 1e-7): there by 1 %, at
+        δ = 1e-9 by up to half of ε, since a double has too few digits beside the mass of no draw.
 
     Source: Gopi, Lee and Wutschitz (2021) (interval); Doroshenko et al. (2022) (connect the dots);
         Koskela, Jälkö and Honkela (2020) (FFT and its wrap-around); Alghamdi et al. (2023) (tilt).
@@ -78,12 +77,12 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
 
 
 def upper_epsilon_poisson_pld(composition: Composition, *, delta: float) -> float:
-    """`upper` of `epsilon_poisson_pld` alone, for half of the time."""
+    """Return `upper` of `epsilon_poisson_pld` alone, in half of the time."""
     return _worst(composition, delta)[1]
 
 
 def _worst(composition: Composition, delta: float) -> Tuple[Optional[DirectedBounds], float]:
-    """The direction in which the upper bound is largest, if one has to be looked at, and that."""
+    """The direction with the largest upper bound (None if a closed form decides), and the bound."""
     check_delta(delta)
     drawn = [event for event in composition.only("poisson") if event.sample_rate > 0]
     composition, events = Composition(composition.neighbours, drawn), tuple(drawn)

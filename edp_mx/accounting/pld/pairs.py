@@ -1,4 +1,4 @@
-"""The pairs of distributions that Poisson sampling comes to, cut into cells of outcomes."""
+"""Dominating pairs of distributions of Poisson sampling, cut into cells of outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)  # on [−1, 1]
 
 @dataclass(frozen=True)
 class Cells:
-    """Disjoint intervals of outcomes of one step, with what P and Q make of each.
+    """Disjoint intervals of outcomes of one step, with their masses under P and Q.
 
     Attributes:
         low, high: the privacy losses log(p/q) at the ends of each.
@@ -44,10 +44,10 @@ class Cells:
         return np.clip(self.log_p - self.log_q, self.low, self.high)  # (M,)
 
     def without_ends(self, mass: float) -> Cells:
-        """The cells without those of least and of most loss.
+        """Return the cells without those of the least and the most loss.
 
         Args:
-            mass: how much of P may be dropped at either end.
+            mass: the share of P that may be dropped at either end.
         """
         order = np.argsort(self.low, kind="stable")  # (M,)
         sorted_mass = np.exp(self.log_p[order])  # (M,)
@@ -59,7 +59,7 @@ class Cells:
 def cells_of(
     direction: str, *, sample_rate: float, noise_multiplier: float, per_stddev: int
 ) -> Cells:
-    """Cuts one step into cells.
+    """Cut one step into cells.
 
     With φ the density of N(0, z²) and m = (1 − q) φ(x) + q φ(x − 1), P and Q are: remove m and φ;
     add φ and m; replace m(x) and m(−x). Swap has the divergences of remove for α ≥ 1 and of add
@@ -82,7 +82,7 @@ def cells_of(
 
 
 def _cut(direction: str, q: float, z: float, edges: List[np.ndarray]) -> Cells:
-    """Cells between the edges of each stretch; masses by Gauss–Legendre, without cancellation."""
+    """Cells between the edges of each span; masses by Gauss–Legendre, without cancellation."""
     left = np.concatenate([e[:-1] for e in edges])  # (M,)
     right = np.concatenate([e[1:] for e in edges])  # (M,)
     half = (right - left) / 2
@@ -108,7 +108,7 @@ def _cut(direction: str, q: float, z: float, edges: List[np.ndarray]) -> Cells:
 
 
 def _edges(direction: str, q: float, z: float, per_stddev: int) -> List[np.ndarray]:
-    """Even steps around the one or two centres of P; what lies far from both is left out."""
+    """Equidistant edges around the one or two centres of P; outcomes far from both are left out."""
     spans: List[Tuple[float, float]]
     if direction == "add":
         spans = [(-LEFT * z, RIGHT * z)]
@@ -122,7 +122,7 @@ def _edges(direction: str, q: float, z: float, per_stddev: int) -> List[np.ndarr
 
 
 def _swap(q: float, z: float, per_stddev: int) -> Cells:
-    """A record is exchanged where all that it can do lies in one ball of the sensitivity.
+    """Cells for a record exchanged where all that it can do lies in one ball of the sensitivity.
 
     With A without the record, B and B' with either, all pairwise within the sensitivity, advanced
     joint convexity gives H_α((1−q)A + qB, (1−q)A + qB') ≤ q H_α'(N(1), N(0)) for α ≥ 1, with

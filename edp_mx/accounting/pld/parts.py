@@ -1,4 +1,4 @@
-"""Steps by multiplier: as they are while these are few, between some nodes where they are many."""
+"""Steps grouped by multiplier; between a few nodes where there are many multipliers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import erfc
 
 from edp_mx.accounting.events import Event
 
-MOST_MULTIPLIERS = 64  # distinct ones of a sample rate; the steps of more lie between as many
+MOST_MULTIPLIERS = 64  # distinct ones per sample rate; more are placed between as many nodes
 MIXED = ("remove", "add", "swap")
 
 Counts = Dict[float, int]  # steps by multiplier
@@ -23,8 +23,8 @@ class Part:
 
     Attributes:
         sample_rate: q.
-        multipliers: the one of all steps; or two, between which theirs lie.
-        steps: runs of equal steps: how many, and the share of each multiplier.
+        multipliers: that of all steps, or two between which those of the steps lie.
+        steps: runs of equal steps: their number, and the share of each multiplier.
     """
 
     sample_rate: float
@@ -33,11 +33,11 @@ class Part:
 
 
 def parts_of(events: Sequence[Event], direction: str) -> Tuple[List[Part], List[Part], bool]:
-    """The steps in any order: parts that dominate them, parts that they dominate, and whether both
-    are the steps themselves.
+    """Return parts that dominate the steps, parts that they dominate, and whether both are exact.
 
-    Where a rate has more than 64 multipliers, a step is dominated by a mixture of its two
-    neighbouring nodes (`_between`), and for certain by the lower node; it dominates the upper one.
+    The order of the steps does not matter. Where a rate has more than 64 multipliers, a step is
+    dominated by a mixture of the two nodes around it (`_between`), or simply by the lower node; it
+    dominates the upper one.
     """
     by_rate: DefaultDict[float, DefaultDict[float, int]] = defaultdict(lambda: defaultdict(int))
     for event in events:
@@ -61,12 +61,12 @@ def parts_of(events: Sequence[Event], direction: str) -> Tuple[List[Part], List[
 
 
 def _alone(rate: float, counts: Counts) -> List[Part]:
-    """One part a multiplier."""
+    """One part per multiplier."""
     return [Part(rate, (z,), ((count, (1.0,)),)) for z, count in counts.items()]
 
 
 def _moved(counts: Counts, nodes: np.ndarray, places: np.ndarray) -> Counts:
-    """The same steps with multipliers of the nodes."""
+    """The same steps, with their multipliers moved to nodes."""
     moved: DefaultDict[float, int] = defaultdict(int)
     for count, place in zip(counts.values(), places):
         moved[float(nodes[place])] += count
@@ -74,7 +74,7 @@ def _moved(counts: Counts, nodes: np.ndarray, places: np.ndarray) -> Counts:
 
 
 def _between(rate: float, counts: Counts, nodes: np.ndarray) -> List[Part]:
-    """Each step as a mixture of the nodes around it: which of them is meant may even be known.
+    """Each step as a mixture of the nodes around it, which dominates even if the node is known.
 
     At every α the hockey-stick divergence of N(1, z²) and N(0, z²) is convex in its value at
     α = 1, u = erf(1/(z√8)): its derivative by u is √α e^(−z² ln²α / 2), which falls with z. Those

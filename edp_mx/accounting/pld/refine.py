@@ -12,18 +12,18 @@ from edp_mx.accounting.pld.convolution import LARGEST_SIZE, Lattice, make_lattic
 from edp_mx.accounting.pld.parts import parts_of
 
 DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window, attempt by attempt
-CLOSE = 3e-3  # of ε; what a quarter of the spacing may take off the upper bound
+CLOSE = 3e-3  # of ε; the bound is close if a quarter of the spacing gains no more
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
-ROUNDING = 2e-3  # of δ; what the bound on the rounding of doubles may take
-FINEST = 2**23  # points of all multipliers' lattices together, where more than LARGEST_SIZE each
+ROUNDING = 2e-3  # of δ; the share that the bound on rounding may take
+FINEST = 2**23  # points over all multipliers, where a lattice exceeds LARGEST_SIZE
 
 
 class DirectedBounds:
     """ε between P and Q of one direction, composed over all steps, at one δ.
 
     Attributes:
-        is_exact: every multiplier is taken as it is, none moved to a neighbour.
-        upper: ε that holds, so far; at most what no sum of losses exceeds.
+        is_exact: whether all multipliers are taken as they are, none moved to a node.
+        upper: the best ε so far that holds; at most what no sum of losses exceeds.
     """
 
     def __init__(self, direction: str, events: Sequence[Event], delta: float) -> None:
@@ -38,14 +38,14 @@ class DirectedBounds:
         self._attempt()
 
     def refine(self) -> bool:
-        """Tries a finer lattice, unless the bound is close or the lattice as fine as it can be."""
+        """Try a finer lattice; return False if the bound is close or the lattice at its finest."""
         if self._is_done:
             return False
         self._attempt()
         return True
 
     def lower(self) -> float:
-        """ε that a test refutes all below of, on the lattice of the best upper bound."""
+        """Return an ε below which a test refutes all, on the lattice of the best upper bound."""
         assert self._best is not None
         return lower_on(*self._best)
 
@@ -68,7 +68,7 @@ class DirectedBounds:
 
 
 def _most(direction: str, events: Sequence[Event]) -> float:
-    """What the loss cannot exceed: −log(1 − q) a step for add, otherwise ∞."""
+    """The largest possible loss: −log(1 − q) per step for add, otherwise ∞."""
     if direction != "add":
         return math.inf
     rates = [(e.count, e.sample_rate) for e in events]

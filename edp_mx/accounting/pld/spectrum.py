@@ -1,4 +1,4 @@
-"""Spectra of single privacy losses less 1, so that the sums of many keep their digits."""
+"""Spectra of single privacy losses, minus 1, so that sums of many keep their digits."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DIGITS = 4 * float(np.finfo(float).eps)  # of one level of an FFT
 
 @dataclass(frozen=True)
 class Spectra:
-    """Spectra of tilted steps around a common centre, less 1: small ones keep their digits.
+    """Spectra of tilted steps around a common centre, minus 1: small ones keep their digits.
 
     Attributes:
         centre: the index of a lattice point in the middle of the masses.
         log_moments: their log moments at λ, λ + θ and λ − θ'.
-        less_one: the spectra, each of a total of 1, with `centre` at 0, less 1.
-        error: of each entry of `less_one`, at most.
+        less_one: the spectra, each of a total of 1, with `centre` at 0, minus 1.
+        error: a bound on the error of each entry of `less_one`.
 
     Shapes: `log_moments` (masses, 3), `less_one` (masses, F), `error` (masses, F).
     """
@@ -32,7 +32,7 @@ class Spectra:
     error: Sequence[np.ndarray]
 
     def mixed(self, shares: Sequence[float], live: int) -> Tuple[np.ndarray, ...]:
-        """Log moments, the log of the spectrum and the error of that, for a mixture."""
+        """Return log moments, the log of the spectrum and its error, for a mixture."""
         with np.errstate(divide="ignore"):
             log_parts = self.log_moments + np.log(np.array(shares))[:, None]  # (masses, 3)
         log_sum = logsumexp(log_parts, axis=0)  # (3,)
@@ -46,15 +46,15 @@ class Spectra:
 
 
 def turn_of(size: int) -> np.ndarray:
-    """e^(−2πi f / size) − 1, for all frequencies f."""
+    """Return e^(−2πi f / size) − 1 for all frequencies f."""
     half = -np.pi * np.arange(size // 2 + 1) / size  # (F,)
     return 2j * np.sin(half) * np.exp(1j * half)
 
 
 def less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Σ w_k (z^k − 1) at z = e^(−2πi f / size) = 1 + `turn`, and a bound on its error.
+    """Return Σ w_k (z^k − 1) at z = e^(−2πi f / size) = 1 + `turn`, and a bound on its error.
 
-    That is (z − 1) (Σ_{i ≥ 0} P(k > i) z^i − Σ_{i < 0} P(k ≤ i) z^i): where z is near 1 no digits
+    It equals (z − 1) (Σ_{i ≥ 0} P(k > i) z^i − Σ_{i < 0} P(k ≤ i) z^i): where z is near 1 no digits
     are lost, whatever the number of steps.
     """
     digits = DIGITS * math.log2(len(weights))
@@ -65,7 +65,7 @@ def less_one(weights: np.ndarray, turn: np.ndarray) -> Tuple[np.ndarray, np.ndar
     moved = weights.copy()  # (size,)
     moved[0] = 0.0
     rest = float(moved.sum())
-    near = int(np.searchsorted(size * norm, 2 * rest))  # from there on the plain way is better
+    near = int(np.searchsorted(size * norm, 2 * rest))  # from there on the plain form is more exact
     if near < len(turn):
         spectrum[near:] = rfft(moved)[near : len(turn)] - rest
         error[near:] = 2 * rest * digits
@@ -85,6 +85,6 @@ def _tails(weights: np.ndarray) -> np.ndarray:
 
 
 def _first(values: np.ndarray) -> int:
-    """The index of the first that is not 0; the length where all are."""
+    """The index of the first value that is not 0, or the length if all are."""
     is_there = values != 0
     return int(np.argmax(is_there)) if is_there.any() else len(values)

@@ -1,4 +1,4 @@
-"""Where the sum of many privacy losses has to be looked at: a tilt, and a window of losses."""
+"""The tilt and the window in which the sum of many privacy losses is computed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Summand = Tuple[int, np.ndarray, np.ndarray]  # count, losses, log masses
 
 @dataclass(frozen=True)
 class Window:
-    """A range of sums of losses outside of which little of their tilted mass lies.
+    """A range of sums of losses that holds nearly all of their tilted mass.
 
     Attributes:
         left, right: its ends.
         mean, stddev: of the tilted sum.
-        steps: how many losses are added up.
+        steps: the number of losses that are added up.
         tilt: λ; masses are kept times e^(λ · loss).
         reach: how far above and below λ Chernoff's bound is taken for the two ends.
     """
@@ -38,7 +38,7 @@ class Window:
 
 
 def window_of(summed: Sequence[Summand], *, delta: float) -> Window:
-    """A window around the ε that belongs to δ.
+    """Return a window around the ε that belongs to δ.
 
     The tilt λ is the one at which Chernoff's bound e^(K(λ) − λ K'(λ)) is δ; ε is then near K'(λ),
     the mean of the tilted sum.

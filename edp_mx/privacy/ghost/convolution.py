@@ -1,11 +1,12 @@
 """Per-example gradients of a 1-D convolution that reads R rows of each example (its tokens).
 
 For one example, the gradient of weight[f, d, j] is Σ_r Σ_w g[r, f, w] x[r, d, s w + j δ − pad]
-with stride s and dilation δ, and that of bias[f] is Σ_r Σ_w g[r, f, w]. For a character CNN they
-are a few thousand floats an example, so they are held; norms and clipped sums come from `explicit`.
+with stride s and dilation δ, and that of bias[f] is Σ_r Σ_w g[r, f, w]. For a character CNN these
+are a few thousand floats per example, so that all of them fit in memory: norms and clipped sums
+come from `explicit`.
 
-MXNet sees the rows of all examples as one batch: give `array.reshape(N, R, ...)` if the examples
-come one after the other, `array.reshape(R, N, ...).swapaxes(0, 1)` if the tokens do.
+MXNet sees the rows of all examples as one batch: pass `array.reshape(N, R, ...)` if the rows of an
+example follow one another, `array.reshape(R, N, ...).swapaxes(0, 1)` if those of a token do.
 
 Source: Chellapilla et al. 2006 (convolution as a matrix product); Rochette et al. 2019 for
 per-example gradients.
@@ -23,7 +24,7 @@ GROUP_FLOATS = 1 << 20  # working memory: 4 MB
 
 @dataclass(frozen=True)
 class Window:
-    """What MXNet's Convolution in layout NCW, with one group, was told."""
+    """Settings of MXNet's Convolution in layout NCW, with one group."""
 
     width: int
     stride: int = 1
@@ -32,12 +33,12 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """From a window's first position to its last."""
+        """Distance from a window's first position to its last."""
         return (self.width - 1) * self.dilate
 
 
 def weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> np.ndarray:
-    """Each example's gradient of the weight.
+    """Return each example's gradient of the weight.
 
     Shapes: inputs (N, R, D, W) · gradients (N, R, F, W′) → (N, F, D, k).
 
@@ -54,12 +55,12 @@ def weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) 
 
 
 def bias_gradients(gradients: np.ndarray) -> np.ndarray:
-    """Each example's gradient of the bias. Shapes: (N, R, F, W′) → (N, F)."""
+    """Return each example's gradient of the bias. Shapes: (N, R, F, W′) → (N, F)."""
     return gradients.sum(axis=3).sum(axis=1)
 
 
 def _groups(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> Iterator[slice]:
-    """Slices of a few examples, whose copies and gradients fit GROUP_FLOATS."""
+    """Slices of a few examples whose copies and gradients fit into GROUP_FLOATS."""
     num_rows, channels, length = inputs.shape[1:]
     filters = gradients.shape[2]
     copies = num_rows * (channels + filters) * (length + 2 * window.pad)
@@ -72,9 +73,9 @@ def _groups(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> Iterat
 def _weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> np.ndarray:
     """As `weight_gradients`, all examples at once.
 
-    All rows of an example are laid end to end, each with its padding, and an output's gradient lies
-    where its window begins. Tap j is then one matrix product with the inputs shifted by j·δ: a
-    window never reaches beyond its own row, and no window is ever copied.
+    All rows of an example are laid end to end, each with its padding, and the gradient of an output
+    is placed where its window begins. Tap j is then one matrix product with the inputs shifted by
+    j·δ: a window never reaches beyond its own row, and no window is copied.
     """
     length = inputs.shape[3] + 2 * window.pad
     x = _end_to_end(inputs, length, window.pad, 1)  # (N, D, R·length)

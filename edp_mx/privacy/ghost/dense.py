@@ -4,12 +4,11 @@ For one example, the weight's gradient is Σ_t g_t a_tᵀ and the bias's is Σ_t
 the layer's input at position t and g_t (p,) the gradient of the example's loss with respect to its
 output.
 
-Arrays are batch-first in shape only: a swapped view of a (T, N, d) array costs no copy. Where the
+Arrays are batch-first in shape only: a swapped view of a (T, N, d) array is not copied. Where the
 rows of one weight belong to several parameters, as in GluonNLP's query, key and value projection,
-give each call the part of the gradients `gradients[..., rows]`, and the part of the sum
-`total[rows]`, as views by a slice; `input_gram` is then computed once for all of them. Rows that no
-slice describes, such as heads between heads, cost one copy of their gradients. A layer that is used
-twice sees one longer sequence: join its arrays along T.
+pass each call its views `gradients[..., rows]` and `total[rows]`; `input_gram` is then computed
+once for all of them. Rows that no slice describes, such as interleaved heads, cost one copy of
+their gradients. A layer that is used twice sees one longer sequence: join its arrays along T.
 
 Source: Li et al. 2022 ("Large language models can be strong DP learners"), section 4.2, equation
 (2) and appendix F; for T = 1 Goodfellow 2015.
@@ -24,9 +23,9 @@ import numpy as np
 from edp_mx.privacy.ghost import explicit
 
 GROUP_FLOATS = 1 << 20  # working memory of the norms: 4 MB
-# Below this part of Σ_t ‖g_t‖² ‖a_t‖² so much has cancelled that float32 shows in the fifth digit.
+# Below this share of Σ_t ‖g_t‖² ‖a_t‖² cancellation in float32 affects the fifth digit.
 MIN_REMAINDER = 0.05
-MOST_POSITIONS = 0.9  # from so many on that have a gradient, a copy without the others costs more
+MOST_POSITIONS = 0.9  # share with a gradient above which a copy without the rest costs more
 MIN_TRACE = 1e-30  # the squares of smaller numbers leave float32's normal range
 
 
@@ -34,12 +33,12 @@ MIN_TRACE = 1e-30  # the squares of smaller numbers leave float32's normal range
 def squared_norms(
     inputs: np.ndarray, gradients: np.ndarray, *, input_gram: Optional[np.ndarray] = None
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Squared norms of the weight's and of the bias's gradient, one each an example.
+    """Return the squared norms of each example's gradient of the weight and of the bias.
 
-    The Gram form ⟨A Aᵀ, G Gᵀ⟩ where it takes fewer multiplications than the direct form ‖Gᵀ A‖²,
-    which is T (p + d) < p d; measured on BERT's and the LSTM's layers, both take the same time
-    where this is an equality (the paper's 2 T² < p d is about memory). In the Gram form, the bias's
-    norm is the sum of G Gᵀ and costs nothing.
+    The Gram form ⟨A Aᵀ, G Gᵀ⟩ is taken where it needs fewer multiplications than the direct form
+    ‖Gᵀ A‖², that is where T (p + d) < p d. Measured on BERT's and the LSTM's layers, both take the
+    same time where this is an equality (the paper's 2 T² < p d is about memory). In the Gram form
+    the bias's norm is the sum of G Gᵀ and costs nothing.
 
     Args:
         inputs: what the layer read.
@@ -48,24 +47,16 @@ def squared_norms(
 
     Shapes: inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) · input_gram (N, T, T)
     → (N,) and (N,), float64.
-    Edge cases: exact to 1e-5 of itself, or where positions cancel to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖; to
-    this end the Gram form is done again in float64 for an example whose positions cancel or leave
+    Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. To
+    this end the Gram form is repeated in float64 for examples whose positions cancel or leave
     float32's range. Not finite where the example's inputs or gradients are not.
 
     Example:
         >>> squared_norms(np.float32([[1, 2]]), np.float32([[3]]))
         (array([45.]), array([9.]))
     """
-    inputs, gradients = _sequences(inputs), _sequences(gradients)
-    if not _takes_grams(inputs, gradients, input_gram):
-        return _direct_norms(inputs, gradients), bias_squared_norms(gradients)
-    weight, bias = np.empty(len(inputs)), np.empty(len(inputs))
-    for group in _groups(len(inputs), 2 * inputs.shape[1] ** 2):
-        a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
-        a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
-        g_gram = gram(g)  # (n, T, T)
-        weight[group] = _weight_norms(a, g, a_gram, g_gram)
-        bias[group] = _bias_norms(g, g_gram)
+    bias = np.empty(len(inputs))
+    weight = _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=bias)
     return weight, bias
 
 
@@ -73,26 +64,13 @@ def squared_norms(
 def weight_squared_norms(
     inputs: np.ndarray, gradients: np.ndarray, *, input_gram: Optional[np.ndarray] = None
 ) -> np.ndarray:
-    """‖Σ_t g_t a_tᵀ‖² of each example: a layer without bias. See `squared_norms`."""
-    inputs, gradients = _sequences(inputs), _sequences(gradients)
-    if not _takes_grams(inputs, gradients, input_gram):
-        return _direct_norms(inputs, gradients)
-    norms = np.empty(len(inputs))
-    for group in _groups(len(inputs), 2 * inputs.shape[1] ** 2):
-        a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
-        a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
-        norms[group] = _weight_norms(a, g, a_gram, gram(g))
-    return norms
+    """Return ‖Σ_t g_t a_tᵀ‖² of each example: a layer without bias. See `squared_norms`."""
+    return _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=None)
 
 
 def bias_squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """‖Σ_t g_t‖² of each example, summed in float64. Shapes: (N, T, p) or (N, p) → (N,)."""
+    """Return ‖Σ_t g_t‖² of each example, in float64. Shapes: (N, T, p) or (N, p) → (N,)."""
     return explicit.squared_norms(_sequences(gradients).sum(axis=1, dtype=np.float64))
-
-
-def bias_gradients(gradients: np.ndarray) -> np.ndarray:
-    """Each example's gradient of the bias. Shapes: (N, T, p) or (N, p) → (N, p) float64."""
-    return explicit.sums_over_positions(gradients)
 
 
 def add_weight_sum(
@@ -100,8 +78,8 @@ def add_weight_sum(
 ) -> None:
     """total += Σ_i c_i Σ_t g_it a_itᵀ, in place, as one matrix product.
 
-    The narrower of the two arrays is scaled; the other one is read where it lies. Where many
-    positions have no gradient, as the padding of a batch has none, both are copied without these.
+    The narrower of the two arrays is scaled; the other is read in place. Where many positions have
+    no gradient, like the padding of a batch, both are copied without these positions.
 
     Shapes: total (p, d) · inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) ·
     factors (N,).
@@ -120,12 +98,35 @@ def add_weight_sum(
 
 def add_bias_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> None:
     """total += Σ_i c_i Σ_t g_it. Shapes: total (p,) · gradients (N, T, p) or (N, p) · (N,)."""
-    explicit.add_sum(total, bias_gradients(gradients), factors)
+    explicit.add_sum(total, explicit.sums_over_positions(gradients), factors)
 
 
 def gram(rows: np.ndarray) -> np.ndarray:
     """Inner products of an example's positions. Shapes: (N, T, d) → (N, T, T)."""
     return np.matmul(rows, np.swapaxes(rows, 1, 2))
+
+
+def _squared_norms(
+    inputs: np.ndarray,
+    gradients: np.ndarray,
+    input_gram: Optional[np.ndarray],
+    *,
+    bias: Optional[np.ndarray],
+) -> np.ndarray:
+    """The weight's squared norms (N,), by either form; the bias's go into `bias` (N,), if given."""
+    if not _takes_grams(inputs, gradients, input_gram):
+        if bias is not None:
+            bias[:] = bias_squared_norms(gradients)
+        return _direct_norms(inputs, gradients)
+    weight = np.empty(len(inputs))
+    for group in _groups(len(inputs), 2 * inputs.shape[1] ** 2):
+        a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
+        a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
+        g_gram = gram(g)  # (n, T, T)
+        weight[group] = _weight_norms(a, g, a_gram, g_gram)
+        if bias is not None:
+            bias[group] = _bias_norms(g, g_gram)
+    return weight
 
 
 def _sequences(array: np.ndarray) -> np.ndarray:
@@ -205,10 +206,10 @@ def _groups(num_examples: int, floats: int) -> Iterator[slice]:
 def _rows(
     still: np.ndarray, scaled: np.ndarray, factors: np.ndarray, counts: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Both arrays as rows, in the order in which the first lies in memory; the second scaled.
+    """Both arrays as rows, in the memory order of the first; the second scaled.
 
     Args:
-        counts: which positions are wanted; all are taken where these are most.
+        counts: the positions that are needed; all are taken where these are most of them.
 
     Shapes: (N, T, d), (N, T, p), (N,), (N, T) → (n, d), which is a view of all N·T rows or a copy,
     and (n, p).

@@ -1,8 +1,8 @@
 """Per-example gradients of LayerNorm's scale γ and shift β.
 
 The output is γ x̂ + β with x̂ = (x − mean(x)) / √(var(x) + eps) over the last axis, so an example's
-gradients are Σ_t g_t x̂_t and Σ_t g_t. They are as small as one vector each, so they are held:
-norms and clipped sums come from `explicit`, and x̂ is computed once.
+gradients are Σ_t g_t x̂_t and Σ_t g_t (`explicit.sums_over_positions`). Each is a single vector, so
+that all of them fit in memory: norms and clipped sums come from `explicit`.
 
 Source: Ba et al. 2016; MXNet's LayerNorm (biased variance, eps inside the root).
 """
@@ -13,12 +13,10 @@ import numpy as np
 
 from edp_mx.privacy.ghost import explicit
 
-GROUP_POSITIONS = 128  # summed in float32 before float64 takes over
-
 
 @np.errstate(over="ignore", invalid="ignore")
 def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) -> np.ndarray:
-    """Each example's gradient of γ.
+    """Return each example's gradient of γ.
 
     Args:
         inputs: what the layer read.
@@ -36,16 +34,11 @@ def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) ->
     if inputs.ndim == 2:
         inputs, gradients = inputs[:, None], gradients[:, None]  # (N, 1, d)
     result = np.zeros((inputs.shape[0], inputs.shape[2]))  # (N, d)
-    for start in range(0, inputs.shape[1], GROUP_POSITIONS):
-        group = slice(start, start + GROUP_POSITIONS)
-        normal = _normalised(inputs[:, group], eps)  # (N, at most GROUP_POSITIONS, d)
+    for start in range(0, inputs.shape[1], explicit.SUM_BLOCK):
+        group = slice(start, start + explicit.SUM_BLOCK)
+        normal = _normalised(inputs[:, group], eps)  # (N, at most SUM_BLOCK, d)
         result += np.einsum("ntd,ntd->nd", gradients[:, group], normal)
     return result
-
-
-def beta_gradients(gradients: np.ndarray) -> np.ndarray:
-    """Each example's gradient of β. Shapes: (N, d) or (N, T, d) → (N, d) float64."""
-    return explicit.sums_over_positions(gradients)
 
 
 def _normalised(inputs: np.ndarray, eps: float) -> np.ndarray:

@@ -172,7 +172,7 @@ class LayerNormRule(SmallRule):
         inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
         yield gamma, layer_norm.gamma_gradients(inputs, gradients, eps=epsilon)
-        yield beta, layer_norm.beta_gradients(gradients)
+        yield beta, explicit.sums_over_positions(gradients)
 
 
 class ConvolutionRule(SmallRule):
@@ -211,19 +211,13 @@ class LSTMRule:
         norms = lstm.squared_norms(
             *self._arrays, num_examples=self._num_examples, is_reverse=self._seen.is_reverse
         )
-        parts = (norms.i2h, norms.h2h, norms.bias, norms.bias)
-        for name, part in zip(self._seen.parameters, parts):
+        for name, part in zip(self._seen.parameters, norms):
             if name in self._layer_of:
                 yield self._layer_of[name], part
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        mine = (totals.get(name) for name in self._seen.parameters)
-        lstm.clipped_sums(
-            *self._arrays,
-            factors,
-            totals=lstm.LSTMTotals(*mine),
-            is_reverse=self._seen.is_reverse,
-        )
+        mine = [totals.get(name) for name in self._seen.parameters]
+        lstm.clipped_sums(*self._arrays, factors, totals=mine, is_reverse=self._seen.is_reverse)
 
 
 AnyRule = Union[Rule, LSTMRule]

@@ -1,32 +1,29 @@
-"""A graph taken apart so that each operator's input and output gradient can be had."""
+"""A graph cut into segments that give each operator's input and its output's gradient."""
 
 from __future__ import annotations
 
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
-import mxnet as mx
-import numpy as np
-from mxnet import autograd
-
 from edp_mx.errors import UserError
 from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
+from edp_mx.privacy.ghost.operands import operands_of, refusal
 from edp_mx.privacy.ghost.segments import Cut, Draft, Operand, Segment, Tap
 
 TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
-POSITIONS = "positions"  # a table read by the place alone, added to what each example has there
+POSITIONS = "positions"  # a table indexed by position alone, added to the values of each example
 _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
-_OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, over true tokens alone
+_OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, without the padding
 _LSTMS = ("RNN", _OURS)
-_EXACT_IN_FLOAT32 = 1 << 24
+Found = Tuple[str, Entry, Tuple[Operand, ...]]  # of a tap: its rule, its input, its operands
 
 
 class Surgery:
     """Cuts a graph at its LSTMs and puts a probe behind every other operator with parameters.
 
-    A probe is a zero that is added to the operator's output: its gradient is the output's. What an
-    operator reads becomes an output of its segment.
+    A probe is a zero that is added to the operator's output, so that its gradient is the output's.
+    The input of a probed operator becomes an output of its segment.
 
     Args:
         graph: of a hybrid block.
@@ -34,7 +31,7 @@ class Surgery:
 
     Attributes:
         segments: in the order in which they run.
-        taps, cuts: see there.
+        taps, cuts: what was probed, and what was cut out; see `segments`.
 
     Raises:
         UserError: an operator with trainable parameters for which there is no rule; it is named.
@@ -47,7 +44,7 @@ class Surgery:
         self._trainable = set(trainable)
         self._levels = self._find_levels()
         self._lstms = [i for i, node in enumerate(graph.nodes) if node.kind in _LSTMS]
-        tapped = self._find_taps()  # node → (rule, its input, operands)
+        tapped = self._find_taps()
         self._refuse_uncovered(tapped)
         self.taps: Tuple[Tap, ...] = ()
         self.cuts: Tuple[Cut, ...] = ()
@@ -57,9 +54,10 @@ class Surgery:
             self._cut_out(level, graph.heads if level == last else (), tapped)
 
     def _find_levels(self) -> List[int]:
-        """For each node how many LSTMs lie below it, one behind the other.
+        """For each node the number of LSTMs below it, one behind the other.
 
-        What draws numbers and reads neither examples nor parameters belongs where its reader is.
+        A node that draws random numbers and reads neither examples nor parameters takes the level
+        of its reader.
         """
         graph = self._graph
         levels: List[int] = []
@@ -73,15 +71,15 @@ class Surgery:
         return levels
 
     def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
-        """In which segment a value can be read."""
+        """The segment in which a value can be read."""
         levels = self._levels if levels is None else levels
         return levels[entry[0]] + (self._graph.nodes[entry[0]].kind in _LSTMS)
 
-    def _find_taps(self) -> Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]:
-        """Node behind which there is to be a probe → rule, input, operands."""
+    def _find_taps(self) -> Dict[int, Found]:
+        """The nodes that need a probe behind them."""
         graph = self._graph
-        tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]] = {}
-        positions: Dict[int, int] = {}  # what carries a table's rows on → the table's operator
+        tapped: Dict[int, Found] = {}
+        positions: Dict[int, int] = {}  # node that passes a table's rows on → the table's operator
         for index, node in enumerate(graph.nodes):
             carried = [i for i, _ in node.inputs if i in positions]
             if node.is_variable or graph.is_made_of_parameters(index):
@@ -92,69 +90,17 @@ class Surgery:
                 continue
             if carried and node.op in _ADDITIONS:
                 table = positions[carried[0]]
-                operands = self._operands(graph.nodes[table])
+                operands = operands_of(graph, graph.nodes[table])
                 tapped[index] = (POSITIONS, graph.nodes[table].inputs[0], operands)
             elif node.kind in TAPPED:
-                tapped[index] = (node.kind, node.inputs[0], self._operands(node))
+                tapped[index] = (node.kind, node.inputs[0], operands_of(graph, node))
         return {i: tap for i, tap in tapped.items() if self._wants(tap[2])}
 
     def _wants(self, operands: Sequence[Operand]) -> bool:
         return any(name in self._trainable for o in operands for name in o.parameters)
 
-    def _operands(self, node: Node) -> Tuple[Operand, ...]:
-        """Weight and bias of an operator."""
-        return tuple(self._operand(i) for i, _ in node.inputs[1:])
-
-    def _operand(self, index: int) -> Operand:
-        """A node that is made of parameters.
-
-        Raises:
-            UserError: it is not a matter of rows.
-        """
-        graph = self._graph
-        names = graph.parameters_of(index)
-        shapes = [graph.parameters[name].shape for name in names]
-        if graph.nodes[index].is_variable or not names:
-            return Operand(names, shapes[0][0] if shapes else 0)
-        rows = self._rows_of(index, names, shapes)
-        if rows is None:
-            raise self._refusal(graph.nodes[index], names)
-        return Operand(names, shapes[0][0], rows)
-
-    def _rows_of(
-        self, index: int, names: Sequence[str], shapes: Sequence[Tuple[int, ...]]
-    ) -> Optional[Dict[str, np.ndarray]]:
-        """Where the rows of each parameter lie in a node; None if it is more than these, in order.
-
-        Values tell what the node is made of, gradients that they reach the parameters unchanged.
-        """
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        numbers = np.arange(1, ends[-1] + 1)  # none twice, none zero
-        numbers[::3] *= -1
-        parts = np.split(numbers, ends[:-1])
-        arrays = {n: mx.nd.array(p.reshape(s)) for n, p, s in zip(names, parts, shapes)}
-        for array in arrays.values():
-            array.attach_grad()
-        with autograd.record():
-            made = self._graph.value(index, arrays)  # (P, …)
-        value = made.asnumpy().astype(np.int64)
-        value = value.reshape(len(value), -1)  # (P, d)
-        if len(numbers) >= _EXACT_IN_FLOAT32 or value.size != len(numbers):
-            return None
-        made.backward(made.detach())  # the gradient of a number is then the number itself
-        order = np.argsort(value[:, 0])
-        rows = {}
-        for name, part in zip(names, parts):
-            whole = part.reshape(-1, value.shape[1])
-            places = np.searchsorted(value[order, 0], whole[:, 0])
-            rows[name] = order[np.minimum(places, len(order) - 1)]
-            is_same = np.array_equal(value[rows[name]], whole)
-            if not is_same or not np.array_equal(arrays[name].grad.asnumpy().ravel(), part):
-                return None
-        return rows
-
-    def _refuse_uncovered(self, tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]]) -> None:
-        """Refuse a trainable parameter that no rule reads, or that two do."""
+    def _refuse_uncovered(self, tapped: Dict[int, Found]) -> None:
+        """Refuse a trainable parameter that is not read by exactly one tap or cut."""
         graph = self._graph
         readers: Dict[str, int] = dict.fromkeys(self._trainable, 0)
         for _, _, operands in tapped.values():
@@ -169,7 +115,7 @@ class Surgery:
             names = {n for i, _ in node.inputs for n in self._read_directly(i)}
             wild = sorted(n for n in names & self._trainable if node.kind not in _LSTMS)
             if wild:
-                raise self._refusal(node, wild)
+                raise refusal(node, wild)
         for name in sorted(self._trainable):
             if readers[name] != 1:
                 raise UserError(
@@ -179,25 +125,19 @@ class Surgery:
                 )
 
     def _parameters_of_lstm(self, node: Node) -> Tuple[str, ...]:
-        """Those of one direction after the other, in the order that `Cut` says."""
+        """Its parameters, one direction after the other, in the order of `Cut`."""
         return tuple(n for i, _ in node.inputs[1:] for n in self._graph.parameters_of(i))
 
     def _read_directly(self, index: int) -> Tuple[str, ...]:
-        """The parameters of a node that is made of parameters; none of any other."""
+        """The parameters of a node that is made of parameters alone; none for any other."""
         graph = self._graph
         return graph.parameters_of(index) if graph.is_made_of_parameters(index) else ()
-
-    def _refusal(self, node: Node, names: Sequence[str]) -> UserError:
-        return UserError(
-            f"{node.name} is a {node.kind}, for which ghost clipping has no rule (it reads "
-            f"{', '.join(names)}); set privacy.clipping: loop"
-        )
 
     def _cut_out(
         self,
         level: int,
         heads: Sequence[Entry],
-        tapped: Dict[int, Tuple[str, Entry, Tuple[Operand, ...]]],
+        tapped: Dict[int, Found],
     ) -> None:
         """Write one segment."""
         nodes, levels = self._graph.nodes, self._levels
@@ -223,7 +163,7 @@ class Surgery:
         self.segments += (Segment(to_symbol(draft.nodes, draft.outputs), len(heads)),)
 
     def _needed(self, wanted: Sequence[Entry], level: int) -> Set[int]:
-        """All nodes of a segment; an LSTM of an earlier one stands for its states."""
+        """All nodes of a segment; an LSTM of an earlier segment stands for its states."""
         graph, needed, waiting = self._graph, set(), [i for i, _ in wanted]
         while waiting:
             index = waiting.pop()
@@ -248,10 +188,10 @@ class Surgery:
         self,
         index: int,
         probe: str,
-        found: Tuple[str, Entry, Tuple[Operand, ...]],
+        found: Found,
         draft: Draft,
     ) -> Tap:
-        """A tap with the place of its input."""
+        """The tap of a probed node, with the place of its input."""
         rule, entry, operands = found
         source: Union[str, int] = self._graph.nodes[entry[0]].name
         if source not in self._graph.input_names:
@@ -259,17 +199,13 @@ class Surgery:
         return Tap(self._graph.nodes[index], rule, operands, len(self.segments), probe, source)
 
     def _cut(self, index: int, draft: Draft) -> Cut:
-        """An LSTM, if it is of the kind that is written out.
-
-        Raises:
-            UserError: it is another.
-        """
+        """The cut of an LSTM; refused unless `lstm_pass` computes its kind."""
         graph, node = self._graph, self._graph.nodes[index]
         names = self._parameters_of_lstm(node)
         used = {k for n in graph.nodes for i, k in n.inputs if i == index}
         used |= {k for i, k in graph.heads if i == index}
         if len(names) % 4 or used - {0} or not self._is_written_out(node):
-            raise self._refusal(node, names)
+            raise refusal(node, names)
         source, *lengths = (draft.expose(entry) for entry in _read_by_lstm(node))
         return Cut(
             node,
@@ -298,5 +234,5 @@ class Surgery:
 
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:
-    """Its inputs, and the lengths if it is one of ours."""
+    """The inputs of an LSTM, and the lengths if it is one of ours."""
     return node.inputs[: 2 if node.kind == _OURS else 1]

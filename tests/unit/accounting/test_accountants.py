@@ -8,6 +8,7 @@ import json
 import math
 
 import pytest
+from support.releases import release_with
 
 from edp_mx.accounting.accountants import ACCOUNTANTS, RFExact, check_claim, count_with
 from edp_mx.accounting.choices import ADJACENCIES, SAMPLERS
@@ -15,16 +16,13 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.cli import account
 from edp_mx.errors import UserError
 from edp_mx.reports.plan_report import PlanReport
 
 
 def release_of(sampler, adjacency):
-    return Release(unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
-                   layer_scales=(1.0,), adjacency=adjacency, variant="calibrated",
-                   sampler=sampler)  # fmt: skip
+    return release_with(num_workers=2, micro_batch_size=4, sampler=sampler, adjacency=adjacency)
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)

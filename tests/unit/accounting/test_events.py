@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import releases
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
 EVENTS = st.one_of(
@@ -27,17 +28,7 @@ EVENTS = st.one_of(
 )
 
 
-def release_with(**changes):
-    values = {
-        "unit": "micro_batch",
-        "num_workers": 4,
-        "micro_batch_size": 8,
-        "max_grad_norm": 0.5,
-        "layer_scales": (1.0,),
-        "adjacency": "zero_out",
-        "variant": "calibrated",
-    }
-    return Release(**{**values, **changes})
+release_with = partial(releases.release_with, max_grad_norm=0.5, adjacency="zero_out")
 
 
 @given(st.lists(EVENTS, max_size=12))

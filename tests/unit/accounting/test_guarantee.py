@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import pytest
+from support import releases
 
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
@@ -13,22 +15,12 @@ from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.events import Event
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_epsilon_simple, log_rho_of
 from edp_mx.errors import UserError
 
-
-def release_with(**changes):
-    values = {
-        "unit": "micro_batch",
-        "num_workers": 4,
-        "micro_batch_size": 8,
-        "max_grad_norm": 0.5,
-        "layer_scales": (1.0, 0.25),
-        "adjacency": "replace_one",
-        "variant": "published",
-    }
-    return Release(**{**values, **changes})
+release_with = partial(
+    releases.release_with, max_grad_norm=0.5, layer_scales=(1.0, 0.25), variant="published"
+)
 
 
 def report(

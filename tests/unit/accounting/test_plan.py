@@ -3,10 +3,12 @@
 import dataclasses
 import json
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.releases import release_with
 
 from edp_mx.accounting.accountants import count_with
 from edp_mx.accounting.counting import (
@@ -24,21 +26,10 @@ from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 # All that the multiplier says, and one record moves it by C: what the paper takes as given.
-AS_PUBLISHED = Release(unit="micro_batch", num_workers=1, micro_batch_size=1, max_grad_norm=1.0,
-                       layer_scales=(1.0,), adjacency="zero_out", variant="published")  # fmt: skip
-
-
-def release(**changes):
-    given = {
-        "unit": "micro_batch",
-        "num_workers": 4,
-        "micro_batch_size": 8,
-        "max_grad_norm": 0.7,
-        "layer_scales": (1.0, 0.5),
-        "adjacency": "replace_one",
-        "variant": "published",
-    }
-    return Release(**{**given, **changes})
+AS_PUBLISHED = release_with(
+    num_workers=1, micro_batch_size=1, adjacency="zero_out", variant="published"
+)
+release = partial(release_with, max_grad_norm=0.7, layer_scales=(1.0, 0.5), variant="published")
 
 
 def shuffled_plan(*, epochs=5, z=2.0, delta=1e-5, decay=None, **changes):

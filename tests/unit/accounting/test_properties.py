@@ -9,6 +9,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.releases import release_with
 
 from edp_mx.accounting.accountants import (
     ACCOUNTANTS,
@@ -22,7 +23,6 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_rho_of, log_rho_rf, yu_rs_of_steps
 from edp_mx.errors import UserError
 
@@ -83,10 +83,7 @@ def test_exact_below_renyi_below_simple(z, q, steps, delta):
 
 @given(z=MULTIPLIERS, steps=st.integers(1, 1000), epochs=st.integers(1, 40))
 def test_shuffled_epochs_do_not_depend_on_the_steps(z, steps, epochs):
-    release = Release(
-        unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
-        layer_scales=(1.0,), adjacency="replace_one", variant="calibrated",
-    )  # fmt: skip
+    release = release_with()
     plan = Plan(release, z, Decay("linear", 0.2), epochs, delta=1e-5, steps_per_epoch=steps)
     found = plan.composition(plan.entries())
     closed = log_rho_rf(z, decay=Decay("linear", 0.2), epochs=epochs)
@@ -120,10 +117,7 @@ def test_calibrated_multipliers_depend_on_neither_workers_nor_scales(workers, sc
     shuffled = list(scales)
     shuffler.shuffle(shuffled)
     for order in (scales, shuffled):
-        release = Release(
-            unit="micro_batch", num_workers=workers, micro_batch_size=8, max_grad_norm=0.3,
-            layer_scales=order, adjacency="zero_out", variant="calibrated",
-        )  # fmt: skip
+        release = release_with(num_workers=workers, layer_scales=order, adjacency="zero_out")
         assert release.effective_noise_multiplier(1.7) == pytest.approx(1.7, rel=1e-12)
 
 
@@ -131,11 +125,8 @@ def test_calibrated_multipliers_depend_on_neither_workers_nor_scales(workers, sc
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_a_calibrated_run_spends_its_target(sampler, adjacency):
     """From the target to z₀ to the noise of a release to its events and back."""
-    release = Release(
-        unit="micro_batch", num_workers=8, micro_batch_size=16, max_grad_norm=0.7,
-        layer_scales=(1.0, 0.2), adjacency=adjacency, variant="calibrated", sampler=sampler,
-        sample_rate=1.0 if sampler == "shuffle" else 1 / 15,
-    )  # fmt: skip
+    rate = 1.0 if sampler == "shuffle" else 1 / 15
+    release = release_with(adjacency=adjacency, sampler=sampler, sample_rate=rate)
     decay, goal = Decay("exponential", 0.05), {"target_epsilon": 3.0, "delta": 1e-5}
     if sampler == "shuffle":
         z = calibrate_rf(**goal, decay=decay, epochs=4)
@@ -184,10 +175,7 @@ def test_an_accountant_refuses_the_other_sampler(accountant):
 
 
 def test_the_refusals_have_their_reasons():
-    release = Release(
-        unit="micro_batch", num_workers=2, micro_batch_size=4, max_grad_norm=1.0,
-        layer_scales=(1.0,), adjacency="replace_one", variant="calibrated",
-    )  # fmt: skip
+    release = release_with()
     check_claim("rf_exact", release)
     with pytest.raises(UserError, match="choose rf_exact"):
         check_claim("poisson_pld", release)

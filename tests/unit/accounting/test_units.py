@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import releases
 
-from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 
 C, Z = 0.7, 1.3
 SPREADS = [(1, 8), (2, 4), (4, 2), (8, 1)]
 
 
-def release_with(**changes):
-    values = {
-        "unit": "micro_batch",
-        "num_workers": 4,
-        "micro_batch_size": 8,
-        "max_grad_norm": C,
-        "layer_scales": (1.0, 0.25),
-        "adjacency": "replace_one",
-        "variant": "calibrated",
-    }
-    return Release(**{**values, **changes})
+release_with = partial(releases.release_with, max_grad_norm=C, layer_scales=(1.0, 0.25))
 
 
 @given(

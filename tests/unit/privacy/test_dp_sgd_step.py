@@ -92,7 +92,7 @@ def test_a_step_is_the_clipped_mean_and_its_noise(generator, size, z, adjacency)
         stddev = kappa * z_t * scale / size
         for tensor, total, y in zip(found, sums, numbers):
             np.testing.assert_allclose(tensor, total / size + stddev * y, rtol=1e-5, atol=3e-6)
-    statistics = step.mechanism.take_statistics()
+    statistics = step.mechanism.clipping.take_statistics()
     assert statistics.units == 5 and statistics.clipped == (norms > 1).sum()
 
 
@@ -100,11 +100,11 @@ def test_statistics_add_up_over_steps_until_they_are_taken(generator):
     step = Step(generator)
     for drawn in ([0, 1], [2], []):
         step.privatised(np.array(drawn, int))
-    statistics = step.mechanism.take_statistics()
+    statistics = step.mechanism.clipping.take_statistics()
     assert statistics.units == 3
     assert statistics.norm_sum == pytest.approx(step.by_hand(np.arange(3))[1].sum(), rel=1e-5)
     step.privatised([4])
-    assert step.mechanism.take_statistics().units == 1
+    assert step.mechanism.clipping.take_statistics().units == 1
 
 
 def test_an_empty_micro_batch_sends_its_noise(generator):
@@ -118,7 +118,7 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     mechanism.privatise([], epoch=0).use(flat)
     deviation = flat.gradients().astype(np.float64).std() / (1.5 / 2.5)
     assert abs(deviation - 1) < 0.02  # 9 standard errors; rejects 2/3 and 3/2 by far
-    assert mechanism.take_statistics().units == 0
+    assert mechanism.clipping.take_statistics().units == 0
 
 
 def test_the_trainer_updates_by_what_was_clipped(generator):

@@ -19,6 +19,7 @@ from support.examples import (
     tensors_of,
     weights_for,
 )
+from support.prescribed import taken
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.norm_clipping import LoopClipping
@@ -40,12 +41,6 @@ def gradient_free(weights, x):
     """Nearly the target that the network already predicts."""
     (w1, b1), (w2, b2) = weights
     return 1.01 * (w2 @ np.tanh(w1 @ x + b1) + b2)[0] + 0.01
-
-
-def taken(clipped):
-    """The whole sum (P,), with the factor that is due; float64 of several units."""
-    values, factor = clipped.take()
-    return factor * values.astype(np.float64)
 
 
 def assert_equal(flat, array, expected, rtol=1e-5):

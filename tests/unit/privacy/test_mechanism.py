@@ -3,20 +3,16 @@
 import json
 from pathlib import Path
 
-import mxnet as mx
 import numpy as np
 import pytest
-from mxnet import gluon
 from support import algorithm1
 from support.examples import plan_with
-from support.prescribed import losses_with
+from support.prescribed import flat_of, losses_with
+from support.releases import release_with
 
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Unclipped
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import Layer
 from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import LoopClipping
@@ -39,16 +35,6 @@ class GivenNoise:
             drawn = self.values[self.position : self.position + target.size]
             self.position += target.size
             target[:] = factor * source[part].astype(np.float64) + stddev * drawn
-
-
-def flat_of(shapes):
-    """Flat arrays for layers of one parameter each."""
-    layers = []
-    for k, shape in enumerate(shapes):
-        parameter = gluon.Parameter(f"layer{k}_weight", shape=shape)
-        parameter.initialize(mx.init.Zero())
-        layers.append(Layer(f"layer{k}", (parameter,)))
-    return FlatGradients(layers)
 
 
 def put(flat, tensors, target):
@@ -83,20 +69,14 @@ def privatise(*gradients, release, z=0.0, noise=None, decay=None, epoch=0):
     mechanism = Mechanism(plan=plan, clipping=clipping, noise=stream)
     units = [put(flat, unit, np.zeros(flat.size, np.float32)) for unit in gradients]
     mechanism.privatise([losses_with(flat, unit) for unit in units], epoch=epoch)
-    return get(flat, shapes, flat.gradients()), mechanism.take_statistics()
+    return get(flat, shapes, flat.gradients()), mechanism.clipping.take_statistics()
 
 
 def release_of(scales, *, num_workers=1, micro_batch_size=4, c=1.0, variant="published", k=1):
-    return Release(
-        unit="micro_batch",
-        micro_batches_per_worker=k,
-        num_workers=num_workers,
-        micro_batch_size=micro_batch_size,
-        max_grad_norm=c,
-        layer_scales=scales,
-        adjacency="replace_one",
-        variant=variant,
-    )
+    return release_with(
+        num_workers=num_workers, micro_batches_per_worker=k, micro_batch_size=micro_batch_size,
+        max_grad_norm=c, layer_scales=scales, variant=variant,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("case_id", ["e0", "e2"])
@@ -293,4 +273,4 @@ def test_without_privacy_it_is_the_mean_of_the_units_gradients(generator):
         expected = np.zeros(flat.size) + sum(unit.astype(np.float64) for unit in given) / divisor
         expected = np.concatenate([part.ravel() for part in flat.views(expected).values()])
         np.testing.assert_allclose(found, expected, rtol=1e-6)
-        assert mechanism.take_statistics().units == 0
+        assert mechanism.clipping.take_statistics().units == 0

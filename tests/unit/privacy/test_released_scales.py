@@ -3,14 +3,13 @@
 import math
 from types import SimpleNamespace
 
-import mxnet as mx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mxnet import gluon
 from support.examples import plan_with, release_with
 from support.models import loss_and_gradients, part, random_batch, tiny_model
+from support.prescribed import flat_of
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.plan import Plan
@@ -24,7 +23,7 @@ from edp_mx.errors import UserError
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import FLOOR
-from edp_mx.privacy.layers import Layer, layers_of
+from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.released_scales import ScaleRelease, scales_by_release
 from edp_mx.runs.mechanism import build_mechanism
@@ -44,15 +43,6 @@ class GivenNoise:
     def normal(self, size):
         assert size == len(self.values)
         return self.values
-
-
-def flat_of(shapes=SHAPES):
-    layers = []
-    for k, shape in enumerate(shapes):
-        parameter = gluon.Parameter(f"layer{k}_weight", shape=shape)
-        parameter.initialize(mx.init.Zero())
-        layers.append(Layer(f"layer{k}", (parameter,)))
-    return FlatGradients(layers)
 
 
 def passes(flat, gradients):
@@ -83,7 +73,7 @@ def released(per_worker, release, noise=None):
     """
     remember = Remember()
     for rank, gradients in enumerate(per_worker):
-        flat = flat_of()
+        flat = flat_of(SHAPES)
         scales = scales_by_release(
             flat,
             release=release,
@@ -194,7 +184,7 @@ def test_noise_below_zero_is_lifted_to_the_floor_and_without_signal_all_are_one(
 
 
 def test_the_gradients_are_used_up_and_must_be_new():
-    flat = flat_of()
+    flat = flat_of(SHAPES)
     gradient = [np.ones(shape) for shape in SHAPES]
     arguments = {"release": ScaleRelease(), "noise": GivenNoise(np.zeros(3)), "num_workers": 1,
                  "mean_over_workers": lambda mine: mine}  # fmt: skip

@@ -5,33 +5,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mxnet import gluon
 from mxnet.gluon import nn
-from support.prescribed import losses_with
+from support.prescribed import flat_of, losses_with, taken
 
 from edp_mx.privacy import running_sum
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
-from edp_mx.privacy.layers import Layer, layers_of
+from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.norm_clipping import LoopClipping
 from edp_mx.privacy.running_sum import RunningSum, add_scaled
 
 SHAPES = [(3,), (2, 2)]
 SCALES = (1.0, 0.25)
-
-
-def flat_of(shapes=SHAPES):
-    layers = []
-    for k, shape in enumerate(shapes):
-        parameter = gluon.Parameter(f"layer{k}_weight", shape=shape)
-        parameter.initialize(mx.init.Zero())
-        layers.append(Layer(f"layer{k}", (parameter,)))
-    return FlatGradients(layers)
-
-
-def taken(clipped):
-    values, factor = clipped.take()
-    return factor * values.astype(np.float64)
 
 
 def awkward(batch, k):
@@ -112,7 +97,7 @@ def put(flat, gradient):
 @given(st.lists(gradients, max_size=6), gradients, st.integers(0, 6), st.floats(1e-3, 1e3))
 def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(others, one, place, c):
     """Whatever its gradient is, and the others' are: in the scaled space."""
-    flat = flat_of()
+    flat = flat_of(SHAPES)
     clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES)
     units = [losses_with(flat, put(flat, gradient)) for gradient in others]
     without = taken(clipping.clip(units))

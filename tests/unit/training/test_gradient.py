@@ -250,7 +250,7 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
             batches = losses.batches(draw_of(units))
             mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0).use(subject.flat)
             sent.append(subject.flat.gradients().astype(np.float64))
-            assert mechanism.take_statistics().units == k
+            assert mechanism.clipping.take_statistics().units == k
         releases.append(np.mean(sent, axis=0))
     for release in releases[1:]:
         np.testing.assert_allclose(release, releases[0], rtol=0, atol=1e-6)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
+from support.prescribed import taken
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
@@ -29,12 +30,6 @@ def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, kind=Ghos
     scales = [1.0] * len(flat.layers) if scales is None else scales
     common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
     return kind(network=model, chunk_size=chunk_size, **common), LoopClipping(**common), flat
-
-
-def taken(clipped):
-    """The whole sum (P,), with the factor that is due."""
-    values, factor = clipped.take()
-    return factor * values.astype(np.float64)
 
 
 def by_loop(loop, model, batch, rows=1):

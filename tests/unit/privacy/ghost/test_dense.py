@@ -56,11 +56,6 @@ def test_norms_and_sums_are_those_of_the_loop(shape, seed, swapped, with_gram):
     assert_sum(bias_sum, 1.0, biases, factors, scale=shape[1])
 
 
-def test_both_forms_are_among_the_shapes():
-    forms = {dense._takes_grams(*draw(shape), None) for shape in SHAPES}
-    assert forms == {True, False}
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_both_forms_agree(shape, monkeypatch):
     inputs, gradients = draw(shape)
@@ -185,16 +180,6 @@ def test_an_example_that_is_not_finite_is_alone_with_it(shape, bad):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_the_wider_array_is_not_copied(swapped):
-    still, scaled = draw((3, 4, 8, 2), swapped=(swapped, not swapped))
-    factors = drawn_factors(0, 3)
-    rows, product = dense._rows(still, scaled, factors, np.ones((3, 4), bool))
-    assert np.shares_memory(rows, still)
-    expected = np.einsum("ntd,ntp,n->dp", still, scaled, factors)
-    np.testing.assert_allclose(rows.T @ product, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("shape", [(3, 6, 8, 2), (3, 6, 2, 8)])
 def test_positions_without_gradient_are_left_out(shape, swapped):
     inputs, gradients = draw(shape, swapped=(swapped, not swapped))
@@ -205,5 +190,3 @@ def test_positions_without_gradient_are_left_out(shape, swapped):
     total = np.ones(shape[:1:-1], np.float32)
     dense.add_weight_sum(total, inputs, gradients, factors)
     assert_sum(total, 1.0, weights, factors, scale=shape[1])
-    rows, _ = dense._rows(inputs, gradients, factors, gradients.any(axis=2))
-    assert len(rows) == 8  # six of the first example, two of the second

@@ -22,14 +22,14 @@ def loop(inputs, gradients, eps):
 
 def norms_of(inputs, gradients, eps):
     gamma = layer_norm.gamma_gradients(inputs, gradients, eps=eps)
-    beta = layer_norm.beta_gradients(gradients)
+    beta = explicit.sums_over_positions(gradients)
     return explicit.squared_norms(gamma), explicit.squared_norms(beta)
 
 
 def add_sums(sums, inputs, gradients, factors, eps):
     gamma = layer_norm.gamma_gradients(inputs, gradients, eps=eps)
     explicit.add_sum(sums[0], gamma, factors)
-    explicit.add_sum(sums[1], layer_norm.beta_gradients(gradients), factors)
+    explicit.add_sum(sums[1], explicit.sums_over_positions(gradients), factors)
 
 
 def spread_out(inputs):
