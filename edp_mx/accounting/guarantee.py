@@ -68,7 +68,7 @@ class Guarantee:
         )
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10 or a reason."""
+        """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10, reason."""
         plan, release = self.plan, self.plan.release
         scales = release and release.layer_scales
         return {

@@ -16,7 +16,7 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.running_sum import RunningSum
 
 Losses = Callable[[], mx.nd.NDArray]
-"""What makes the losses (U,) of one chunk, one per unit, under `autograd.record()`.
+"""Computes the losses (U,) of one chunk, one per unit, under `autograd.record()`.
 
 A unit is what is clipped as one: a micro-batch (its loss is the mean over |M|, the public size), an
 utterance, or a user (its loss is the sum over their utterances). Dropout is seeded inside.
@@ -24,14 +24,14 @@ utterance, or a user (its loss is the sum over their utterances). Dropout is see
 
 
 class ClippedSum:
-    """The sum of some units' clipped gradients, which may be taken once.
+    """Sum of the clipped gradients of some units, which may be taken once.
 
     Args:
-        flat: where it lies, or what is to be taken for it; it becomes the sum's.
-        values: the sum (P,), float32 or float64, still to be multiplied.
-        factor: by this.
-        loss: the sum of the losses, (1,), of which no gradient can be taken.
-        num_units: how many there were.
+        flat: the flat gradients, whose owner the sum becomes.
+        values: the sum (P,), float32 or float64, before the factor.
+        factor: what `values` are still to be multiplied by.
+        loss: the sum of the losses, (1,), detached from autograd.
+        num_units: the number of units.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ClippedSum:
         flat.give_to(self)
 
     def take(self) -> Tuple[np.ndarray, float]:
-        """The values and the factor that is due.
+        """Return the values and the factor that is due.
 
         Raises:
             UserError: they were taken before, units were clipped since, or a backward pass has
@@ -59,17 +59,17 @@ class ClippedSum:
 
 
 class Clipping(ABC):
-    """How the sum of the clipped gradients of units is had.
+    """A way of computing the sum of the clipped gradients of units.
 
-    A subclass says how it comes by the sum over one chunk; here the chunks are summed, in float64.
+    A subclass computes the sum over one chunk; this class adds up the chunks, in float64.
 
     Args:
-        flat: the network's gradients; they are written over.
-        chunk_size: the most rows of a batch that one chunk should have; a unit alone may have more.
+        flat: the network's gradients, which are overwritten.
+        chunk_size: the largest number of rows of a batch in one chunk; a single unit may have more.
 
     Attributes:
         flat, chunk_size: as given.
-        statistics: of all units since they were last taken.
+        statistics: of all units since the statistics were last taken.
     """
 
     def __init__(self, *, flat: FlatGradients, chunk_size: int) -> None:
@@ -81,21 +81,21 @@ class Clipping(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The most that one unit can move the sum, in the scaled space: ‖(Δ_k / α_k)_k‖₂."""
+        """The most by which one unit can move the sum, in the scaled space: ‖(Δ_k / α_k)_k‖₂."""
 
     @abstractmethod
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """The sum over one chunk: (P,) float32, the factor due on it, and the losses (U,).
+        """Return the sum over one chunk (P,) float32, the factor due on it, and the losses (U,).
 
-        The array may be the flat one: it is read before the next chunk, or by who takes the sum.
+        The array may be the flat one: it is read before the next chunk overwrites it.
         """
 
     def clip(self, chunks: Iterable[Losses]) -> ClippedSum:
         """Sum the clipped gradients of the units of one step.
 
-        Edge cases: no chunks make a step without data, whose sum is zero.
+        Edge cases: without chunks, which is a step without data, the sum is zero.
         """
-        self.flat.give_to(None)  # what was clipped before is lost
+        self.flat.give_to(None)  # an earlier sum can no longer be taken
         self._sum.clear()
         total, num_units = mx.nd.zeros((1,), ctx=self.flat.context), 0
         for losses in chunks:
@@ -114,15 +114,15 @@ class Clipping(ABC):
         )
 
     def take_statistics(self) -> ClippingStatistics:
-        """Those since the last time."""
+        """Return the statistics since the last time."""
         taken, self.statistics = self.statistics, ClippingStatistics()
         return taken
 
     def _backward(self, losses: Losses) -> mx.nd.NDArray:
-        """One backward pass of the sum of all losses (U,), which are returned.
+        """Run one backward pass of the sum of all losses (U,), and return them.
 
         Raises:
-            UserError: a parameter that the losses do not use: what lies there is the gradient of
+            UserError: the losses do not use a parameter, whose array still holds the gradient of
                 other units.
         """
         self.flat.mark(is_fresh=False)
@@ -134,7 +134,7 @@ class Clipping(ABC):
 
 
 class Unclipped(Clipping):
-    """No privacy: the gradient of the sum of all losses, by one backward pass."""
+    """No clipping and no privacy: the gradient of the sum of all losses, by one backward pass."""
 
     def __init__(self, *, flat: FlatGradients) -> None:
         super().__init__(flat=flat, chunk_size=sys.maxsize)

@@ -1,4 +1,4 @@
-"""What clipping multiplies by, min(1, C / norm), for all that is clipped; and the books on it."""
+"""Clipping factors min(1, C / norm), and the statistics of clipping."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Dict, Sequence
 
 import numpy as np
 
-SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, whatever divides it yet
+SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, even once divided
 
 
 def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
-    """min(1, C / norm) for each norm; 0 for one that is not finite.
+    """Return min(1, C / norm) for each norm; 0 for one that is not finite.
 
-    What has factor 0 is to be left out, since 0 · ∞ is not zero.
+    Gradients with factor 0 must be left out, since 0 · ∞ is not zero.
 
-    Edge cases: a factor that float32 cannot hold exactly enough is 0 too. Rounded, it could be
-    twice what it should be, and what it multiplies would count for more than C.
+    Edge cases: a factor too small for the precision of float32 is 0 too. Rounded, it could be twice
+    what it should be, and its gradient would count for more than C.
 
     Shapes: any → the same, float64.
 
@@ -33,13 +33,13 @@ def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
 
 @dataclass
 class ClippingStatistics:
-    """How the clipping went, e.g. in an epoch. Not private: for the run's own log only.
+    """Statistics of clipping, e.g. in an epoch. Not private: for the run's own log only.
 
     Attributes:
-        units: how many were held against C.
-        clipped: how many of them were longer than C.
-        non_finite: how many counted as zero.
-        norm_sum: of the norms before the clipping, in the scaled space.
+        units: number of units that were compared with C.
+        clipped: number of units whose norm was above C.
+        non_finite: number of units that counted as zero.
+        norm_sum: sum of the norms before clipping, in the scaled space.
     """
 
     units: int = 0
@@ -48,7 +48,7 @@ class ClippingStatistics:
     norm_sum: float = 0.0
 
     def add(self, norms: np.ndarray, *, max_norm: float) -> None:
-        """Note some more units. Shapes: norms (U,), in the scaled space."""
+        """Add some more units. Shapes: norms (U,), in the scaled space."""
         is_finite = np.isfinite(norms)  # (U,)
         self.units += len(norms)
         self.clipped += int((norms[is_finite] > max_norm).sum())
@@ -56,7 +56,7 @@ class ClippingStatistics:
         self.norm_sum += float(norms[is_finite].sum())
 
     def as_metrics(self) -> Dict[str, float]:
-        """Averages over the units so far."""
+        """Return averages over the units so far."""
         units = max(self.units, 1)
         return {
             "clipped_fraction": self.clipped / units,
@@ -66,5 +66,5 @@ class ClippingStatistics:
 
     @classmethod
     def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
-        """Those of all workers together."""
+        """Return the statistics of all workers together."""
         return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))

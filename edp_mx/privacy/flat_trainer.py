@@ -1,4 +1,4 @@
-"""Horovod's trainer over flat gradients: one all-reduce a step."""
+"""Horovod's trainer over flat gradients: one all-reduce per step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from edp_mx.runtime.distributed import DistributedTrainer, allreduce_
 
 
 class FlatTrainer(DistributedTrainer):
-    """What the private and the public trainer share. Each says in `_allreduce_grads` what it does
-    to the gradients before and after `_aggregate`.
+    """Base of the private and the public trainer, which override `_allreduce_grads`.
 
     Args:
         flat: the network's gradients; its parameters are the ones that are trained.
@@ -31,8 +30,10 @@ class FlatTrainer(DistributedTrainer):
         self._flat = flat
 
     def _aggregate(self) -> None:
-        """1/N Σ over the workers, as the parent has it (on Gloo the sum; `_scale` has the 1/N), but
-        in one piece."""
+        """Average over the workers as the parent does, but in one piece.
+
+        On Gloo that is the sum, and `_scale` has the 1/N.
+        """
         if self._process_set.size() > 1:
             allreduce_(
                 self._flat.array,

@@ -21,10 +21,10 @@ SOURCES: Dict[str, str] = {
 
 
 def normalise_scales(scales: Union[Sequence[float], np.ndarray]) -> Tuple[float, ...]:
-    """Divide by the largest and lifts the smallest to the floor.
+    """Divide the scales by the largest and raise the smallest to the floor.
 
     "Proportional" (eDP-SGD, section 3) leaves the constant open; max α = 1 keeps the sensitivity
-    at κ C / N, and the floor keeps a layer whose first gradient was zero from standing still.
+    at κ C / N, and the floor lets a layer be trained whose first gradient was zero.
 
     Edge cases: all zero, or any not finite → all ones.
 
@@ -39,17 +39,17 @@ def normalise_scales(scales: Union[Sequence[float], np.ndarray]) -> Tuple[float,
 
 
 def scales_by_size(flat: FlatGradients) -> Tuple[float, ...]:
-    """α_k ∝ √(number of coordinates of layer k): equal room for each coordinate."""
+    """Return α_k ∝ √(number of coordinates of layer k): equal room for each coordinate."""
     return normalise_scales([layer.size**0.5 for layer in flat.layers])
 
 
 def scales_by_norm(
     flat: FlatGradients, mean_over_workers: Callable[[np.ndarray], np.ndarray]
 ) -> Tuple[float, ...]:
-    """α_k ∝ the norm of layer k in the gradient that lies in the flat array now.
+    """Return α_k ∝ the norm of layer k in the gradient that is in the flat array now.
 
     Args:
-        flat: its gradients come from one backward pass on the batch that is to set the scales.
+        flat: with the gradients of one backward pass on the batch that sets the scales.
         mean_over_workers: averages an array over all workers, so that all get the same scales.
     """
     norms = np.sqrt(flat.squared_norms(flat.gradients()))  # (L,)

@@ -24,13 +24,13 @@ class Layer:
         return int(sum(np.prod(parameter.shape) for parameter in self.parameters))
 
     def describe(self) -> Dict[str, object]:
-        """What the run directory says of a layer."""
+        """Return the description of the layer for the run directory."""
         names = {parameter.name: list(parameter.shape) for parameter in self.parameters}
         return {"name": self.name, "size": self.size, "parameters": names}
 
 
 def layers_of(network: gluon.Block) -> Tuple[Layer, ...]:
-    """Groups the trainable parameters of a network by the block that owns them.
+    """Group the trainable parameters of a network by the block that owns them.
 
     A parameter that two blocks share belongs to the first of them. The order is that of the
     blocks in the network, which is the same on every worker.
@@ -64,12 +64,12 @@ def layers_of(network: gluon.Block) -> Tuple[Layer, ...]:
 
 
 def refuse_unsafe(network: gluon.Block) -> None:
-    """Refuses what lets one example reach the release around the clipping.
+    """Refuse whatever lets an example reach the release without being clipped.
 
     Raises:
         UserError: BatchNorm (mixes the examples of a batch, and its running statistics are
             released unclipped), sparse gradients (the rows that were touched leak), accumulating
-            gradients (would be used twice), or mixed dtypes; the parameter or block is named.
+            gradients (would be used twice), or mixed dtypes; names the parameter or block.
     """
     for block in _blocks(network):
         if "BatchNorm" in type(block).__name__:

@@ -1,4 +1,4 @@
-"""What makes a worker's part of a step private: Algorithm 1 (eDP-SGD) and DP-SGD in one."""
+"""The private mechanism of one worker: Algorithm 1 (eDP-SGD) and DP-SGD in one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from edp_mx.privacy.norm_clipping import NormClipping
 
 
 class Released:
-    """What may leave this worker: it lies in the flat array, and can be used once.
+    """A gradient in the flat array that may leave this worker, once.
 
     Args:
-        flat: where it lies; it becomes this one's.
+        flat: the array, whose owner this object becomes.
         loss: of the step, (1,): the mean over the units, their public number.
     """
 
@@ -37,10 +37,11 @@ class Released:
 
 
 class Mechanism:
-    """One step of this worker made private; the trainer aggregates afterwards.
+    """Makes one step of this worker private; the trainer aggregates afterwards.
 
-    It knows neither what a unit is (a micro-batch: Algorithm 1; an utterance or a user: DP-SGD) nor
-    how its gradient is had (`clipping`). For the gradients Δ_j of the units j of this worker:
+    The mechanism knows neither what a unit is (a micro-batch: Algorithm 1; an utterance or a user:
+    DP-SGD) nor how its gradient is computed (`clipping`). For the gradients Δ_j of the units j of
+    this worker:
 
       1. Scale     Δ_j,k ← Δ_j,k / α_k
       2. Clip      Δ_j ← min(1, C / ‖Δ_j‖₂) Δ_j
@@ -53,26 +54,26 @@ class Mechanism:
     σ = C z_t / N. The calibrated variant has σ_k = α_k κ C z_t √workers / (workers · units).
 
     Steps 1 to 3 multiply all layers of a unit by the same factor min(1, C/‖(Δ_k/α_k)_k‖₂), so that
-    scaling and rescaling need no pass of their own; what is due on a sum is multiplied in step 5.
+    scaling and rescaling need no pass of their own; a factor due on the sum is applied in step 5.
 
     Args:
-        plan: of the run, with its layer scales; noise and accountant read the same one.
-        clipping: with the C and the α of the plan; it has the network's gradients.
+        plan: of the run, with its layer scales; noise and accountant read the same plan.
+        clipping: with the C and the α of the plan, around the network's gradients.
         noise: this worker's own stream.
 
     Attributes:
         plan, clipping: as given.
-        mask_key: secret, of the masks of dropout; see `training.gradient.UnitLosses`.
+        mask_key: secret key of the dropout masks; see `training.gradient.UnitLosses`.
 
     Raises:
-        UserError: a plan without a mechanism or whose layer scales are not known, or a clipping
-            that is not that of the plan.
+        UserError: the plan has no mechanism or no layer scales yet, or the clipping is not the
+            plan's.
 
     Guarantee: before the noise, one unit more or less moves what leaves `privatise` by at most
-    C α_k / units in layer k, whatever its gradient. What that costs is `accounting.release`'s.
+    C α_k / units in layer k, whatever its gradient. `accounting.release` states what that costs.
 
-    Edge cases: a unit whose gradient is not finite counts as zero, and a step without units is
-    zero: the noise is added all the same. z₀ = 0 adds no noise and gives no privacy.
+    Edge cases: a unit whose gradient is not finite counts as zero, and the sum of a step without
+    units is zero; noise is added in both cases. z₀ = 0 adds no noise and gives no privacy.
 
     Source: eDP-SGD, Algorithm 1; Abadi et al. (2016), Algorithm 1; docs/privacy.md, sections 1, 3
     and 8.
@@ -88,14 +89,14 @@ class Mechanism:
         self._flat, self._noise = clipping.flat, noise
 
     def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:
-        """One step of Algorithm 1 up to the aggregation.
+        """Run one step of Algorithm 1 up to the aggregation.
 
         Args:
-            chunks: makes the losses of the units, chunk by chunk; see `clipping.Losses`.
-            epoch: t, from 0; sets the noise.
+            chunks: the losses of the units, chunk by chunk; see `clipping.Losses`.
+            epoch: t, from 0; determines the noise.
 
         Raises:
-            UserError: a raw gradient, or one that was released already, would be.
+            UserError: a raw gradient, or one that was already released, would be released.
         """
         # Scale, Clip, Rescale
         clipped = self.clipping.clip(chunks)
@@ -114,7 +115,7 @@ class Mechanism:
         return Released(flat=self._flat, loss=clipped.loss / units)  # the trainer aggregates
 
     def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
-        """Slices of the flat array with their noise; neighbours with the same noise are one."""
+        """Slices of the flat array and their noise; neighbours with equal noise are merged."""
         stddevs = self._release.worker_noise_stddev(noise_multiplier)  # (L,)
         start = 0
         for k, stddev in enumerate(stddevs):
@@ -125,15 +126,15 @@ class Mechanism:
 
 
 class WithoutPrivacy:
-    """The plain mean gradient, in the place of a mechanism: the paper's SGD.
+    """The plain mean gradient in place of a mechanism: the paper's SGD.
 
     Args:
-        clipping: none; it has the network's gradients.
-        units_per_worker: by which the sum over a worker's units is divided.
+        clipping: does not clip; around the network's gradients.
+        units_per_worker: divisor of the sum over a worker's units.
 
     Attributes:
         clipping: as given.
-        mask_key: known to everyone, as the masks may be.
+        mask_key: public, since the dropout masks may be known.
     """
 
     mask_key = b""
@@ -143,7 +144,7 @@ class WithoutPrivacy:
         self._flat, self._units = clipping.flat, units_per_worker
 
     def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:  # noqa: ARG002
-        """As `Mechanism.privatise`, without its steps 1 to 5."""
+        """Run `Mechanism.privatise` without its steps 1 to 5."""
         clipped = self.clipping.clip(chunks)
         values, factor = clipped.take()  # (P,)
         if factor != self._units:
@@ -156,10 +157,12 @@ AnyMechanism = Union[Mechanism, WithoutPrivacy]
 
 
 def _checked(plan: Plan, clipping: NormClipping) -> Release:
-    """The plan's release, if this clipping is its own."""
+    """The plan's release, after checking that the clipping is the plan's."""
     release = plan.release
     if release is None:
-        raise UserError("the plan has no mechanism (mechanism: none), and would be given its noise")
+        raise UserError(
+            "the plan has no mechanism (mechanism: none), so that there is no noise to add"
+        )
     if release.layer_scales is None:
         raise UserError("the layer scales of the plan are not known yet: with_layer_scales first")
     found = (clipping.sensitivity, clipping.max_grad_norm, clipping.layer_scales)

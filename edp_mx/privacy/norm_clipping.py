@@ -53,9 +53,9 @@ class NormClipping(Clipping):
         """C, whatever the gradients are.
 
         Formal guarantee: let u_j = min(1, C / ‖A⁻¹ g_j‖₂) g_j with A = diag(α), and 0 where g_j is
-        not finite. With the weights and the masks of dropout given, the sum over a set of units and
-        the sum over the same set without unit j differ by u_j, and ‖A⁻¹ u_j‖₂ ≤ C. The losses must
-        be those of single units, in which no other one has a part; whoever makes them sees to that.
+        not finite. For given weights and dropout masks, the sum over a set of units and the sum
+        over the same set without unit j differ by u_j, and ‖A⁻¹ u_j‖₂ ≤ C. Each loss must be that
+        of a single unit and depend on no other; the caller is responsible for that.
 
         Edge cases: norms are right to 1e-5. Chunks are summed in float64, also those of one unit;
         inside a chunk ghost clipping multiplies in float32 (docs/privacy.md, section 10).
@@ -64,13 +64,13 @@ class NormClipping(Clipping):
 
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """Squared norms of each unit and layer, not scaled by α; nothing can be released then.
+        """Return the squared norms per unit and layer, not scaled by α; releases nothing.
 
         Shapes: → (U, L) float64.
         """
 
     def _factors(self, squared_norms: np.ndarray) -> np.ndarray:
-        """What each unit's gradient is multiplied by, and the books on it.
+        """The factor of each unit's gradient; also updates the statistics.
 
         Args:
             squared_norms: of each unit and layer, float64; not scaled by α.
@@ -86,7 +86,7 @@ class NormClipping(Clipping):
 
 
 class LoopClipping(NormClipping):
-    """One backward pass per unit: Algorithm 1's, and what the others are held against.
+    """One backward pass per unit: Algorithm 1's clipping, and the reference for ghost clipping.
 
     Args:
         flat, max_grad_norm, layer_scales: see `NormClipping`.
@@ -108,7 +108,7 @@ class LoopClipping(NormClipping):
         return squares
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`; a chunk is one unit, whose gradient stays where it is."""
+        """See `Clipping._add`; a chunk is one unit, whose gradient is not copied."""
         gradient, squares, made = self._gradient_of(losses)  # (P,), (1, L), (1,)
         (factor,) = self._factors(squares)
         if factor == 0:

@@ -64,19 +64,19 @@ class ScaleRelease(Settings):
 
     @property
     def noise_stddev(self) -> float:
-        """On each coordinate of the mean: √2 B z_a / m."""
+        """The noise per coordinate of the mean: √2 B z_a / m."""
         return self.sensitivity * self.noise_multiplier
 
     def worker_noise_stddev(self, num_workers: int) -> float:
-        """On each coordinate of one worker's sum, so that N of them make up `noise_stddev`."""
+        """Return the noise per coordinate of one worker's sum; N of them make up `noise_stddev`."""
         return self.noise_stddev * self.micro_batches / math.sqrt(num_workers)
 
     def share(self, rank: int, *, num_workers: int) -> int:
-        """How many of the m micro-batches are this worker's."""
+        """Return how many of the m micro-batches are this worker's."""
         return len(range(rank, self.micro_batches, num_workers))
 
     def clipped(self, norms: np.ndarray) -> np.ndarray:
-        """clip_B of one micro-batch's layer norms (L,); zero where one of them is not finite."""
+        """Return clip_B of a micro-batch's layer norms (L,); zero if one of them is not finite."""
         whole = np.sqrt(np.square(norms).sum())
         factor = float(clip_factors(whole, max_norm=self.clip))
         return factor * norms if factor > 0 else np.zeros_like(norms)
@@ -91,22 +91,22 @@ def scales_by_release(
     num_workers: int,
     mean_over_workers: Callable[[np.ndarray], np.ndarray],
 ) -> Tuple[float, ...]:
-    """α_k ∝ the mean norm of layer k over disjoint micro-batches, with noise; normalised.
+    """Return α_k ∝ the noisy mean norm of layer k over disjoint micro-batches, normalised.
 
     Args:
         flat: the network's gradients.
-        release: how much is clipped, and how much noise there is.
-        backward_passes: each turn of it makes one backward pass, on a micro-batch of this worker
-            that shares no record with any other (of any worker), and leaves its gradient in `flat`.
+        release: the clipping and the noise.
+        backward_passes: each iteration makes one backward pass on a micro-batch of this worker that
+            shares no record with any other (of any worker), and leaves its gradient in `flat`.
         noise: this worker's own stream.
         num_workers: N; all take part with their own passes and their own noise.
         mean_over_workers: averages an array over all workers.
 
-    Guarantee: see `ScaleRelease`. Nothing leaves the worker but its noisy sum. A turn must be a
+    Guarantee: see `ScaleRelease`. Only the noisy sum leaves the worker. An iteration must be a
         function of its own records: dropout is to be seeded anew before each.
 
-    Edge cases: as everywhere the largest scale is 1, what falls below the floor (noise may make it
-        negative) is lifted to it, and if nothing is positive all are 1.
+    Edge cases: the largest scale is 1; scales below the floor (noise may make them negative) are
+        raised to it, and if none is positive all are 1.
     """
     total = np.zeros(len(flat.layers))  # (L,) float64
     for _ in backward_passes:

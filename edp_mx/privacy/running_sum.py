@@ -1,4 +1,4 @@
-"""Sums of large float32 arrays in float64, which a sum of one array does not pay for."""
+"""Sums of large float32 arrays in float64, at no cost for a sum of one array."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PIECE = 1 << 18  # floats that a thread adds at once
 
 
 class RunningSum:
-    """Σ_i factor_i · x_i; the last array is added when another comes, or never if it is alone.
+    """Σ_i factor_i · x_i, where each array is added only when the next one arrives.
 
-    In float32 one term may round many others away: it would then move a sum of clipped gradients by
-    more than its own norm.
+    In float32 one term may round many others away, and would then move a sum of clipped gradients
+    by more than its own norm. A single array is never added, so that it costs nothing.
 
     Args:
         size: P.
@@ -36,15 +36,15 @@ class RunningSum:
         self._is_begun = False  # whether `_total` has terms of this sum
 
     def put(self, values: np.ndarray, *, factor: float) -> None:
-        """The next term, which is read when `settle` or `result` is called.
+        """Take the next term, which is read when `settle` or `result` is called.
 
-        Edge cases: what has factor 0 must be finite.
+        Edge cases: a term with factor 0 must be finite.
         """
         assert self._pending is None, "the term before would be lost: settle() first"
         self._pending = values, factor
 
     def settle(self) -> None:
-        """Add the last term, whose array may then be written over."""
+        """Add the last term, whose array may then be overwritten."""
         if self._pending is None:
             return
         (values, factor), self._pending = self._pending, None
@@ -56,9 +56,9 @@ class RunningSum:
         add_scaled(self._total, values, factor=factor)
 
     def result(self) -> Tuple[np.ndarray, float]:
-        """The sum and a factor that is still due; valid until the next call of anything.
+        """Return the sum and the factor still due on it; valid until the next call.
 
-        Of one term it is the term itself, else float64.
+        The sum of one term is the term itself; any other sum is float64.
         """
         if not self._is_begun:
             assert self._pending is not None, "a sum of nothing"

@@ -1,4 +1,4 @@
-"""The trainer of private gradients: all that it does is to aggregate and to update."""
+"""The trainer of private gradients, which only aggregates and updates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from edp_mx.privacy.mechanism import Released
 
 
 class PrivateTrainer(FlatTrainer):
-    """Horovod's trainer over the flat gradients: one all-reduce a step, of what may be released.
+    """Horovod's trainer over flat gradients: one all-reduce per step, of a released gradient.
 
-    No gradient leaves the worker but what a mechanism returned. Adam (or SGD) sees only the noisy
-    aggregate, so that its state is post-processing.
+    Only what a mechanism returned leaves the worker. Adam (or SGD) sees only the noisy aggregate,
+    so that its state is post-processing.
 
     Args:
         flat: the network's gradients; its parameters are the ones that are trained.
@@ -25,37 +25,37 @@ class PrivateTrainer(FlatTrainer):
     """
 
     def step_private(self, released: Released) -> None:
-        """Aggregate and updates.
+        """Aggregate the gradients of the workers and update the weights.
 
         Args:
             released: what `privatise` returned; it can be used once.
 
         Raises:
-            UserError: it was used before, or a raw gradient lies in its place.
+            UserError: it was used before, or a raw gradient has taken its place.
         """
         released.use(self._flat)
-        self._flat.mark(is_fresh=True)  # else Gluon takes it for the last step's
+        self._flat.mark(is_fresh=True)  # otherwise Gluon takes it for that of the last step
         super().step(1)  # the loss is a mean already
 
     def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
-        """Refused: it would apply the raw gradient."""
+        """Refuse: this would apply the raw gradient."""
         raise UserError(
             "PrivateTrainer.step would apply the raw gradient: call step_private(released)"
         )
 
     def allreduce_grads(self) -> None:
-        """Refused: a gradient that has left the worker could be released a second time."""
+        """Refuse: a gradient that has left the worker could be released a second time."""
         raise UserError(
             "PrivateTrainer.allreduce_grads would release one gradient twice: call "
             "step_private(released)"
         )
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:  # noqa: ARG002
-        """Refused: it would apply a gradient that was neither clipped nor noised."""
+        """Refuse: this would apply a gradient that was neither clipped nor noised."""
         raise UserError(
             "PrivateTrainer.update would apply the raw gradient: call step_private(released)"
         )
 
     def _allreduce_grads(self) -> None:
-        """Called by `step`, with one worker too."""
+        """Called by `step`, also with one worker."""
         self._aggregate()

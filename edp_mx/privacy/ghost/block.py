@@ -1,4 +1,4 @@
-"""A hybrid block run so that each operator's input and output gradient are at hand afterwards."""
+"""Hybrid blocks run with probes, which record each operator's input and output gradient."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ZEROS = ""  # no probe has this name
 
 
 class Seen(NamedTuple):
-    """What a tap saw of N examples; example i is entry i of axis `axis` (or of N runs of axis 0).
+    """What a tap recorded of N examples; example i is entry i of `axis` (or of N runs along it).
 
     Shapes: inputs and gradients as the operator has them, in NumPy without a copy on a CPU.
     """
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 class ProbedBlock:
     """Runs one outermost hybrid block of a network, segment after segment.
 
-    The weights stand outside the recorded graph: the backward pass makes no gradient of a weight,
+    The weights are outside the recorded graph: the backward pass computes no gradient of a weight,
     only those of the operators' outputs.
 
     Args:
@@ -45,7 +45,7 @@ class ProbedBlock:
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once.
 
-    Guarantee: `forward` gives what the block gives (outside dropout's draws).
+    Guarantee: `forward` returns what the block returns (up to the masks of dropout).
     """
 
     def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
@@ -62,18 +62,18 @@ class ProbedBlock:
         self.forget()
 
     def forget(self) -> None:
-        """Give up what the last run left; the next may begin."""
+        """Drop what the last run recorded, so that the next may begin."""
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
         self._lstms: Dict[str, LSTMRun] = {}
 
     def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
-        """What the block's own `forward` does.
+        """Run the block, as its own `forward` does.
 
         Raises:
-            UserError: it is run a second time for the same loss, or its examples cannot be told
-                apart.
+            UserError: the block is run a second time for the same loss, or its examples cannot be
+                told apart.
         """
         if self._values:
             raise UserError(
@@ -94,7 +94,7 @@ class ProbedBlock:
         return heads[0] if self._graph.is_single else heads
 
     def backward_through_lstms(self) -> None:
-        """Go on where the backward pass of the loss ended: at the last LSTMs.
+        """Continue where the backward pass of the loss ended: at the last LSTMs.
 
         Raises:
             UserError: the loss has already gone back through what lies below an LSTM.
@@ -111,7 +111,7 @@ class ProbedBlock:
             self._go_back(level, leaving)
 
     def _go_back(self, level: int, leaving: Dict[int, np.ndarray]) -> None:
-        """Take gradients on from outputs of a segment, if anything below is to have some."""
+        """Propagate gradients from outputs of a segment, if anything below needs some."""
         heads = {source: self._outputs[level][source] for source in leaving}
         heads = {source: head for source, head in heads.items() if _carries_gradient(head)}
         if not heads:
@@ -126,11 +126,11 @@ class ProbedBlock:
             ) from error
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
-        """What all taps and cuts saw, after all pending work is done.
+        """Return what all taps and cuts recorded, once all pending work is done.
 
         Raises:
-            UserError: the backward pass did not come by an operator, so that what lies there is
-                the gradient of other examples.
+            UserError: the backward pass did not reach an operator, whose gradient is then still
+                that of other examples.
         """
         mx.nd.waitall()
         taps = []
@@ -148,10 +148,10 @@ class ProbedBlock:
         return taps, lstms
 
     def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
-        """Sees once along which axis of each tapped output the examples lie.
+        """Find the axis of each tapped output along which the examples lie.
 
         Raises:
-            UserError: along none, or along several.
+            UserError: there is none, or several.
         """
         self._refuse_inputs_across_cuts(inputs)
         shapes = [array.shape for array in inputs]
@@ -193,11 +193,7 @@ class ProbedBlock:
         return probes
 
     def _refuse_inputs_across_cuts(self, inputs: Sequence[mx.nd.NDArray]) -> None:
-        """Refuse an input with a gradient that is read behind an LSTM: part of it would be lost.
-
-        Raises:
-            UserError: says so.
-        """
+        """Refuse an input that is read behind an LSTM and needs a gradient: part would be lost."""
         behind = {name for names in self._arguments[1:] for name in names}
         for name, array in zip(self._graph.input_names, inputs):
             if name in behind and _carries_gradient(array):
@@ -207,7 +203,7 @@ class ProbedBlock:
                 )
 
     def _argument(self, name: str, level: int, shapes: Dict[str, Shape]) -> mx.nd.NDArray:
-        """What a segment reads under a name."""
+        """The array that a segment reads under a name."""
         if name in self._graph.parameters:
             return self._graph.parameters[name].data().detach()
         if name in shapes:
@@ -215,15 +211,12 @@ class ProbedBlock:
             self._probes[name] = self._probe(name, shapes[name], context)
             return self._probes[name]
         value = self._values[name]
-        # One backward pass clears the books on a constant, and a second one then stumbles over it.
+        # A backward pass clears the records of a constant, and a second one then fails on it.
         is_constant = level > 0 and name in self._graph.input_names
         return value.detach() if is_constant else value
 
     def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
-        """A zero with room for its gradient, in memory that is kept for the next run.
-
-        All probes read the same zeros.
-        """
+        """A zero with room for its gradient, in memory that is reused; the zeros are shared."""
         size = int(np.prod(shape))
         with autograd.pause():
             for room in (_ZEROS, name):
@@ -234,7 +227,7 @@ class ProbedBlock:
         return zero
 
     def _run_lstm(self, cut: Cut) -> None:
-        """Make the states that later segments read."""
+        """Run an LSTM, whose states later segments read."""
         outputs = self._outputs[cut.segment]
         lengths = None if cut.lengths is None else outputs[cut.lengths]
         run = LSTMRun(cut, self._graph.parameters, outputs[cut.source], lengths)
@@ -245,7 +238,7 @@ class ProbedBlock:
 
 
 def _carries_gradient(array: mx.nd.NDArray) -> bool:
-    """Whether an array is a leaf with a gradient, or was computed under `autograd.record()`."""
+    """Whether an array is a leaf with a gradient or was computed under `autograd.record()`."""
     if array.grad is not None:
         return True
     try:

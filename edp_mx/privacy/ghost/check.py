@@ -1,4 +1,4 @@
-"""Ghost clipping held against the loop before it is trusted with a network."""
+"""Comparison of ghost clipping with the loop, before it is trusted with a network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.norm_clipping import LoopClipping
 
-TOLERANCE = 1e-3  # of what is compared itself
-# Of the whole gradient: what cancels (the gradients of an attention's keys do) is float32's noise.
+TOLERANCE = 1e-3  # relative to the values that are compared
+# Relative to the whole gradient: values that cancel (an attention's keys) are float32 noise.
 FLOOR = 1e-7
 
 
@@ -22,17 +22,17 @@ def refuse_wrong(
     """Refuse a network for which ghost clipping gives other norms or sums than the loop.
 
     A network can be built in ways that no rule foresees (rows of several units interleaved, a value
-    that reaches another unit), and a norm that comes out low would be a silent breach. So each
-    layer's norm is compared for each unit, relative to itself, and each parameter's sum.
+    that reaches another unit), and a norm that is too small would silently break the guarantee. So
+    each layer's norm is compared for each unit, relative to itself, and each parameter's sum.
 
     Args:
-        ghost: for the network; its statistics are left at zero.
+        ghost: for the network; its statistics are zero afterwards.
         together: the losses (U,) of units of different lengths, which hold nothing private, with
             dropout off; in chunks as `ghost` takes them.
-        alone: the loss (1,) of each of them without the others.
+        alone: the loss (1,) of each unit without the others.
 
     Raises:
-        UserError: they differ; what differs most is named.
+        UserError: they differ; names the layer or parameter that differs most.
     """
     flat = ghost.flat
     loop = LoopClipping(
@@ -67,7 +67,7 @@ def _norm(values: np.ndarray) -> float:
 
 
 def _refuse(what: str, differences: dict) -> None:
-    """Refuse differences above 1 (in units of what is allowed), and those that are NaN."""
+    """Refuse differences above 1 (in units of the tolerance), and NaN."""
     worst = max(differences, key=lambda name: np.nan_to_num(differences[name], nan=np.inf))
     if not differences[worst] <= 1:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Ghost clipping: the clipped sum of the gradients of units without the gradient of any unit."""
+"""Ghost clipping: the clipped sum of gradients without computing the gradient of any unit."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ Result = TypeVar("Result")
 
 
 class GhostClipping(NormClipping):
-    """Norms from what each operator reads and from the gradient of what it gives.
+    """Clipping from each operator's input and the gradient of its output.
 
-    A parameter's gradient is, row by row of a batch, a product of the two; the norm of a unit's
-    follows without the product, and the clipped sum is made from the same two ("book-keeping").
+    A parameter's gradient is, row by row of a batch, a product of the two. The norm of a unit's
+    gradient follows without forming the product, and the clipped sum is computed from the same two
+    ("book-keeping").
 
     Args:
         flat: the network's gradients.
-        network: whose hybrid blocks hold all trainable parameters, each in one operator.
+        network: its hybrid blocks hold all trainable parameters, each read by one operator.
         max_grad_norm, layer_scales, chunk_size: see `NormClipping`.
 
     Raises:
-        UserError: an operator without a rule, or a parameter that is not read exactly once. What
-            can only be seen in a loss is refused at the first `clip`.
+        UserError: an operator without a rule, or a parameter that is not read exactly once.
+            Problems that show only in a loss are refused at the first `clip`.
 
     Edge cases: a unit may have several rows of the batch (a micro-batch, a user), if these follow
-    one another and all units of a chunk have equally many.
+    one another and all units of a chunk have the same number of rows.
 
     Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
     """
@@ -75,12 +76,12 @@ class GhostClipping(NormClipping):
         total = self.flat.gradients()  # (P,)
         total.fill(0)
         totals = self.flat.views(total)
-        for rule in rules:  # one at a time: what each takes in between is large
+        for rule in rules:  # one at a time: each needs much memory
             rule.add_sums(totals, factors)
         return total, 1.0, made
 
     def _rules_of(self, losses: Losses) -> Tuple[List[AnyRule], mx.nd.NDArray]:
-        """A forward and a backward pass: what they leave of each operator, and the losses (U,)."""
+        """Run a forward and a backward pass; return their rules and the losses (U,)."""
         for block in self._blocks:
             block.forget()
         self._called.clear()
@@ -106,9 +107,9 @@ class GhostClipping(NormClipping):
         return squares
 
     def _share_out(self, work: Callable[[AnyRule], Result], rules: List[AnyRule]) -> List[Result]:
-        """What `work` makes of each rule, in threads.
+        """Run `work` on each rule, in threads, each of which multiplies matrices by itself.
 
-        Each thread takes its matrix products alone: those that share threads wait for each other.
+        Matrix products that shared threads would wait for each other.
         """
         threads = allowed_threads()
         with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
@@ -116,26 +117,22 @@ class GhostClipping(NormClipping):
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
-        """While it lasts the network's hybrid blocks run with their probes."""
+        """Let the network's hybrid blocks run with their probes."""
         for probed in self._blocks:
             probed.block.forward = partial(self._run, probed)
         try:
             yield
         finally:
             for probed in self._blocks:
-                del probed.block.forward  # what the class has comes out again
+                del probed.block.forward  # the method of the class is visible again
 
     def _run(self, probed: ProbedBlock, *inputs: mx.nd.NDArray):
-        """In place of a block's `forward`."""
+        """Replacement of a block's `forward`."""
         self._called.append(probed)
         return probed.forward(*inputs)
 
     def _refuse_unused(self) -> None:
-        """Refuse a loss that leaves a block out: its gradient would be missing.
-
-        Raises:
-            UserError: the block is named.
-        """
+        """Refuse a loss that leaves a block out, whose gradient would be missing."""
         for probed in self._blocks:
             if probed not in self._called:
                 raise UserError(
@@ -145,11 +142,7 @@ class GhostClipping(NormClipping):
 
 
 def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[ProbedBlock]:
-    """The network's outermost hybrid blocks that have trainable parameters.
-
-    Raises:
-        UserError: a trainable parameter that is in none of them, or in two.
-    """
+    """The outermost hybrid blocks with trainable parameters, each of which is in exactly one."""
     owner: Dict[str, str] = {}
     found: List[ProbedBlock] = []
     for block in _outermost(network):

@@ -1,4 +1,4 @@
-"""The rule for small parameters: every example's own gradient is held, (N, ...)."""
+"""The rule for small parameters: every example's own gradient is kept in memory, (N, ...)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Tuple
 import numpy as np
 
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
-# Sums of squares outside this range may have lost terms of theirs to float32's own range.
+# Sums of squares outside this range may have lost terms to the range of float32.
 SAFE_SQUARES = (1e-24, float(np.finfo(np.float32).max))
 SMALLEST_FACTOR = float(np.finfo(np.float32).tiny)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """Squared L2 norm of each example's gradient.
+    """Return the squared L2 norm of each example's gradient.
 
     Shapes: (N, ...) → (N,) float64.
     Edge cases: not finite where the example's gradient is not; float32's range is no limit.
@@ -36,7 +36,7 @@ def squared_norms(gradients: np.ndarray) -> np.ndarray:
 
 
 def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
-    """Each example's gradient of what is added at every position: a bias, a shift, a table's row.
+    """Return each example's gradient of a vector added at every position, such as a bias.
 
     Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
     SUM_BLOCK positions.
@@ -62,13 +62,13 @@ def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> No
 
 
 def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, ...]:
-    """The factors in float32 and the arrays, without the examples whose factor is 0.
+    """Return the factors in float32 and the arrays, without the examples whose factor is 0.
 
-    These are truly left out: 0 times a value that is not finite would spoil the sum for all.
+    These are left out since 0 times a value that is not finite would make the whole sum NaN.
 
     Shapes: (N,), (N, ...) each → (n,), (n, ...) each; the arrays themselves where n = N.
-    Edge cases: a factor below float32's normal range counts as 0. Rounded, it could be twice what
-    it should, and its example would count for more than C.
+    Edge cases: a factor below float32's normal range counts as 0. Rounded, it could be twice as
+    large, and its example would count for more than C.
     """
     kept = factors >= SMALLEST_FACTOR  # (N,)
     if not kept.all():

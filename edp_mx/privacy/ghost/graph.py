@@ -1,4 +1,4 @@
-"""A network's graph of operators, as MXNet writes it down."""
+"""The graph of operators of a hybrid block, as MXNet serialises it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mxnet.ndarray import CachedOp
 from edp_mx.errors import UserError
 
 Entry = Tuple[int, int]  # (node, which of its outputs)
-_OURS = {"edp_layer_norm": "LayerNorm"}  # whose gradients' rules are those of MXNet's own
-_RANDOM = ("Dropout", "_random_uniform")  # what gives other values when it is run again
-_POSITIONS = ("_contrib_arange_like",)  # what reads the shape of its input alone
+_OURS = {"edp_layer_norm": "LayerNorm"}  # operators with the gradients of an operator of MXNet
+_RANDOM = ("Dropout", "_random_uniform")  # another run gives other values
+_POSITIONS = ("_contrib_arange_like",)  # these read only the shape of their input
 _ZEROS = ("zeros_like",)
 
 
@@ -35,9 +35,9 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The operator's name, or that of MXNet's that it stands for.
+        """The name of the operator, or of the operator of MXNet that it replaces.
 
-        Of one that was written in Python it is the name that it was registered by.
+        For an operator written in Python it is the name that it was registered under.
         """
         return self.attributes["op_type"] if self.op == "Custom" else _OURS.get(self.op, self.op)
 
@@ -46,8 +46,8 @@ class Graph:
     """The operators of a hybrid block in an order in which they can run.
 
     Args:
-        block: a hybrid block that makes symbols of symbols, with as many inputs as its
-            `hybrid_forward` asks for.
+        block: a hybrid block that can be called with symbols, one per input of `hybrid_forward`.
+
     Attributes:
         nodes: all operators and variables; a node's inputs stand before it.
         heads: the block's outputs.
@@ -88,7 +88,7 @@ class Graph:
                 )
 
     def _spread(self, starts: Callable[[Node], bool], stops: Sequence[str] = ()) -> List[bool]:
-        """For each node whether it or something that it reads `starts`; `stops` pass nothing on."""
+        """Per node: whether `starts` holds for it or for what it reads, except through `stops`."""
         found: List[bool] = []
         for node in self.nodes:
             reached = any(found[i] for i, _ in node.inputs) and node.op not in stops
@@ -96,12 +96,12 @@ class Graph:
         return found
 
     def is_portable(self, index: int) -> bool:
-        """Whether a node may be computed a second time elsewhere: same value, no gradient."""
+        """Return whether a node can be recomputed elsewhere: same value, no gradient."""
         differs = self.has_examples[index] and self.has_parameters[index]
         return not differs and not self.is_random[index]
 
     def parameters_of(self, index: int) -> Tuple[str, ...]:
-        """The parameters that a node's value is made of, in order, none twice in a row."""
+        """Return the parameters that a node's value is made of, in order, each once."""
         node = self.nodes[index]
         if not self.has_parameters[index]:
             return ()
@@ -111,11 +111,11 @@ class Graph:
         return tuple(dict.fromkeys(found))
 
     def is_made_of_parameters(self, index: int) -> bool:
-        """Whether a node's value is a parameter, or several put together."""
+        """Return whether a node's value is made of parameters alone."""
         return self.has_parameters[index] and not self.has_examples[index]
 
     def value(self, index: int, variables: Mapping[str, mx.nd.NDArray]) -> mx.nd.NDArray:
-        """What a node that reads no input gives for values of its parameters."""
+        """Return the value of a node that reads no input, given values of its parameters."""
         node = self.nodes[index]
         if node.is_variable:
             return variables[node.name]
@@ -124,7 +124,7 @@ class Graph:
 
 
 def to_symbol(nodes: Sequence[Node], heads: Sequence[Entry]) -> mx.sym.Symbol:
-    """The symbol that MXNet runs."""
+    """Return the symbol for MXNet to run."""
     written = {
         "nodes": [
             {
@@ -143,7 +143,7 @@ def to_symbol(nodes: Sequence[Node], heads: Sequence[Entry]) -> mx.sym.Symbol:
 
 
 def _inputs_of(block: gluon.HybridBlock) -> List[str]:
-    """Names of the arrays that a block must be given, its own parameters left out."""
+    """Names of the inputs of a block, without its own parameters."""
     asked = inspect.signature(block.hybrid_forward).parameters
     own = block._reg_params  # noqa: SLF001 (Gluon has no public view)
     return [

@@ -1,4 +1,4 @@
-"""An LSTM that was taken out of its graph, run by NumPy: forward, back, and what it leaves."""
+"""An LSTM that was cut out of its graph and runs in NumPy, forward and backward."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from edp_mx.runtime.packing import Packing
 
 
 class SeenLSTM(NamedTuple):
-    """What one direction of a cut saw.
+    """What was recorded of one direction of a cut.
 
     Attributes:
         parameters: their names, as in `Cut`.
-        is_reverse: whether it read from the last step to the first.
+        is_reverse: whether it reads from the last step to the first.
 
     Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
     """
@@ -34,7 +34,7 @@ class SeenLSTM(NamedTuple):
 
 
 class _Direction(NamedTuple):
-    """What one direction's way forward left. Shapes: states (T, N, H)."""
+    """What the forward pass of one direction left. Shapes: states (T, N, H)."""
 
     states: np.ndarray
     weights: LSTMWeights
@@ -48,11 +48,11 @@ class LSTMRun:
     Args:
         cut: the LSTM.
         parameters: by name.
-        inputs: what it reads.
+        inputs: of the LSTM.
         lengths: of the examples; None where all steps are read.
 
     Attributes:
-        states: what later segments read, as a leaf of their graph: (T, N, H) of each direction.
+        states: a leaf of the graphs of later segments: (T, N, H) per direction.
 
     Shapes: inputs (T, N, I) · lengths (N,).
     """
@@ -86,10 +86,10 @@ class LSTMRun:
         self.states.attach_grad()
 
     def go_back(self) -> np.ndarray:
-        """The gradient of the inputs (T, N, I), once that of the states has arrived.
+        """Return the gradient of the inputs (T, N, I), given that of the states.
 
         Raises:
-            UserError: it never came.
+            UserError: the backward pass has not reached the states.
         """
         refuse_unused(self.states, self._cut.node.name)
         arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
@@ -103,21 +103,21 @@ class LSTMRun:
         return leaving
 
     def seen(self) -> Iterator[SeenLSTM]:
-        """What each direction saw, after `go_back`."""
+        """Yield what was recorded of each direction, after `go_back`."""
         found = zip(self._cut.parameters, self._directions, self._gates)
         for place, (names, direction, gates) in enumerate(found):
             yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
 
 
 def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
-    """Refuse what the backward pass did not come by: what lies there belongs to other examples.
+    """Refuse a leaf that the backward pass did not reach: its gradient is of other examples.
 
     Args:
         leaf: with room for its gradient.
         name: of the operator behind it.
 
     Raises:
-        UserError: the operator is named.
+        UserError: names the operator.
     """
     if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
         raise UserError(
@@ -127,7 +127,7 @@ def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
 
 
 def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
-    """The values: the memory itself on a CPU, a copy from elsewhere; integers too."""
+    """Return an array in NumPy: its memory if it is float32 on a CPU, a copy otherwise."""
     array.wait_to_read()
     if array.context.device_type != "cpu" or array.dtype != np.float32:
         return array.asnumpy()

@@ -1,4 +1,4 @@
-"""Which formula belongs to which operator, and to which parameters its results go."""
+"""Rules: the formula of each operator, and the parameters that its results belong to."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
 
 
 class Rule:
-    """One operator: squared norms and sums from what it read and the gradients of what it gave.
+    """Squared norms and sums of one operator, from its inputs and the gradients of its outputs.
 
-    What the formulas call an example is here a unit: a row of the batch, or several that follow one
+    An example of the formulas is here a unit: a row of the batch, or several that follow one
     another.
 
     Args:
-        seen: by a tap.
-        num_examples: N, how many units there are.
-        layer_of: for each trainable parameter its layer.
+        seen: what a tap recorded.
+        num_examples: N, the number of units.
+        layer_of: the layer of each trainable parameter.
 
     Shapes: inputs (N, …), gradients (N, …): views wherever possible.
     """
@@ -44,7 +44,7 @@ class Rule:
             self._inputs = _by_example(seen.inputs, seen.axis, num_examples)
 
     def squared_norms(self) -> Norms:
-        """Those of each layer's parameters in this operator."""
+        """Yield the squared norms of each layer's parameters in this operator."""
         raise NotImplementedError
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
@@ -57,7 +57,7 @@ class Rule:
 
 
 class DenseRule(Rule):
-    """`FullyConnected`, also of several parameters one above the other, as in attention."""
+    """`FullyConnected`, also with a weight stacked from several parameters, as in attention."""
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
         if seen.tap.node.attributes.get("flatten", "True") == "True":
@@ -103,7 +103,7 @@ class DenseRule(Rule):
     def _totals(
         self, operand: Operand, totals: Totals, shape: Tuple[int, ...]
     ) -> Iterator[np.ndarray]:
-        """Where an operand's sum is to be added; it is dealt out to its parameters afterwards."""
+        """Where to add an operand's sum; stacked sums are split among the parameters afterwards."""
         names = [name for name in operand.parameters if name in totals]
         if not names:
             return
@@ -118,7 +118,7 @@ class DenseRule(Rule):
 
 
 class EmbeddingRule(Rule):
-    """`Embedding`, and tables that are read by the place alone."""
+    """`Embedding`, and tables that are indexed by position alone."""
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
         super().__init__(seen, num_examples, layer_of)
@@ -138,7 +138,7 @@ class EmbeddingRule(Rule):
 
 
 class SmallRule(Rule):
-    """An operator with parameters so small that each example's gradient is held."""
+    """An operator whose parameters are so small that each example's gradient is kept in memory."""
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
         super().__init__(seen, num_examples, layer_of)
@@ -200,7 +200,7 @@ class ConvolutionRule(SmallRule):
 
 
 class LSTMRule:
-    """An LSTM that was taken out of its graph; see `Rule`."""
+    """An LSTM that was cut out of its graph; see `Rule`."""
 
     def __init__(self, seen: SeenLSTM, num_examples: int, layer_of: Mapping[str, int]) -> None:
         _refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
@@ -221,7 +221,7 @@ class LSTMRule:
 
 
 AnyRule = Union[Rule, LSTMRule]
-_WINDOW = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}  # with what MXNet takes if left out
+_WINDOW = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}  # with MXNet's defaults
 _RULES: Dict[str, Type[Rule]] = {
     "FullyConnected": DenseRule,
     "Embedding": EmbeddingRule,
@@ -232,18 +232,14 @@ _RULES: Dict[str, Type[Rule]] = {
 
 
 def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int]) -> List[AnyRule]:
-    """A rule for each operator with trainable parameters, after the backward pass."""
+    """Return a rule for each operator with trainable parameters, after the backward pass."""
     taps, lstms = block.seen()
     rules: List[AnyRule] = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
     return rules + [LSTMRule(seen, num_examples, layer_of) for seen in lstms]
 
 
 def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
-    """Refuse rows (or sequences) that no whole number of each example can be.
-
-    Raises:
-        UserError: names the operator.
-    """
+    """Refuse a number of rows (or sequences) that is not a multiple of the number of examples."""
     if num_rows % num_examples:
         raise UserError(
             f"{name} reads {num_rows} rows of {num_examples} examples, which ghost clipping does "
@@ -252,10 +248,10 @@ def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
 
 
 def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
-    """(N, …) of an array whose rows lie along an axis, (N, rows, …) where an example has several.
+    """Examples first: (N, …) of an array with its rows along an axis, (N, rows, …) for several.
 
-    Several rows an example are those of a unit, or of an operator's own (the tokens' characters).
-    It is taken that one example's rows follow the other's; `check.refuse_wrong` sees that it is so.
+    An example has several rows where a unit has, or where an operator reads parts (the tokens'
+    characters). The rows of an example must follow one another; `check.refuse_wrong` checks that.
     """
     rows = np.moveaxis(values, axis, 0)
     if len(rows) == num_examples:
@@ -269,5 +265,5 @@ def _sequences(values: np.ndarray) -> np.ndarray:
 
 
 def _rows(values: np.ndarray, num_axes: int) -> np.ndarray:
-    """With an axis of one row after the examples', where there is none."""
+    """With an axis for a single row after that of the examples, if it is missing."""
     return values if values.ndim == num_axes else values[:, None]

@@ -1,4 +1,4 @@
-"""What a graph that was taken apart is made of."""
+"""The parts of a graph that was cut up: operands, taps, cuts and segments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from edp_mx.privacy.ghost.graph import Entry, Node
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """What an operator reads as its weight or bias.
+    """The weight or bias that an operator reads.
 
     Attributes:
-        parameters: their names.
-        num_rows: of the first of them.
-        rows: where the rows of each parameter lie in it; None where it is one parameter itself.
+        parameters: names of the parameters that it is made of.
+        num_rows: rows of the first of them.
+        rows: where the rows of each parameter lie; None where it is a single parameter.
     """
 
     parameters: Tuple[str, ...]
@@ -28,15 +28,15 @@ class Operand:
 
 @dataclass(frozen=True, eq=False)
 class Tap:
-    """An operator with parameters, and where its input and its output's gradient are found.
+    """An operator with parameters, and the places of its input and its output's gradient.
 
     Attributes:
         node: the operator.
-        rule: its name, or `surgery.POSITIONS`.
+        rule: the operator's name, or `surgery.POSITIONS`.
         operands: weight, then bias.
         segment: in which it runs.
         probe: the zero variable that is added to its output.
-        source: its input: the name of an input of the block, or the place among the segment's
+        source: its input: the name of an input of the block, or an index into the segment's
             outputs.
     """
 
@@ -50,16 +50,16 @@ class Tap:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """An LSTM, or one and the one that reads backwards, taken out: NumPy runs it, since MXNet's
-    shows no gates.
+    """An LSTM of one or two directions that was cut out: NumPy runs it, since MXNet's hides its
+    gates.
 
     Attributes:
         node: the operator.
-        parameters: for each direction the names of i2h weight, h2h weight, i2h bias, h2h bias.
-        segment: the one that its input comes from; its states go into the next.
-        source: place of its input among that segment's outputs.
-        variable: what stands for its states in later segments.
-        lengths: place of the examples' lengths among that segment's outputs; None where all steps
+        parameters: per direction the names of i2h weight, h2h weight, i2h bias, h2h bias.
+        segment: the segment of its input; its states go into the next one.
+        source: index of its input among that segment's outputs.
+        variable: name of its states in later segments.
+        lengths: index of the examples' lengths among that segment's outputs; None where all steps
             are read, and padding is masked elsewhere.
     """
 
@@ -73,7 +73,7 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """What runs between two cuts: a symbol and how many of its first outputs are the block's."""
+    """The part between two cuts: a symbol, and how many of its first outputs are the block's."""
 
     symbol: mx.sym.Symbol
     num_heads: int
@@ -81,7 +81,7 @@ class Segment:
 
 @dataclass
 class Draft:
-    """A segment while it is being written."""
+    """A segment under construction."""
 
     nodes: List[Node] = field(default_factory=list)
     raw: Dict[int, int] = field(default_factory=dict)  # node of the graph → of the segment
@@ -90,19 +90,19 @@ class Draft:
     shown: Dict[Entry, int] = field(default_factory=dict)  # value → its place among the outputs
 
     def add(self, node: Node) -> int:
-        """Returns its place."""
+        """Append a node and return its index."""
         self.nodes.append(node)
         return len(self.nodes) - 1
 
     def at(self, entry: Entry) -> Entry:
-        """Where a value of the graph is found in the segment."""
+        """Return where a value of the graph is found in the segment."""
         node, output = entry
         if output == 0 and node in self.probed:
             return self.probed[node], 0
         return self.raw[node], output
 
     def output(self, entry: Entry) -> Entry:
-        """Where a value of the graph can be an output; a variable cannot."""
+        """Return the place of a value as an output, copied if it is a variable."""
         place = self.at(entry)
         if self.nodes[place[0]].is_variable:
             name = f"{self.nodes[place[0]].name}.copy"
@@ -110,10 +110,10 @@ class Draft:
         return place
 
     def show(self, entry: Entry) -> int:
-        """Make a value an output to look at, if it is none yet; returns its place among them.
+        """Make a value an output to be read, if it is none yet, and return its index.
 
-        It is a copy without gradient: any other output that no loss reads gets a gradient of zeros,
-        which are made, and added to the true one.
+        It is read through a copy without gradient: MXNet would create a gradient of zeros for any
+        other output that no loss reads, and add it to the true one.
         """
         place = self.at(entry)
         if place not in self.shown:
@@ -123,7 +123,7 @@ class Draft:
         return self.shown[place]
 
     def expose(self, entry: Entry) -> int:
-        """Make a value an output, if it is none yet; returns its place among them."""
+        """Make a value an output, if it is none yet, and return its index."""
         place = self.output(entry)
         if place not in self.outputs:
             self.outputs.append(place)
