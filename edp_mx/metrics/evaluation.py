@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from operator import eq
 from typing import Any, Dict, Protocol, Sequence, Tuple, Union, runtime_checkable
 
-from edp_mx.metrics.intent import intent_accuracy
-from edp_mx.metrics.pairs import check_pairs
 from edp_mx.metrics.ser import Counts, count_errors
-from edp_mx.metrics.slots import score_slots
+from edp_mx.metrics.slots import check_pairs, score_slots
 
 
 @runtime_checkable
@@ -17,11 +16,11 @@ class Annotated(Protocol):
 
     @property
     def slots(self) -> Sequence[str]:
-        """BIO tags, one a token."""
+        """BIO tags, one per token."""
 
     @property
     def intent(self) -> str:
-        """What the utterance as a whole asks for."""
+        """The intent of the whole utterance."""
 
 
 Annotation = Union[Annotated, Tuple[Sequence[str], str]]
@@ -29,13 +28,13 @@ Annotation = Union[Annotated, Tuple[Sequence[str], str]]
 
 @dataclass(frozen=True)
 class Scores:
-    """What `edp-mx score` prints.
+    """Scores of a corpus, as `edp-mx score` prints them.
 
     Attributes:
         ser: semantic error rate, pooled over the corpus; a ratio, not a percentage.
-        correct, substitutions, deletions, insertions: what it is made of, intents included.
+        correct, substitutions, deletions, insertions: its counts, intents included.
         intent_accuracy, slot_precision, slot_recall, slot_f1: ratios.
-        utterances: how many were compared.
+        utterances: number of utterances that were compared.
     """
 
     ser: float
@@ -50,11 +49,11 @@ class Scores:
     utterances: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """All fields, for JSON."""
+        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Lines for a console, in per cent."""
+        """Return lines for the console, in per cent."""
         return "\n".join(
             (
                 f"utterances       {self.utterances:>8}",
@@ -74,7 +73,7 @@ def evaluate(
     hypotheses: Sequence[Annotation],
     alignment: str = "overlap",
 ) -> Scores:
-    """Compares what was understood with what was meant, utterance by utterance.
+    """Compare hypotheses with references, utterance by utterance.
 
     Args:
         references, hypotheses: in the same order; objects with `slots` and `intent`, or pairs
@@ -108,7 +107,7 @@ def evaluate(
     return Scores(
         ser=pooled.ser,
         **asdict(pooled),
-        intent_accuracy=intent_accuracy(wanted_intents, found_intents),
+        intent_accuracy=sum(map(eq, wanted_intents, found_intents)) / len(references),
         slot_precision=slots.precision,
         slot_recall=slots.recall,
         slot_f1=slots.f1,

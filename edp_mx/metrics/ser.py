@@ -1,4 +1,4 @@
-"""Semantic error rate: slots and intent of an utterance, counted together."""
+"""Semantic error rate (SER): slots and intent of an utterance, counted together."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Counts:
     def ser(self) -> float:
         """(S + D + I) / (C + S + D), a ratio; above 1 when much is inserted.
 
-        Edge cases: with no reference slot at all, 0 when nothing is inserted, else infinite; an
-        utterance always has its intent, so that neither happens through `count_errors`.
+        Edge cases: without any reference slot, 0 if nothing is inserted, otherwise infinite. An
+        utterance always has its intent, so that neither occurs through `count_errors`.
         """
         errors = self.substitutions + self.deletions + self.insertions
         references = self.correct + self.substitutions + self.deletions
@@ -47,11 +47,11 @@ class Counts:
 
 
 def count_overlapping(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
-    """The most pairs of spans that share a token, each span in one pair at most.
+    """Return the largest number of pairs of spans that share a token, each span in at most one.
 
-    Both lists are free of overlaps and sorted. Of the two first spans, the one that ends first can
-    share tokens with no later span of the other list; so pairing it now, or dropping it, loses
-    nothing.
+    Both lists are sorted and free of overlaps. Of the two first spans, the one that ends first
+    cannot share tokens with a later span of the other list, so that pairing it now, or dropping it,
+    is optimal.
     """
     pairs = i = j = 0
     while i < len(reference) and j < len(hypothesis):
@@ -64,13 +64,13 @@ def count_overlapping(reference: Sequence[Span], hypothesis: Sequence[Span]) -> 
 
 
 def count_same_type(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
-    """The most pairs of spans of the same name, wherever they lie."""
+    """Return the largest number of pairs of spans with the same name, wherever they are."""
     names = Counter(span.type for span in reference) & Counter(span.type for span in hypothesis)
     return sum(names.values())
 
 
 def count_none(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:  # noqa: ARG001
-    """No pairs: whatever is not identical is deleted or inserted."""
+    """Return 0: spans that are not identical are deleted or inserted."""
     return 0
 
 
@@ -85,17 +85,17 @@ ALIGNMENTS: Dict[str, Callable[[Sequence[Span], Sequence[Span]], int]] = {
 def align(
     reference: Sequence[Span], hypothesis: Sequence[Span], *, alignment: str = "overlap"
 ) -> Counts:
-    """Compares the spans of one utterance.
+    """Compare the spans of one utterance.
 
-    Identical spans (name, start, end) are correct. Of the rest, pairs are substitutions, what then
-    stays in the reference is deleted, in the hypothesis inserted. A pair is two spans that share a
-    token (`overlap`), two of the same name (`type`), or nothing (`exact`); as many pairs are made
-    as there can be, so that the counts do not depend on an order.
+    Identical spans (name, start, end) are correct. Of the rest, pairs are substitutions; spans of
+    the reference without a partner are deleted, those of the hypothesis inserted. Two spans may be
+    paired if they share a token (`overlap`), have the same name (`type`), or never (`exact`). The
+    number of pairs is the largest possible, so that the counts do not depend on an order.
 
     Raises:
         UserError: an unknown alignment.
 
-    Departs: papers do not say how they align; `overlap` is ours, the others are offered too.
+    Departs: papers do not say how they align; `overlap` is our choice, the others are alternatives.
     """
     if alignment not in ALIGNMENTS:
         raise UserError(f"alignment is {alignment!r}; choose one of {', '.join(ALIGNMENTS)}")
@@ -119,7 +119,7 @@ def count_errors(
     hypothesis_intent: str,
     alignment: str = "overlap",
 ) -> Counts:
-    """Compares one utterance: its spans, and its intent as one slot more (correct or substituted).
+    """Compare one utterance: its spans, and its intent as one more slot (correct or substituted).
 
     Example:
         >>> count_errors(["O", "B-to"], ["B-to", "I-to"], reference_intent="flight",
@@ -129,7 +129,7 @@ def count_errors(
     if len(reference_tags) != len(hypothesis_tags):
         raise UserError(
             f"the reference has {len(reference_tags)} slot tags, the hypothesis "
-            f"{len(hypothesis_tags)}; both must have one a token"
+            f"{len(hypothesis_tags)}; both must have one per token"
         )
     slots = align(spans_of(reference_tags), spans_of(hypothesis_tags), alignment=alignment)
     same = reference_intent == hypothesis_intent

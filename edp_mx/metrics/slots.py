@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
-from edp_mx.metrics.pairs import check_pairs
+from edp_mx.errors import UserError
 from edp_mx.metrics.spans import spans_of
+
+
+def check_pairs(references: Sequence[Any], hypotheses: Sequence[Any]) -> None:
+    """Refuse anything but one hypothesis per reference, and an empty corpus."""
+    if len(references) != len(hypotheses):
+        raise UserError(
+            f"there are {len(references)} references but {len(hypotheses)} hypotheses; "
+            "each utterance needs one of both"
+        )
+    if not references:
+        raise UserError("there is nothing to score: no utterances")
 
 
 class SlotScores(NamedTuple):
@@ -19,10 +30,10 @@ class SlotScores(NamedTuple):
 def score_slots(
     references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
 ) -> SlotScores:
-    """A slot counts only if its name, start and end are right.
+    """Score slots, each of which counts only if its name, start and end are right.
 
     Args:
-        references, hypotheses: BIO tags, one list an utterance.
+        references, hypotheses: BIO tags, one list per utterance.
 
     Edge cases: 0 where the denominator is 0, as in seqeval (no slots on one side or on both).
 

@@ -8,7 +8,7 @@ from edp_mx.errors import UserError
 
 
 class Span(NamedTuple):
-    """One slot: tokens `start` to `end`, the end not included, under the name `type`."""
+    """One slot: tokens `start` to `end` (exclusive), with the name `type`."""
 
     type: str
     start: int
@@ -16,12 +16,12 @@ class Span(NamedTuple):
 
 
 def spans_of(tags: Iterable[str]) -> List[Span]:
-    """The spans of one utterance, from left to right; they never overlap.
+    """Return the spans of one utterance from left to right; they never overlap.
 
     A span opens at B-x, or at I-x where no x is open; it closes at O, at a B- or at another name.
 
     Args:
-        tags: "O", "B-name" or "I-name", one a token. "B" and "I" alone have the name "_".
+        tags: "O", "B-name" or "I-name", one per token. "B" and "I" alone have the name "_".
 
     Raises:
         UserError: a tag of another form.
@@ -52,7 +52,7 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
 
 def split_tag(tag: str) -> Tuple[str, str]:
-    """Prefix and name of a BIO tag.
+    """Return the prefix and the name of a BIO tag.
 
     Raises:
         UserError: neither O, B-… nor I-….
