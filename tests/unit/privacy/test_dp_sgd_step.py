@@ -140,7 +140,7 @@ def test_a_raw_gradient_is_refused_and_changes_nothing(generator):
     with autograd.record():
         loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
     loss.backward()
-    with pytest.raises(UserError, match="what backward.. left never; call privatise"):
+    with pytest.raises(UserError, match="what backward.. wrote never; call privatise"):
         trainer.step_private(released)
     assert (step.network.first.weight.data().asnumpy()
             == step.weights[0][0].astype(np.float32)).all()  # fmt: skip
@@ -161,8 +161,8 @@ def test_one_sum_trains_once(generator):
     trainer = step.trainer()
     released = step.privatise(np.arange(4))
     trainer.step_private(released)
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         trainer.step_private(released)
     step.flat.mark(is_fresh=True)
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         trainer.step_private(released)

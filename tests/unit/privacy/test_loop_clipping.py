@@ -128,7 +128,7 @@ def test_one_sum_is_taken_once_and_a_raw_gradient_never(problem):
     for drawn in ([3], range(9)):
         clipped = clipping.clip(one_by_one(network, examples, drawn))
         clipped.take()
-        with pytest.raises(UserError, match="released only once"):
+        with pytest.raises(UserError, match="released (only )?once"):
             clipped.take()
         clipped = clipping.clip(one_by_one(network, examples, drawn))
         with autograd.record():
@@ -144,7 +144,7 @@ def test_a_sum_is_lost_when_others_are_clipped(problem):
     clipping = loop_clipping(flat)
     first = clipping.clip(one_by_one(network, examples, [7]))
     second = loop_clipping(flat).clip(one_by_one(network, examples, [0]))
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         first.take()
     second.take()
 
@@ -159,7 +159,7 @@ def test_a_chunk_that_fails_leaves_nothing_to_release(problem):
 
     with pytest.raises(ZeroDivisionError):
         clipping.clip([*one_by_one(network, examples, [0]), broken])
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         before.take()
 
 

@@ -76,10 +76,10 @@ def test_what_was_released_trains_once(parts):
     released = parts.privatise()
     parts.trainer.step_private(released)
     before = parts.weight
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         parts.trainer.step_private(released)
     parts.flat.mark(is_fresh=True)
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         parts.trainer.step_private(released)
     assert (parts.weight == before).all()
 
@@ -94,7 +94,7 @@ def test_a_raw_gradient_in_its_place_is_refused(parts):
 
 def test_what_was_released_before_another_step_was_made_is_refused(parts):
     first, second = parts.privatise(), parts.privatise()
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         parts.trainer.step_private(first)
     parts.trainer.step_private(second)
     assert np.linalg.norm(parts.weight) == pytest.approx(0.1, rel=1e-4)
@@ -102,7 +102,7 @@ def test_what_was_released_before_another_step_was_made_is_refused(parts):
 
 def test_what_another_network_released_is_refused(parts):
     stranger = Parts()
-    with pytest.raises(UserError, match="released only once"):
+    with pytest.raises(UserError, match="released (only )?once"):
         parts.trainer.step_private(stranger.privatise())
     assert (parts.weight == 0).all()
 
