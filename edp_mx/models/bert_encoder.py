@@ -105,16 +105,11 @@ def read_start(config: BERTConfig) -> Optional[Checkpoint]:
     return checkpoint
 
 
-def load_start(encoder: BERTEncoder, checkpoint: Checkpoint) -> None:
-    """Set the encoder's values to a checkpoint's."""
-    load_bert(encoder.bert, checkpoint)
-
-
 FAMILY = Family(
     name="bert",
     config=BERTConfig,
     has_pieces=True,
     build=build_encoder,
     read_checkpoint=read_start,
-    load_checkpoint=load_start,
+    load_checkpoint=lambda encoder, checkpoint: load_bert(encoder.bert, checkpoint),
 )
