@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Optional, Union
+from dataclasses import dataclass
+from typing import NamedTuple, Union
 
 import numpy as np
 
@@ -33,11 +33,11 @@ class Batch:
 
     Shapes:
         lengths (M,), in tokens; slots (M, T), intents (M,): int32;
-        indices (M,): int64, places in the corpus; is_known (M,): bool.
+        indices (M,): int64, places in the corpus.
 
     Edge cases:
-        A label that the vocabulary lacks is 0 here and makes `is_known` False: such an utterance
-        has no true loss. It never occurs in the training part.
+        A label that the vocabulary lacks is 0 here: such an utterance has no true loss. It never
+        occurs in the training part.
     """
 
     inputs: Union[WordInputs, PieceInputs]
@@ -45,11 +45,6 @@ class Batch:
     slots: np.ndarray
     intents: np.ndarray
     indices: np.ndarray
-    is_known: Optional[np.ndarray] = field(default=None)
-
-    def __post_init__(self) -> None:
-        if self.is_known is None:
-            object.__setattr__(self, "is_known", np.ones(len(self.lengths), dtype=bool))
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -52,30 +52,15 @@ class EncodedCorpus:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def intents(self) -> np.ndarray:
-        """The intents, (U,) int32, computed at each access."""
-        return self.intent_ids[self.columns.intents[self.rows]]
-
-    def batch(self, indices: Indices, *, pad_to: Optional[int] = None) -> Batch:
+    def batch(self, indices: Indices) -> Batch:
         """Return the utterances at `indices`, padded to the longest of them.
-
-        Args:
-            pad_to: pad to this many tokens instead.
-
-        Raises:
-            UserError: `pad_to` is shorter than one of them.
 
         Shapes: see `Batch`; C is the longest token's length, at least 1.
         """
         index = np.asarray(indices, dtype=np.int64)
         rows, lengths = self.rows[index], self.lengths[index].astype(np.int32)  # (M,) each
         longest = int(lengths.max()) if len(index) else 0
-        if pad_to is not None and pad_to < longest:
-            raise UserError(f"cannot pad to {pad_to} tokens: an utterance has {longest}")
-        places, is_token = gather(
-            self.columns.offsets[rows], lengths, longest if pad_to is None else pad_to
-        )
+        places, is_token = gather(self.columns.offsets[rows], lengths, longest)
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
         return Batch(
@@ -84,7 +69,6 @@ class EncodedCorpus:
             slots=slots.clip(min=0),
             intents=intents.clip(min=0),
             indices=index,
-            is_known=(slots >= 0).all(axis=1) & (intents >= 0),
         )
 
 

@@ -42,7 +42,6 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
         assert batch.lengths[row] == len(tokens) == encoded.lengths[index]
         tags = [vocabulary.slot_id(tag) for tag in expected.slots[:max_tokens]]
         intent = vocabulary.intent_id(expected.intent)
-        assert batch.is_known[row] == (min([*tags, intent]) >= 0)
         assert batch.intents[row] == max(intent, 0)
         for t in range(longest):
             if t >= len(tokens):
@@ -57,22 +56,17 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
             assert found[: len(ids)] == ids and not any(found[len(ids) :])
 
 
-def test_types_and_pad_to(say):
+def test_types(say):
     corpus = [say("a bc"), say("d")]
-    encoded = encode(corpus, Vocabulary.build(corpus))
-    batch = encoded.batch([1, 0], pad_to=5)
-    assert batch.inputs.words.shape == (2, 5) and batch.inputs.characters.shape == (2, 5, 2)
+    batch = encode(corpus, Vocabulary.build(corpus)).batch([1, 0])
     for array in (*batch.inputs, batch.lengths, batch.slots, batch.intents):
         assert array.dtype == np.int32
-    assert batch.indices.dtype == np.int64 and batch.is_known.all()
-    with pytest.raises(UserError, match="cannot pad to 1"):
-        encoded.batch([0], pad_to=1)
+    assert batch.indices.dtype == np.int64
 
 
 def test_labels_of_the_test_part_alone_are_no_crash(say):
     encoded = encode([say("a", intent="new")], Vocabulary.build([say("a")]))
-    assert encoded.intents.tolist() == [-1]
-    assert not encoded.batch([0]).is_known[0]
+    assert encoded.intent_ids.tolist() == [-1] and encoded.batch([0]).intents.tolist() == [0]
 
 
 @given(utterances, st.integers(1, 5))

@@ -145,7 +145,7 @@ def same_batches(one, other, generator):
 
 
 def arrays(batch):
-    rest = (batch.lengths, batch.slots, batch.intents, batch.indices, batch.is_known)
+    rest = (batch.lengths, batch.slots, batch.intents, batch.indices)
     return (*batch.inputs, *rest)
 
 

@@ -188,19 +188,9 @@ def test_a_kept_corpus_has_its_users(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------- splitting
-@pytest.mark.parametrize(
-    ("seed", "wanted"),
-    [(0, "7f66efd1805dbf2e"), (1, "5df6922589f4a488"), (9, "9f1dc3633b0f908b")],
-)
-def test_a_corpus_without_users_is_split_as_it_always_was(seed, wanted, digest):
-    split = split_corpus(list(make_utterances("health", size=3000, seed=1)), seed=seed)
-    assert digest(getattr(split, part) for part in PARTS) == wanted
-
-
-def test_validation_without_users_is_held_out_as_it_always_was(digest):
-    keys = keys_of(list(make_utterances("health", size=3000, seed=1)))
-    rows, split = own_split({"train": 2500, "test": 500}, *keys, seed=3, held_out=0.05)
-    assert digest([rows, *(getattr(split, part) for part in PARTS)]) == "c21e964609d99c32"
+def test_a_corpus_without_users_is_split_as_it_always_was(digest):
+    split = split_corpus(list(make_utterances("health", size=3000, seed=1)), seed=0)
+    assert digest(getattr(split, part) for part in PARTS) == "7f66efd1805dbf2e"
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(0, 10**6))
@@ -272,13 +262,3 @@ def test_real_dialogues_are_split_by_dialogue(dialogues, seed):
         assert abs(len(getattr(split, part)) - fraction * len(dialogues)) <= 25
     texts = [{dialogues[i].tokens for i in getattr(split, part)} for part in PARTS]
     assert texts[0] & texts[2]  # "yes, please" is on both sides
-
-
-def test_real_dialogues_come_back_from_files(dialogues, tmp_path):
-    found = stored(dialogues, tmp_path)
-    np.testing.assert_array_equal(users_of(found.utterances), users_of(dialogues))
-    wanted = split_corpus(dialogues, seed=7)
-    for part in PARTS:
-        np.testing.assert_array_equal(getattr(found.split, part), getattr(wanted, part))
-    names = [u.user for u in found.utterances.at(wanted.validation)]
-    assert names == [dialogues[i].user for i in wanted.validation]
