@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
@@ -16,6 +15,8 @@ from edp_mx.errors import UserError
 if TYPE_CHECKING:
     from edp_mx.accounting.entries import Entry
     from edp_mx.accounting.plan import Plan
+
+from edp_mx.cli.console import add_command, print_json
 
 EXAMPLES = """\
 examples:
@@ -40,15 +41,16 @@ from the ledger of a run, finished or not, at its own delta, at another, and as 
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declares the command."""
-    parser = subparsers.add_parser(
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "account",
-        help="epsilon as published and epsilon that holds, of a plan or of a run's ledger",
+        run,
+        "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
+        EXAMPLES,
         description="Counts epsilon twice: as the paper does, and as it holds for what Algorithm 1 "
         "releases. Of a RUN it reads the ledger and nothing else; without one it takes the plan "
         "from the options.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
@@ -57,7 +59,6 @@ def add_parser(subparsers: Any) -> None:
     add("--accountant", metavar="NAME", help="whose epsilon to state; refused where it is no bound")
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -149,6 +150,6 @@ def _print(
         conditions = "".join(f", if {condition}" for condition in bound.conditions)
         said = ["", f"epsilon by {stated.accountant}: {stated.epsilon}{conditions}"]
     if arguments.json:
-        print(json.dumps({**report, **more}, indent=2, allow_nan=False))
+        print_json({**report, **more})
     else:
         print("\n".join([*lines, *said]))

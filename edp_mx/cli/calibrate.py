@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
+from edp_mx.cli.console import add_command, print_json
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 
 EXAMPLES = """\
@@ -28,21 +28,21 @@ In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declares the command."""
-    parser = subparsers.add_parser(
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "calibrate",
-        help="the noise multiplier that a wanted epsilon asks for",
+        run,
+        "the noise multiplier that a wanted epsilon asks for",
+        EXAMPLES,
         description="Finds the smallest z0 at which the epsilon that HOLDS for the whole plan is "
         "at most the target, and says what each variant gives with it; with --mechanism dp_sgd "
         "there is one.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--target-epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add_plan_options(parser, variant="calibrated")
     add("--json", action="store_true", help="JSON in full double precision")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = plan_of(arguments, variant="calibrated")
     report = CalibrationReport.of(plan, target_epsilon=arguments.target_epsilon)
     if arguments.json:
-        print(json.dumps(report.to_dict(), indent=2, allow_nan=False))
+        print_json(report.to_dict())
     else:
         print("\n".join(report.lines()))
     return 0

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-EXAMPLES = """examples:
+from edp_mx.cli.console import add_command
+
+EXAMPLES = """\
+examples:
   edp-mx compare runs/atis_clc-* runs/atis_clc_edp_*
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the subcommand."""
-    parser = subparsers.add_parser(
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "compare",
-        help="set finished runs side by side",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        "set finished runs side by side",
+        EXAMPLES,
         description="A table of SER, intent accuracy, slot F1 and both epsilons. The first run is "
         "the one that changes are measured against.",
     )
     parser.add_argument("run_directories", nargs="+", type=Path, metavar="RUN")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

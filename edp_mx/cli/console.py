@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import sys
 from pathlib import Path
@@ -122,3 +123,8 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
     )
+
+
+def print_json(value: Any) -> None:
+    """Print a value as strict JSON (no NaN, no Infinity), indented."""
+    print(json.dumps(value, indent=2, allow_nan=False), flush=True)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
-EXAMPLES = """examples:
+from edp_mx.cli.console import add_command
+
+EXAMPLES = """\
+examples:
   edp-mx evaluate runs/atis_clc-20260101-120000
   edp-mx evaluate RUN --part validation --json
   edp-mx evaluate RUN --file mine.jsonl          # another annotated file
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the subcommand."""
-    parser = subparsers.add_parser(
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "evaluate",
-        help="score a finished run",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        "score a finished run",
+        EXAMPLES,
         description="SER, intent accuracy and slot F1 of a run's model.",
     )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
@@ -31,7 +36,6 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

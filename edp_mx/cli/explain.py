@@ -6,7 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = """examples:
+from edp_mx.cli.console import add_command
+
+EXAMPLES = """\
+examples:
   edp-mx explain runs/mine-20260101-120000
   edp-mx explain runs/mine-20260101-120000 --delta 1e-6
   edp-mx explain runs/mine-20260101-120000 > what_it_promises.txt
@@ -14,20 +17,20 @@ EXAMPLES = """examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declares the command."""
-    parser = subparsers.add_parser(
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "explain",
-        help="what the guarantee of a run says, in words",
+        run,
+        "what the guarantee of a run says, in words",
+        EXAMPLES,
         description="Says in words, from the ledger of a run alone: who is protected, against "
         "whom, what epsilon means in plain numbers, what it does not cover, and what would make it "
         "better.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--delta", type=float, metavar="D", help="another delta than the run's")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,11 +10,13 @@ import threading
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, TypeVar
 
+from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
 T = TypeVar("T")
 
-EXAMPLES = """examples:
+EXAMPLES = """\
+examples:
   edp-mx predict RUN "call my parents at 0123"
   edp-mx predict RUN --json "call my parents at 0123" "refill my aspirin prescription"
   cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance a line, JSON lines out
@@ -22,20 +24,20 @@ EXAMPLES = """examples:
 CHUNK = 1024  # utterances predicted at once from a stream
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Adds the subcommand."""
-    parser = subparsers.add_parser(
+def add_parser(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "predict",
-        help="understand utterances with a trained model",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        run,
+        "understand utterances with a trained model",
+        EXAMPLES,
         description="Intent, slots and confidences. Tokens are what white space separates. From "
         "standard input each line is an utterance, or JSON with 'text' or 'tokens'.",
     )
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
     parser.add_argument("--json", action="store_true", help="JSON lines (always for stdin)")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

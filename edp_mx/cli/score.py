@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
+from edp_mx.cli.console import add_command, print_json
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
@@ -29,19 +30,19 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declares the command."""
-    parser = subparsers.add_parser(
+    """Add the subcommand."""
+    parser = add_command(
+        subparsers,
         "score",
-        help="SER, intent accuracy and slot F1 of predictions",
+        run,
+        "SER, intent accuracy and slot F1 of predictions",
+        EXAMPLES,
         description="Compares two annotations of the same utterances.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("reference", type=Path, metavar="REFERENCE.jsonl")
     parser.add_argument("hypothesis", type=Path, metavar="HYPOTHESIS.jsonl")
     parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap")
     parser.add_argument("--json", action="store_true", help="JSON; ser as a ratio")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     references, hypotheses = _read_pairs(arguments.reference, arguments.hypothesis)
     scores = evaluate(references, hypotheses, arguments.alignment)
     if arguments.json:
-        print(json.dumps(scores.to_dict(), indent=2, allow_nan=False))
+        print_json(scores.to_dict())
     else:
         print(scores.describe())
         print(f"alignment        {arguments.alignment:>8}")

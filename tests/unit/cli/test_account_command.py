@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+from support import cli
 from support.made_ledgers import (
     facts_with,
     poisson_facts,
@@ -19,28 +20,18 @@ from support.made_ledgers import (
 
 from edp_mx.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.cli import account
 from edp_mx.errors import UserError
 
 LEAST = ["--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"]
 
 
-def parse(*options):
-    top = argparse.ArgumentParser()
-    account.add_parser(top.add_subparsers())
-    return top.parse_args(["account", *options])
+parse = partial(cli.parse, "account")
 
 
 @pytest.fixture
 def run(capsys):
     """Runs the command; returns what it printed."""
-
-    def run_command(*options):
-        arguments = parse(*options)
-        assert arguments.run(arguments) == 0
-        return capsys.readouterr().out
-
-    return run_command
+    return partial(cli.printed, capsys, "account")
 
 
 def strictly(text):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+from support.cli import parse, printed
 
-from edp_mx.cli import account, calibrate
 from edp_mx.errors import UserError
 
 SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8", "--micro-batch-size", "8"]
@@ -19,24 +19,10 @@ PLAN = [*SIZES, "--decay", "exponential", "--decay-rate", "0.05"]
 DRAWN = ["--sampler", "poisson", "--sample-rate", "0.02", "--steps-per-epoch", "50"]
 
 
-def parse(*options):
-    top = argparse.ArgumentParser()
-    subparsers = top.add_subparsers()
-    calibrate.add_parser(subparsers)
-    account.add_parser(subparsers)
-    return top.parse_args(options)
-
-
 @pytest.fixture
 def run(capsys):
     """Runs a command; returns what it printed."""
-
-    def run_command(*options):
-        arguments = parse(*options)
-        assert arguments.run(arguments) == 0
-        return capsys.readouterr().out
-
-    return run_command
+    return partial(printed, capsys)
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])

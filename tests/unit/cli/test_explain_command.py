@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from scipy.stats import norm
+from support import cli
 from support.made_ledgers import (
     facts_with,
     plan_with,
@@ -20,14 +21,9 @@ from support.made_ledgers import (
     shuffled_line,
 )
 
-from edp_mx.cli import explain
 from edp_mx.errors import UserError
 
-
-def parse(*options):
-    top = argparse.ArgumentParser()
-    explain.add_parser(top.add_subparsers())
-    return top.parse_args(["explain", *options])
+parse = partial(cli.parse, "explain")
 
 
 @pytest.fixture
@@ -36,9 +32,7 @@ def page(capsys, tmp_path):
 
     def read(facts, lines, *options):
         folder = run_with(tmp_path / "run", facts, lines)
-        arguments = parse(str(folder), *options)
-        assert arguments.run(arguments) == 0
-        return capsys.readouterr().out
+        return cli.printed(capsys, "explain", folder, *options)
 
     return read
 

@@ -6,10 +6,10 @@ import argparse
 import json
 
 import pytest
+from support.cli import parse, printed
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
-from edp_mx.cli import account
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError
 
@@ -33,12 +33,8 @@ def test_dp_sgd_is_calibrated_whatever_the_command_s_default():
 
 
 def test_the_account_of_a_plan(capsys):
-    top = argparse.ArgumentParser()
-    account.add_parser(top.add_subparsers())
     options = ["account", "--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *PLAN, *DRAWN]
-    arguments = top.parse_args([*options, "--json"])
-    assert arguments.run(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(capsys, *options, "--json"))
     steps = Composition("zero_out", [Event("poisson", 1.2, 3 * 31, 0.032)])
     expected = upper_epsilon_poisson_pld(steps, delta=1 / 2000)
     assert found["holds"]["epsilon"] == pytest.approx(expected, rel=1e-9)
@@ -46,14 +42,12 @@ def test_the_account_of_a_plan(capsys):
     assert found["holds"]["aggregate_sensitivity"] == pytest.approx(1 / 32)
     assert found["holds"]["aggregate_noise_stddev"] == pytest.approx([1.2 / 32])
     assert found["as_published"]["accountant"] == "paper_rs"
-    arguments = top.parse_args(options)
-    assert arguments.run(arguments) == 0
-    assert "kappa                                        1             1" in capsys.readouterr().out
+    assert "kappa                                        1             1" in printed(
+        capsys, *options
+    )
 
 
 def test_a_run_brings_its_own_mechanism(tmp_path):
-    top = argparse.ArgumentParser()
-    account.add_parser(top.add_subparsers())
-    arguments = top.parse_args(["account", str(tmp_path), "--mechanism", "dp_sgd"])
+    arguments = parse("account", tmp_path, "--mechanism", "dp_sgd")
     with pytest.raises(UserError, match="leave out --mechanism"):
         arguments.run(arguments)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from types import SimpleNamespace
 
 import pytest
+from support.cli import printed
 
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.guarantee import guarantee
-from edp_mx.cli import calibrate
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.plan import plan_for
@@ -54,13 +53,9 @@ def planned(config, sampler="shuffle", *, prepared=PUBLIC, k=1):
 
 
 def calibrated_by_command(capsys, *options):
-    top = argparse.ArgumentParser()
-    calibrate.add_parser(top.add_subparsers())
     sizes = ["--epochs", "4", "--num-examples", str(N), "--workers", str(WORKERS)]
     sizes += ["--micro-batch-size", str(SIZE)]
-    arguments = top.parse_args(["calibrate", *sizes, *options, "--json"])
-    assert arguments.run(arguments) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(printed(capsys, "calibrate", *sizes, *options, "--json"))
 
 
 @pytest.mark.parametrize("kind", DECAYS)
