@@ -9,25 +9,12 @@ from typing import Collection, List
 from edp_mx.errors import UserError
 
 DEFAULT_SHADOW = "auto"
-# Option -> attribute of the arguments, whose default means that it was not given.
-OPTIONS = {
-    "--shadow": "shadow",
-    "--lira": "lira",
-    "--jobs": "jobs",
-    "--shadows-of": "shadows_of",
-    "--canaries": "canaries",
-    "--canary-count": "canary_count",
-    "--canary-digits": "canary_digits",
-    "--candidates": "candidates",
-    "--out": "out",
-    "--from-scores": "from_scores",
-    "--balanced": "balanced",
-    "--size": "size",
-    "--seed": "seed",
-    "--json": "json",
-    "--runs": "runs",
-    "--set": "overrides",
-}
+# Each has a default that means that it was not given.
+OPTIONS = (
+    *("--shadow", "--lira", "--jobs", "--shadows-of", "--canaries", "--canary-count"),
+    *("--canary-digits", "--candidates", "--out", "--from-scores", "--balanced", "--size"),
+    *("--seed", "--json", "--runs", "--set"),
+)
 
 
 def check_options(arguments: argparse.Namespace) -> None:
@@ -36,10 +23,10 @@ def check_options(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: there is one.
     """
-    given = [name for name, place in OPTIONS.items() if _is_given(getattr(arguments, place))]
+    given = [name for name in OPTIONS if _is_given(arguments, name)]
     if arguments.compare:
         why = "--compare prints a table of earlier attacks"
-        _refuse(given, OPTIONS.keys() - {"--out"}, why)
+        _refuse(given, set(OPTIONS) - {"--out"}, why)
         return
     if len(arguments.run_directories) != 1 or arguments.out is not None:
         raise UserError("name one RUN to attack; several, and --out, go with --compare")
@@ -73,8 +60,9 @@ def trains_shadow(arguments: argparse.Namespace) -> bool:
     return arguments.shadow == [DEFAULT_SHADOW] or not Path(arguments.shadow[0]).is_dir()
 
 
-def _is_given(value: object) -> bool:
-    """Return whether a value is not the default."""
+def _is_given(arguments: argparse.Namespace, name: str) -> bool:
+    """Return whether an option does not have its default."""
+    value = getattr(arguments, "overrides" if name == "--set" else name[2:].replace("-", "_"))
     return not (value is None or value is False or value == [])
 
 

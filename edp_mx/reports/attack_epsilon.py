@@ -138,15 +138,15 @@ def _origin_of(attack: Dict[str, Any], folder: Path) -> Origin:
 def _say_drawn(origins: Sequence[Origin]) -> List[str]:
     """Say how the members of each attack on one run were drawn.
 
-    The weights are named where they differ, since the run was trained anew in between.
+    The weights are named where they differ, since the run was retrained in between.
     """
     found = []
     for one in origins:
         size = f"at most {one.size} members (--size)" if one.size else "all members"
         parts = f"{one.member_part} against {one.non_member_part}"
         balance = ", equally many of each intent (--balanced)" if one.is_balanced else ""
-        is_anew = any(one.weights != other.weights for other in origins)
-        weights = f", by the weights {one.weights[:12]}…" if is_anew else ""
+        is_retrained = any(one.weights != other.weights for other in origins)
+        weights = f", by the weights {one.weights[:12]}…" if is_retrained else ""
         found.append(f"{size} of {parts}{balance}, drawn with --seed {one.seed}{weights}")
     return found
 

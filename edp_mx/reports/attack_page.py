@@ -162,28 +162,29 @@ def format_estimate(estimate: Dict[str, float]) -> str:
 
 
 def _percent(value: Any) -> str:
+    """Format a share, empty for None."""
     return "" if value is None else f"{100 * value:.1f}"
 
 
 def _notes(attack: Dict[str, Any]) -> List[str]:
-    """What a reader of the numbers must know."""
+    """Return the notes below the table."""
     first = attack["results"][0]
     notes = [
         f"{first['members']} members and {first['non_members']} non-members, each text once and on "
         f"one side only. Intervals: {100 * first['confidence']:.0f} %, bootstrap over utterances; "
-        "they say nothing of how a model trained anew would do.",
+        "they do not cover the variation between trained models.",
     ]
     if first["non_members"] < 10_000:
         notes.append(
             f"With {first['non_members']} non-members the smallest false-positive rate above 0 is "
-            f"{1 / first['non_members']:.2g}: what is said of a rate next to it rests on a few of "
-            "them."
+            f"{1 / first['non_members']:.2g}; numbers at rates close to it rest on a few of them."
         )
     notes += [f"{result['name']}: {result['says']}." for result in attack["results"]]
     return [*warnings_of(attack["facts"]), *notes]
 
 
 def _facts(attack: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the origin of the scores and the facts of the attack."""
     return {
         **{f"scores: {key}": value for key, value in attack["origin"].items()},
         **attack["facts"],

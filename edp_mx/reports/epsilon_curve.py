@@ -20,7 +20,7 @@ from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, sa
 from edp_mx.runtime.files import write_csv
 
 MOST_POINTS = {"shuffle": 100, "poisson": 16}  # a point of Poisson steps takes up to a second
-MANY, FEW_POINTS = 1000, 16  # above so many epochs, so few points are counted
+MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 
 

@@ -132,7 +132,7 @@ def _against(spent: Guarantee) -> List[str]:
     )
     if release.num_workers > 1:
         text += (
-            f" Not against the {release.num_workers} workers, their network, or whoever sees the "
+            f" Not against the {release.num_workers} workers, their network, or observers of the "
             f"message of one of them: there the noise multiplier is only {single:.4g}."
         )
     return _wrap(text)
@@ -173,7 +173,7 @@ def _other(spent: Guarantee) -> List[str]:
         return _wrap(_other_of_dp_sgd(spent, release))
     text = (
         f"The paper would print epsilon = {spent.as_published.epsilon}: it takes the noise "
-        "multiplier z as it is, lets one utterance move a step by C, counts an epoch once, and "
+        "multiplier z as it is, lets one utterance move a step by C, counts each epoch once, and "
         "converts by rho + 2 sqrt(rho ln 1/delta)."
     )
     if release.variant == "published":
@@ -210,7 +210,7 @@ def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
     if release.sampler == "shuffle":
         text += (
             "The paper prints no epsilon of DP-SGD; by the way in which it counts its own "
-            f"algorithm it would be {spent.as_published.epsilon}: an epoch once, by rho + 2 "
+            f"algorithm it would be {spent.as_published.epsilon}: each epoch once, by rho + 2 "
             "sqrt(rho ln 1/delta). The conversion used for what holds is exact; that one is an "
             "upper bound of it."
         )

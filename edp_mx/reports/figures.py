@@ -21,7 +21,7 @@ BINS = 40
 def build_figure(
     width: float, height: float, *, rows: int = 1, columns: int = 1, share_y: bool = False
 ) -> Tuple[Figure, Sequence[Axes]]:
-    """Build a figure of so many inches and its axes, row by row."""
+    """Build a figure with a size in inches, and return it with its axes, row by row."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)

@@ -19,7 +19,7 @@ FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed bef
 def one_run_p_value(
     *, canaries: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-    """Return a bound on the probability of so many right guesses if training is (ε, δ) private.
+    """Return a bound on the probability of `correct` right guesses under (ε, δ) privacy.
 
     Args:
         canaries: m, each included by its own fair coin.

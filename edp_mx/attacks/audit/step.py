@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.verdict import Verdict
 from edp_mx.data.draws import Draw, Sampler
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Progress, no_progress
 
 BLOCK = 64  # coordinates of each layer in which one worker moves
 OVERSHOOT = 1e4  # how far beyond C the gradients reach: only the clipping holds them
@@ -83,7 +84,7 @@ def audit_step(
     confidence: float = 0.95,
     claim: str = "holds",
     is_alone: bool = False,
-    progress: Callable[..., Iterable[Any]] = lambda steps, *_: steps,
+    progress: Progress = no_progress,
 ) -> StepAudit:
     """Attack real steps in two neighbouring worlds and bound ε by the errors of the attack.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Sequence
+from typing import Any, Dict, Sequence
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from edp_mx.runs.prepare import Prepared, prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import read_json, write_json, write_text
+from edp_mx.runtime.progress import Progress
 
 
 def attack_by_canaries(
@@ -39,7 +40,7 @@ def attack_by_canaries(
     config: ExperimentConfig,
     settings: CanarySettings,
     workers: Workers,
-    progress: Callable[..., Iterable[Any]],
+    progress: Progress,
 ) -> Dict[str, Any]:
     """Train with canaries, measure their exposure, and write `RUN/attack-canaries/`.
 

@@ -68,16 +68,16 @@ def choose(
     known = {*(f"tag {tag}" for tag in slots), *(f"intent {intent}" for intent in intents)}
     taught = known if has_public_labels else _taught_twice(parts[0])
     kept = [u for u in members if taught >= _labels_of(u)]
-    strangers = [u for u in others if known >= _labels_of(u)]
+    kept_others = [u for u in others if known >= _labels_of(u)]
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x3E3B]))
-    drawn_members, drawn_others = _draw(kept, strangers, generator, is_balanced, size)
+    drawn_members, drawn_others = _draw(kept, kept_others, generator, is_balanced, size)
     if not drawn_members:
         raise UserError(
             f"no pair of members and non-members is left to compare: {len(kept)} different members "
-            f"and {len(strangers)} non-members"
+            f"and {len(kept_others)} non-members"
         )
     drawn = {id(utterance) for utterance in drawn_others}
-    spare = [u for u in strangers if id(u) not in drawn]
+    spare = [u for u in kept_others if id(u) not in drawn]
     return Chosen(
         drawn_members,
         drawn_others,
@@ -85,7 +85,7 @@ def choose(
         _say_left_out(
             len(train) + len(test) - len(parts[0]) - len(parts[1]),
             len(parts[0]) + len(parts[1]) - len(members) - len(others),
-            len(members) + len(others) - len(kept) - len(strangers),
+            len(members) + len(others) - len(kept) - len(kept_others),
         ),
     )
 

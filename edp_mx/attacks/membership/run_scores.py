@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, Tuple
+from typing import List, Tuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import TrainedRun, load_run
-
-Progress = Callable[..., Iterable[Any]]
+from edp_mx.runtime.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Iterable
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from edp_mx.attacks.settings_differences import check_family, trained_model_fact
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.progress import Progress
 
 SPLIT_KEYS = ("corpus", "path", "layout", "split", "split_seed", "size")
 
@@ -29,7 +29,7 @@ def attack_by_lira(
     *,
     shadows: int,
     jobs: int,
-    progress: Callable[..., Iterable[Any]],
+    progress: Progress,
 ) -> Outcome:
     """Train the missing shadow models and compare the run with them.
 
