@@ -6,7 +6,7 @@ np=${NP:-8}
 "$root/launch/setup.sh" $([ "${EDP_MX_GPU:-0}" = 1 ] && echo --gpu) >&2
 export PATH="$venv/bin:$PATH" PYTHONUNBUFFERED=1
 
-# The CUDA libraries that came as wheels: MXNet finds them only if they are named before it starts.
+# MXNet finds CUDA libraries from wheels only if they are on this path before it starts.
 for libraries in "$venv"/lib/python3*/site-packages/nvidia/*/lib; do
   if [ -d "$libraries" ]; then
     export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -17,7 +17,8 @@ case $np in
   '' | *[!0-9]* | 0) echo "NP=$np: the number of workers must be a whole number, 1 or more" >&2; exit 2 ;;
 esac
 
-# More threads than cores make two workers on two cores five times slower, so they share the cores.
+# The workers share the cores: with more threads than cores, two workers on two cores are five times
+# slower.
 workers_here=$np
 if [ -n "${HOSTS:-}" ]; then
   workers_here=$(tr ',' '\n' <<<"$HOSTS" | sed -n 's/^[^:]*:\([0-9][0-9]*\)$/\1/p' | sort -n | tail -1)

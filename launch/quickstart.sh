@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # From a fresh machine to a table:  launch/quickstart.sh
 #
-# Sets everything up, then trains a small CLC on the built-in Communication corpus with two Horovod
-# workers, twice: SGD, and eDP-SGD with exponential decay. NP=8 launch/quickstart.sh takes eight.
+# Sets everything up, then trains a small CLC on the built-in Communication corpus twice, without
+# privacy and with eDP-SGD, on two Horovod workers. NP=8 launch/quickstart.sh takes eight.
 set -euo pipefail
 export NP=${NP:-2}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes .venv and installs everything, in stages; run again, it goes on where it stopped.
+# Creates .venv and installs everything in stages; run again, it continues where it stopped.
 #
 #   launch/setup.sh          CPU (the default)
 #   launch/setup.sh --gpu    mxnet-cu112 and Horovod with NCCL (CUDA 11, nvcc and a GPU needed)
 #
-# PYTHON=/path/to/python chooses the interpreter, EDP_MX_VENV=DIR another place than .venv.
+# PYTHON=/path/to/python chooses the interpreter, EDP_MX_VENV=DIR replaces .venv.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

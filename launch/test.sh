@@ -11,4 +11,4 @@ ruff check edp_mx tests launch benchmarks setup.py
 ruff format --check --quiet edp_mx tests launch benchmarks setup.py
 mypy
 unset OMP_NUM_THREADS
-exec python -m pytest -n 2 --dist loadfile "$@" # files side by side: two cores, one set of fixtures a file
+exec python -m pytest -n 2 --dist loadfile "$@" # a file's tests share their fixtures
