@@ -1,4 +1,4 @@
-"""Unpacks archives from elsewhere: only what is wanted, and only inside a folder."""
+"""Unpacking archives from elsewhere: only what is wanted, and only inside a folder."""
 
 from __future__ import annotations
 

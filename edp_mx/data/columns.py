@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_mx.data.utterance import Utterance
 
-_CHUNK = 1 << 13  # utterances that are looked at together
+_CHUNK = 1 << 12  # utterances that are looked at together
 
 
 class Numbers(Dict[str, int]):
@@ -108,7 +108,7 @@ class Columns:
         )
 
     def spans(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Where the tokens of some utterances begin, and how many they are: (rows,) int64 each."""
+        """Return where the tokens of utterances begin, and how many they are: (rows,) int64 each."""
         starts = self.offsets[rows]
         return starts, self.offsets[rows + 1] - starts
 
@@ -144,10 +144,11 @@ def chunks(length: int) -> Iterator[slice]:
 def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Return what some utterances have in a column, and where in that each one's begins.
+    """Gather what some utterances have in a column.
 
     Returns:
-        Their numbers, (n,), and the places of the first ones among these, (rows,).
+        Their numbers, one utterance after the other, (n,), and where among these each utterance
+        begins, (rows,).
 
     Shapes: numbers (S,), the column; starts, lengths (rows,).
     """

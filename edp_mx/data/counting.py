@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterator, Sequence, Set
 
+import numpy as np
+
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
 
@@ -19,21 +21,24 @@ def token_counts(utterances: Sequence[Utterance]) -> Dict[str, int]:
         {'to': 2, 'be': 1}
     """
     if isinstance(utterances, StoredUtterances):
-        return utterances.token_counts()
+        columns = utterances.columns
+        return columns.occurring(columns.tokens, columns.token_names, utterances.rows)
     return dict(Counter(token for utterance in utterances for token in utterance.tokens))
 
 
 def tags_of(utterances: Sequence[Utterance]) -> Set[str]:
     """Return the BIO tags that occur."""
     if isinstance(utterances, StoredUtterances):
-        return set(utterances.tags())
+        columns = utterances.columns
+        return set(columns.occurring(columns.tags, columns.tag_names, utterances.rows))
     return {tag for utterance in utterances for tag in utterance.slots}
 
 
 def intents_of(utterances: Sequence[Utterance]) -> Set[str]:
     """Return the intents that occur."""
     if isinstance(utterances, StoredUtterances):
-        return set(utterances.intents())
+        columns = utterances.columns
+        return {columns.intent_names[i] for i in np.unique(columns.intents[utterances.rows])}
     return {utterance.intent for utterance in utterances}
 
 

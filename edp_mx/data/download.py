@@ -1,4 +1,4 @@
-"""Fetches the public corpora: download aside, verify, then put in place."""
+"""Fetching the public corpora: download aside, verify, then put in place."""
 
 from __future__ import annotations
 
@@ -171,18 +171,18 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
 
 
 def _members(public: PublicCorpus) -> re.Pattern[str]:
-    """An archive's member: perhaps a root folder, perhaps the folder within the repository."""
+    """Return the pattern of members: a root folder and the folder within it may come first."""
     return re.compile(rf"(?:[^/]+/)?(?:{re.escape(public.inside)})?({public.wanted})")
 
 
 def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
-    """The files below a folder that belong to a corpus, by their relative paths."""
+    """Return the files below a folder that belong to a corpus, by their relative paths."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {name: p for name, p in paths.items() if p.is_file() and re.fullmatch(wanted, name)}
 
 
 def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
-    """Compares what came with the checksums.
+    """Compare what came with the checksums.
 
     Raises:
         UserError: it names the first file that is missing or differs, where files are known.

@@ -1,21 +1,19 @@
-"""Utterances that lie in files as numbers, and become text one by one, when they are asked for."""
+"""Utterances that lie in a file as numbers, and become text when they are asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Sequence, Union, overload
+from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 
 from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.utterance import Utterance
 
-_AT_ONCE = 4096  # utterances that are made together when all are wanted
-
 
 @dataclass(frozen=True, eq=False)
 class StoredUtterances(Sequence[Utterance]):
-    """Some utterances of a stored corpus, in any order; to be read like a list of them.
+    """Some utterances of a stored corpus, in any order, as a sequence of `Utterance`.
 
     Attributes:
         columns: the whole corpus.
@@ -34,53 +32,23 @@ class StoredUtterances(Sequence[Utterance]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Utterance: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> StoredUtterances: ...
-
-    def __getitem__(self, index: Union[int, slice]) -> Union[Utterance, StoredUtterances]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return replace(self, rows=self.rows[index], fingerprint="", is_whole=False)
         return self._make(self.rows[[index]])[0]
 
     def __iter__(self) -> Iterator[Utterance]:
-        for first in range(0, len(self), _AT_ONCE):
-            yield from self._make(self.rows[first : first + _AT_ONCE])
+        for chunk in chunks(len(self)):
+            yield from self._make(self.rows[chunk])
             self.columns.release_pages()
 
     def at(self, indices: np.ndarray, *, fingerprint: str = "") -> StoredUtterances:
-        """Those at some places, (n,), each from 0; of the whole corpus a view of the places."""
+        """Select utterances by their places, (n,), each from 0, without a copy of their text."""
         rows = indices if self.is_whole else self.rows[indices]
         return replace(self, rows=rows, fingerprint=fingerprint, is_whole=False)
 
-    def ids_at(self, indices: np.ndarray) -> Iterator[str]:
-        """The ids of those at some places, (n,), one after the other."""
-        for chunk in chunks(len(indices)):
-            yield from map(self.columns.ids.__getitem__, self.rows[indices[chunk]].tolist())
-            self.columns.release_pages()
-
-    def token_counts(self) -> Dict[str, int]:
-        """How often each token occurs, in the order of first appearance."""
-        columns = self.columns
-        return columns.occurring(columns.tokens, columns.token_names, self.rows)
-
-    def tags(self) -> List[str]:
-        """The tags that occur."""
-        columns = self.columns
-        return list(columns.occurring(columns.tags, columns.tag_names, self.rows))
-
-    def intents(self) -> List[str]:
-        """The intents that occur."""
-        names, numbers = self.columns.intent_names, self.columns.intents
-        occurs = np.zeros(len(names), bool)
-        for chunk in chunks(len(self)):
-            occurs[numbers[self.rows[chunk]]] = True
-        return [names[number] for number in np.flatnonzero(occurs).tolist()]
-
     def _make(self, rows: np.ndarray) -> List[Utterance]:
-        """The utterances of some rows of the corpus."""
+        """Make the utterances of some rows of the corpus."""
         columns = self.columns
         starts, lengths = columns.spans(rows)
         numbers, begins = gathered(columns.tokens, starts, lengths)
@@ -109,14 +77,18 @@ class StoredUtterances(Sequence[Utterance]):
 def select(
     utterances: Sequence[Utterance], indices: np.ndarray, *, fingerprint: str = ""
 ) -> Sequence[Utterance]:
-    """Those at some places: of stored utterances a view, of others a list."""
+    """Select utterances by their places: stored ones as a view, others as a list."""
     if isinstance(utterances, StoredUtterances):
         return utterances.at(indices, fingerprint=fingerprint)
     return [utterances[i] for i in indices]
 
 
 def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str]:
-    """The ids of those at some places, one after the other."""
-    if isinstance(utterances, StoredUtterances):
-        return utterances.ids_at(indices)
-    return (utterances[i].id for i in indices)
+    """Yield the ids of the utterances at some places."""
+    if not isinstance(utterances, StoredUtterances):
+        yield from (utterances[i].id for i in indices)
+        return
+    columns = utterances.columns
+    for chunk in chunks(len(indices)):
+        yield from map(columns.ids.__getitem__, utterances.rows[indices[chunk]].tolist())
+        columns.release_pages()

@@ -1,4 +1,4 @@
-"""What a token becomes, kept once for each distinct token of a corpus."""
+"""The ids of each distinct token of a corpus, kept once."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class WordTable:
 
     @classmethod
     def of(cls, tokens: Sequence[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
-        """Looks each token up; its characters beyond the maximum are cut off."""
+        """Look each token up; its characters beyond the maximum are cut off."""
         rows = (vocabulary.character_ids(token[:max_characters]) for token in tokens)
         words = np.fromiter(map(vocabulary.word_id, tokens), np.int32, len(tokens))  # (F,)
         return cls(words, *_flatten(rows))
 
     def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> WordInputs:
-        """Shapes: tokens (M, T), places in this table where `is_token` (M, T)."""
+        """Make a batch. Shapes: tokens (M, T), places in this table where `is_token` (M, T)."""
         distinct, inverse = np.unique(tokens[is_token], return_inverse=True)  # (D,), (tokens,)
         starts = self.offsets[distinct]
         lengths = self.offsets[distinct + 1] - starts
@@ -58,7 +58,7 @@ class PieceTable:
 
     @classmethod
     def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
-        """Splits each token; its pieces beyond `room` are cut off."""
+        """Split each token; its pieces beyond `room` are cut off."""
         offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
         return cls(offsets, pieces, tokenizer.special_ids)
 
@@ -68,7 +68,7 @@ class PieceTable:
         return np.diff(self.offsets)
 
     def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> PieceInputs:
-        """[CLS] pieces [SEP]. Shapes: tokens (M, T), places where `is_token` (M, T)."""
+        """Make a batch of [CLS] pieces [SEP]. Shapes: as in `WordTable.inputs`."""
         counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
         ends = 1 + counts.cumsum(axis=1)  # (M, T), [CLS] before the first
         lengths = 2 + counts.sum(axis=1)  # (M,)
@@ -85,14 +85,14 @@ class PieceTable:
 
 
 def gather(starts: np.ndarray, lengths: np.ndarray, width: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Places in a flat array, (rows, width), and which of them belong to their row."""
+    """Return places in a flat array, (rows, width), and which of them belong to their row."""
     steps = np.arange(width)
     is_inside = steps < lengths[:, None]
     return np.where(is_inside, starts[:, None] + steps, 0), is_inside
 
 
 def _flatten(rows: Iterable[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
-    """Rows of any length as offsets and one flat array, in small types; each taken as it comes."""
+    """Flatten rows of any length into offsets and numbers, in small types, one row at a time."""
     offsets, flat = array("q", [0]), array("i")
     for row in rows:
         flat.extend(row)
@@ -101,5 +101,5 @@ def _flatten(rows: Iterable[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def _small(numbers: np.ndarray) -> np.ndarray:
-    """Numbers ≥ 0 in the smallest signed type of two bytes or more that holds them."""
+    """Cast numbers ≥ 0 to the smallest signed type of at least two bytes that holds them."""
     return numbers.astype(np.result_type(np.min_scalar_type(-int(numbers.max(initial=0))), "i2"))

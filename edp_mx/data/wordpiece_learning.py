@@ -1,4 +1,4 @@
-"""Learns a vocabulary of word pieces from public text."""
+"""Learning a vocabulary of word pieces from public text."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def as_utf8(text: str) -> str:
 
 
 def _word_splitter(lowercase: bool) -> Splitter:
-    """Text → its words."""
+    """Return a function that cuts text into words."""
     normalizer, splitter = bert_steps(lowercase)
     return lambda text: [
         word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))
@@ -87,7 +87,7 @@ def _word_splitter(lowercase: bool) -> Splitter:
 
 
 def _count_words(lines: Iterable[str], split: Splitter) -> Tuple[Counter[str], Set[str]]:
-    """How often each word occurs, and the characters of all of them."""
+    """Count the words, and collect the characters of all of them."""
     tokens: Counter[str] = Counter()
     words: Counter[str] = Counter()
     alphabet: Set[str] = set()
@@ -100,7 +100,7 @@ def _count_words(lines: Iterable[str], split: Splitter) -> Tuple[Counter[str], S
 
 
 def _fold(tokens: Counter[str], words: Counter[str], alphabet: Set[str], split: Splitter) -> None:
-    """Adds the tokens' words to the words and empties the tokens; gives up the rarest words."""
+    """Move the tokens' words into `words`; beyond the bound the rarest words are given up."""
     for token, count in tokens.items():
         for word in split(as_utf8(token)):
             alphabet.update(word)
@@ -117,7 +117,7 @@ def _fold(tokens: Counter[str], words: Counter[str], alphabet: Set[str], split: 
 def _add_merges(
     fixed: List[str], counts: Counter[str], size: int, min_count: int
 ) -> Tuple[str, ...]:
-    """The fixed pieces, and behind them those that the library makes of the counted words."""
+    """Append the pieces that the library makes of the counted words to the fixed ones."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
     from tokenizers.pre_tokenizers import CharDelimiterSplit
@@ -138,7 +138,7 @@ def _add_merges(
 
 
 def _repeated(counts: Counter[str], share: int) -> Iterator[str]:
-    """Each word as often as it was counted, divided by `share`, some on each line."""
+    """Yield lines with each word as often as it was counted, divided by `share`."""
     for word, count in counts.items():
         full, rest = divmod(count // share, _PER_FEED)
         for repeats in [_PER_FEED] * full + [rest] * (rest > 0):

@@ -179,26 +179,21 @@ def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, cap
     assert "cannot be kept" in caplog.text
 
 
-def test_progress_is_told(cache, mine, monkeypatch):
+def test_a_bar_and_heartbeats_go_with_the_first_reading_alone(cache, mine, monkeypatch):
     monkeypatch.setattr("edp_mx.data.store._BETWEEN", 100)
-    said = []
-    load_corpus(mine, heartbeat=said.append)
-    assert said[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
-
-
-def test_a_bar_is_put_around_the_first_reading_alone(cache, mine):
-    bars = []
+    bars, beats = [], []
 
     def progress(iterable, description, total):
         bars.append((description, total))
         return iterable
 
     for config, total in ((mine, None), (DataConfig(corpus="health", size=150), 150)):
-        corpus = load_corpus(config, progress=progress)
+        corpus = load_corpus(config, progress=progress, heartbeat=beats.append)
         parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
         assert bars == [("reading the corpus", total), *parts]
         load_corpus(config, progress=lambda *_: pytest.fail("nothing is read"))
         bars.clear()
+    assert beats[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
 
 
 # --------------------------------------------------------------------------------------- eviction
@@ -207,18 +202,17 @@ def aged(entry, days):
     os.utime(entry, (then, then))
 
 
-def test_what_was_long_not_used_goes_when_another_is_kept(cache, mine):
+def test_what_was_long_not_used_goes_and_its_readers_read_on(cache, mine):
     configs = [replace(mine, split_seed=seed) for seed in range(3)]
-    names = []
-    for config in configs[:2]:
-        load_corpus(config)
-        names += [entry.name for entry in entries(cache) if entry.name not in names]
-    for name in names:
-        aged(cache / name, MOST_DAYS + 1)
+    load_corpus(configs[0])
+    (used,) = entries(cache)
+    corpus = load_corpus(configs[1])
+    for entry in entries(cache):
+        aged(entry, MOST_DAYS + 1)
     load_corpus(configs[0])  # a use
     load_corpus(configs[2])
-    left = [entry.name for entry in entries(cache)]
-    assert len(left) == 2 and names[0] in left and names[1] not in left
+    assert len(entries(cache)) == 2 and used in entries(cache)
+    assert [u.id for u in corpus.utterances] == [f"health/{n:06d}" for n in range(300)]
 
 
 def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, mine, monkeypatch):
@@ -232,15 +226,6 @@ def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, mine,
     monkeypatch.setattr(cache_module, "MOST_BYTES", 10)
     load_corpus(replace(mine, split_seed=1))
     assert len(entries(cache)) == 1
-
-
-def test_who_reads_an_entry_that_goes_can_read_on(cache, mine):
-    corpus = load_corpus(mine)
-    (entry,) = entries(cache)
-    aged(entry, MOST_DAYS + 1)
-    load_corpus(replace(mine, split_seed=1))
-    assert not entry.exists()
-    assert [u.id for u in corpus.utterances] == [f"health/{n:06d}" for n in range(300)]
 
 
 # ----------------------------------------------------------------------------- several processes
