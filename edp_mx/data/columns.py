@@ -108,7 +108,7 @@ class Columns:
         )
 
     def spans(self, rows: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Return where the tokens of utterances begin, and how many they are: (rows,) int64 each."""
+        """Return where the tokens of utterances begin and how many they are: (rows,) int64 each."""
         starts = self.offsets[rows]
         return starts, self.offsets[rows + 1] - starts
 
