@@ -14,6 +14,13 @@ VARIANTS = ("published", "calibrated")
 UNITS = ("micro_batch", "utterance", "user")
 UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
 CLIPPINGS = ("loop", "ghost")  # how the gradient of a unit is computed; ε is the same
+SCALES_SOURCES = (
+    "ones",  # α_k = 1 for every layer; nothing of the data is used
+    "sqrt_dim",  # α_k ∝ √(size of layer k); nothing of the data is used
+    "public_batch",  # α_k ∝ gradient norm on random tokens; nothing of the data is used
+    "dp_release",  # α_k ∝ mean gradient norm of many micro-batches, with noise; counted in ε
+    "first_batch",  # α_k ∝ gradient norm on the first batch (the paper's): leaks, so ε is ∞
+)
 NO_PUBLISHED_DP_SGD = (
     "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for DP-SGD; use "
     "variant: calibrated with mechanism: dp_sgd"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict
 
-SCALES_SOURCES = ("ones", "sqrt_dim", "public_batch", "dp_release", "first_batch")
-
 NO_MECHANISM = "no privacy mechanism ran"
 FIXED_SEED = (
     "the seed was fixed (insecure_fixed_seed): the noise can be subtracted, Poisson draws are known"

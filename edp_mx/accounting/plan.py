@@ -6,8 +6,14 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-from edp_mx.accounting.choices import CLIPPINGS, check_choice, check_delta, check_multiplier
-from edp_mx.accounting.coverage import PRIVATE_INPUTS, SCALES_SOURCES
+from edp_mx.accounting.choices import (
+    CLIPPINGS,
+    SCALES_SOURCES,
+    check_choice,
+    check_delta,
+    check_multiplier,
+)
+from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.entries import SCALES, Entry

@@ -10,13 +10,13 @@ from edp_mx.accounting.choices import (
     CLIPPINGS,
     NO_PUBLISHED_DP_SGD,
     SAMPLERS,
+    SCALES_SOURCES,
     VARIANTS,
     unit_of,
 )
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
-from edp_mx.privacy.layer_scales import SOURCES
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
@@ -74,7 +74,7 @@ class PrivacyConfig(Settings):
     noise_multiplier: Optional[float] = setting(None, at_least=0)
     max_grad_norm: float = setting(1.0, above=0)
     decay: Decay = field(default_factory=Decay)
-    layer_scales: str = setting("ones", one_of=tuple(SOURCES))
+    layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)
     sampler: str = setting("shuffle", one_of=SAMPLERS)
     adjacency: str = setting("replace_one", one_of=ADJACENCIES)

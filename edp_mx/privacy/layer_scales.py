@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Sequence, Tuple, Union
+from typing import Callable, Sequence, Tuple, Union
 
 import numpy as np
 
 from edp_mx.privacy.flat import FlatGradients
 
 FLOOR = 1e-2  # smallest scale, relative to the largest
-
-# source -> what it means for the guarantee
-SOURCES: Dict[str, str] = {
-    "ones": "α_k = 1 for every layer; nothing of the data is used",
-    "sqrt_dim": "α_k ∝ √(size of layer k); nothing of the data is used",
-    "public_batch": "α_k ∝ gradient norm on random tokens; nothing of the data is used",
-    "dp_release": "α_k ∝ mean gradient norm of many micro-batches, with noise; counted in ε",
-    "first_batch": "α_k ∝ gradient norm on the first batch (the paper's): leaks, so ε is ∞",
-}
 
 
 def normalise_scales(scales: Union[Sequence[float], np.ndarray]) -> Tuple[float, ...]:

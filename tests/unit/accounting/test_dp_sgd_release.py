@@ -45,37 +45,6 @@ def holds(plan):
     return count_what_holds(plan, plan.entries())
 
 
-RELEASES = st.builds(
-    Release,
-    unit=st.sampled_from(["utterance", "user"]),
-    num_workers=st.integers(1, 64),
-    micro_batch_size=st.integers(1, 64),
-    max_grad_norm=st.floats(1e-3, 1e3),
-    layer_scales=st.lists(st.floats(1e-2, 10), min_size=1, max_size=5),
-    adjacency=st.sampled_from(["replace_one", "zero_out"]),
-    variant=st.just("calibrated"),
-    sampler=st.sampled_from(["shuffle", "poisson"]),
-)
-
-
-@given(RELEASES, st.floats(1e-6, 100))
-def test_the_multiplier_is_what_is_left(release, z):
-    assert release.kappa == (1 if release.adjacency == "zero_out" else 2)
-    assert release.effective_noise_multiplier(z) == pytest.approx(z, rel=1e-12)
-    alone = z / math.sqrt(release.num_workers)
-    assert release.worker_noise_multiplier(z) == pytest.approx(alone, rel=1e-12)
-
-
-@given(RELEASES)
-def test_noise_and_sensitivity_are_those_of_the_sum_over_the_batch(release):
-    """std κ C z α_k / B and sensitivity κ C max α / B, as of DP-SGD on one worker with batch B."""
-    batch, c, z = release.num_workers * release.micro_batch_size, release.max_grad_norm, 1.7
-    for stddev, scale in zip(release.aggregate_noise_stddev(z), release.layer_scales):
-        assert stddev == pytest.approx(release.kappa * c * z * scale / batch, rel=1e-12)
-    expected = release.kappa * c * max(release.layer_scales) / batch
-    assert release.aggregate_sensitivity == pytest.approx(expected, rel=1e-12)
-
-
 @given(
     gradients=st.lists(st.integers(-6, 6), min_size=2, max_size=5),
     changed=st.integers(-6, 6),
@@ -124,17 +93,6 @@ def test_events_are_relative_to_what_their_pair_moves(adjacency, sampler, neighb
     event = release.event(1.5, steps=7)
     assert event.effective_noise_multiplier == pytest.approx(1.5 * factor)
     assert (event.count, event.sample_rate) == ((7, 0.25) if sampler == "poisson" else (1, 1.0))
-
-
-@pytest.mark.parametrize("adjacency, factor", [("zero_out", 1), ("replace_one", 2)])
-def test_the_events_of_a_plan_are_its_steps(adjacency, factor):
-    plan = plan_with(adjacency=adjacency, decay=Decay("linear", 0.3))
-    found = plan.composition(plan.entries())
-    assert found.neighbours == adjacency
-    for epoch, event in enumerate(found.events):
-        expected = factor * 1.2 / (1 + 0.3 * epoch)
-        assert event.effective_noise_multiplier == pytest.approx(expected, rel=1e-12)
-        assert (event.count, event.sample_rate) == (40, 0.05)
 
 
 @pytest.mark.parametrize(

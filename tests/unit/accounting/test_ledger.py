@@ -182,8 +182,9 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
     lines[1] = damage(lines)
     path.write_text("".join(lines))
     for use in (read_ledger, lambda path: LedgerFile(path, PLAN)):
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError, match=message) as caught:
             use(path)
+        assert str(path) in str(caught.value)
 
 
 def test_another_run_s_ledger_is_refused(tmp_path):

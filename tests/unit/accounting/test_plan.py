@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from support.releases import release_with
 
 from edp_mx.accounting.accountants import count_with
+from edp_mx.accounting.choices import SCALES_SOURCES
 from edp_mx.accounting.counting import (
     as_published,
     count_as_published,
     count_what_holds,
     counts_as_published,
 )
-from edp_mx.accounting.coverage import PRIVATE_INPUTS, SCALES_SOURCES
+from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.entries import SCALES
 from edp_mx.accounting.plan import Plan

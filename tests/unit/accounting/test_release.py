@@ -106,15 +106,6 @@ def test_no_change_of_a_gradient_is_likelier_than_the_multiplier_says(release, s
     assert distances.max() == pytest.approx(1 / release.effective_noise_multiplier(z), rel=1e-9)
 
 
-@pytest.mark.parametrize("variant", ["published", "calibrated"])
-def test_noise_of_the_aggregate_is_that_of_simulated_workers(variant):
-    release = sound(variant=variant)
-    draws = np.random.default_rng(5).standard_normal((4, 3, 40_000))  # (N, L, draws)
-    sent = draws * np.array(release.worker_noise_stddev(1.3))[:, None]
-    found = sent.mean(axis=0).std(axis=1)
-    np.testing.assert_allclose(found, release.aggregate_noise_stddev(1.3), rtol=0.02)
-
-
 def test_kappa_is_reached_by_the_golden_witness():
     (case,) = cases("sensitivity_witness")
     inputs, expected = case["inputs"], case["expected"]

@@ -141,6 +141,8 @@ def test_of_each_clipped_unit_the_multiplier_is_what_is_left(workers, units, adj
     assert release.kappa == kappa and release.neighbours == adjacency
     assert release.units_per_worker == units and release.batch_size == workers * units
     assert release.effective_noise_multiplier(z) == pytest.approx(z, rel=1e-12)
+    alone = z / math.sqrt(workers)
+    assert release.worker_noise_multiplier(z) == pytest.approx(alone, rel=1e-12)
     assert release.aggregate_sensitivity == pytest.approx(kappa * C / (workers * units))
     assert release.record == ("user" if unit == "user" else "utterance")
 
