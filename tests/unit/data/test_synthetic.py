@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -53,7 +52,7 @@ def sample(corpus):
 def test_tags_align_and_are_bio(corpus, sample):
     grammar = load_grammar(corpus)
     types = {name.split(".")[0] for name in grammar.slots}
-    assert len(sample) == SIZE
+    assert [u.id for u in sample] == [f"{corpus}/{n:06d}" for n in range(SIZE)]
     for utterance in sample:
         assert len(utterance.tokens) == len(utterance.slots) >= 1
         assert utterance.intent in grammar.intents
@@ -71,11 +70,6 @@ def test_a_corpus_is_what_it_was(corpus, tmp_path):
     assert write_corpus(corpus, size=2_000, seed=3, out=tmp_path / "a") == DIGESTS[corpus]
 
 
-def test_ids_count_up(corpus, sample):
-    assert [u.id for u in sample[:3]] == [f"{corpus}/00000{n}" for n in range(3)]
-    assert sample[-1].id == f"{corpus}/{SIZE - 1:06d}"
-
-
 def test_both_paths_give_what_the_reader_and_the_writer_give(corpus, sample, tmp_path):
     told = []
     digest = write_corpus(corpus, size=SIZE, seed=3, out=tmp_path / "a.jsonl", progress=told.append)
@@ -86,9 +80,6 @@ def test_both_paths_give_what_the_reader_and_the_writer_give(corpus, sample, tmp
     assert content == (tmp_path / "b.jsonl").read_bytes()
     read = read_utterances(tmp_path / "a.jsonl")
     assert read == sample and [u.id for u in read] == [u.id for u in sample]
-    assert [json.loads(line)["intent"] for line in content.splitlines()] == [
-        u.intent for u in sample
-    ]
 
 
 def test_the_seed_decides_and_a_prefix_does_not_depend_on_the_size(corpus, monkeypatch):
