@@ -62,7 +62,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints both ε, and draws them if asked to."""
+    """Print both ε, and draw them if asked to."""
     plot = arguments.plot
     if plot is not None and plot.suffix != ".png":
         raise UserError(f"--plot is {plot}; name a file that ends in .png")

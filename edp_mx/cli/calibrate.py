@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints z₀ and what it gives."""
+    """Print z₀ and both ε."""
     from edp_mx.reports.calibration_report import CalibrationReport
 
     plan = plan_of(arguments, variant="calibrated")

@@ -43,7 +43,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Declares the command and its actions."""
+    """Add the subcommand and its actions."""
     parser = subparsers.add_parser(
         "checkpoint",
         help="import, export and describe pre-trained BERTs",
@@ -69,7 +69,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Reads any layout, writes the one that training reads."""
+    """Read any layout and write the one that training reads."""
     from edp_mx.cli.console import start_logging
     from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
 
@@ -87,7 +87,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    """Writes the BERT of a run, with its heads."""
+    """Write the BERT of a run, with its heads."""
     from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors, write_checkpoint
     from edp_mx.runs.trained import load_run
     from edp_mx.training.checkpoint import weights_of
@@ -119,7 +119,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Prints the sizes of a checkpoint."""
+    """Print the sizes of a checkpoint."""
     from edp_mx.cli.console import start_logging
     from edp_mx.models.checkpoints.huggingface import read_checkpoint
 

@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the table."""
+    """Print the table."""
     from edp_mx.reports.summary import compare
     from edp_mx.runs.run_directory import RunDirectory
 

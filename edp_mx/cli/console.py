@@ -15,7 +15,7 @@ from edp_mx.runtime.files import keep_private
 
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
-    """Send rank 0's INFO to the console, everyone's DEBUG to `file`, which others cannot read.
+    """Send rank 0's INFO to the console, and everyone's DEBUG to `file`, which others cannot read.
 
     With a file this process fills a run directory: all that it writes is then readable by its
     owner alone.

@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predicts, scores, prints."""
+    """Predict, score and print."""
     from edp_mx.cli.console import progress_bar
     from edp_mx.data.readers import read_utterances
     from edp_mx.runs.trained import load_run

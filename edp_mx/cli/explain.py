@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the page."""
+    """Print the page."""
     from edp_mx.accounting.ledger_account import account_for
     from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain
     from edp_mx.reports.ledger_report import is_without_privacy, ledger_path

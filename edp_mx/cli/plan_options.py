@@ -40,7 +40,7 @@ PLAN_OPTIONS = (
 
 
 def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
-    """Declares the options; `variant` is that command's default, for the help."""
+    """Declare the options; `variant` is the default of the command, for the help."""
     add = parser.add_argument
     add("--mechanism", choices=tuple(UNITS_OF),
         help="clips a micro-batch's mean gradient, or each unit's (edp_sgd)")  # fmt: skip
@@ -68,7 +68,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
 
 
 def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: float = 1.0) -> Plan:
-    """The plan that the options describe.
+    """Return the plan that the options describe.
 
     Raises:
         UserError: something is missing, impossible, or does not go with the sampler.

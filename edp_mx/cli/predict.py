@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predicts each utterance and prints it."""
+    """Predict each utterance and print it."""
     from edp_mx.runs.trained import load_run
 
     from_stdin = arguments.utterances == ["-"]
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
-    """Groups a stream into what has arrived by now: one item while a person types, many in a pipe.
+    """Group a stream into what has arrived so far: one item while a person types, many in a pipe.
 
     Raises:
         Exception: whatever `items` raises, after the items before it.
@@ -91,7 +91,7 @@ def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
 
 
 def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
-    """The tokens of each line that is not empty: plain text, or JSON with `text` or `tokens`.
+    """Yield the tokens of each line that is not empty: plain text, or JSON with `text` or `tokens`.
 
     Raises:
         UserError: a line that begins like JSON and is no utterance; names the line.
@@ -116,12 +116,12 @@ def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
 
 
 def is_word(token: Any) -> bool:
-    """Whether a token is a text that is not empty."""
+    """Return whether a token is a text that is not empty."""
     return isinstance(token, str) and bool(token.strip())
 
 
 def tokens_of(text: str, where: str) -> List[str]:
-    """Splits at white space; an utterance without a word is refused."""
+    """Split at white space; refuse an utterance without a word."""
     if not text.split():
         raise UserError(f"{where}: an utterance needs at least one word")
     return text.split()

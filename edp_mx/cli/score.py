@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the scores."""
+    """Print the scores."""
     references, hypotheses = _read_pairs(arguments.reference, arguments.hypothesis)
     scores = evaluate(references, hypotheses, arguments.alignment)
     if arguments.json:

@@ -18,7 +18,7 @@ LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longe
 
 
 def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
-    """Hold ghost clipping against the loop on this very network.
+    """Compare ghost clipping with the loop on this very network.
 
     Args:
         unit: what is clipped; utterances are tried one by one, others with several rows per unit.
@@ -49,7 +49,7 @@ def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
 
 
 def random_utterances(prepared: Prepared, lengths: Sequence[int], *, seed: int) -> List[Utterance]:
-    """Random tokens with random labels: there is nothing of the data in them."""
+    """Return random tokens with random labels, which hold nothing of the data."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
     vocabulary = prepared.vocabulary
     known = vocabulary.tokenizer.pieces if vocabulary.tokenizer else vocabulary.words

@@ -44,11 +44,11 @@ def build_mechanism(
 ) -> AnyMechanism:
     """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
-    A resumed run takes its α from the ledger: it is neither made nor released a second time.
+    A resumed run takes its α from the ledger: it is not released a second time.
 
     Args:
-        spending: with the plan; what α costs is in its ledger before it is released.
-        heartbeat: told of each backward pass made for α: the watchdog listens.
+        spending: has the plan; the cost of α is in its ledger before α is released.
+        heartbeat: called at each backward pass made for α.
 
     Raises:
         UserError: two workers hold the same noise key, the workers' plans differ, there is too
@@ -81,7 +81,7 @@ def build_mechanism(
 def clipping_for(
     privacy: PrivacyConfig, *, plan: Plan, flat: FlatGradients, network: gluon.Block
 ) -> NormClipping:
-    """How the gradients of the plan's units are clipped, as configured.
+    """Build the clipping of the gradients of the plan's units, as configured.
 
     Raises:
         UserError: a network whose norms ghost clipping has no rule for.
@@ -111,7 +111,7 @@ def layer_scales(
     noise: NoiseStream,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> Tuple[float, ...]:
-    """α, from the configured source; the same on all workers.
+    """Return α from the configured source; the same on all workers.
 
     Raises:
         UserError: too few records for as many disjoint micro-batches as `dp_release` wants.
@@ -149,9 +149,9 @@ def disjoint_passes(
     sampler: Sampler,
     heartbeat: Heartbeat,
 ) -> Iterator[int]:
-    """Backward passes on this worker's share of m micro-batches, no record twice.
+    """Make backward passes on this worker's share of m micro-batches, no record twice.
 
-    Which records lie together depends on the seed and on how many there are, not on what they say.
+    Which records share a micro-batch depends on the seed and their number, not on their content.
 
     Raises:
         UserError: too few records; raised on all workers alike.
@@ -181,11 +181,11 @@ def disjoint_passes(
 
 
 def micro_batch_of(sampler: Sampler) -> int:
-    """|M| as a whole number, from 1."""
+    """Return |M| as a whole number, at least 1."""
     return max(1, round(sampler.micro_batch_size))
 
 
 def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
-    """Random tokens with random labels: a batch in which there is nothing of the data."""
+    """Return a batch of random tokens with random labels, which holds nothing of the data."""
     utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
     return encode(utterances, prepared.vocabulary).batch(range(size))

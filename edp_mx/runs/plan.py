@@ -18,10 +18,10 @@ from edp_mx.runs.prepare import Prepared
 def plan_for(
     config: ExperimentConfig, prepared: Prepared, draws: Sampler, num_workers: int
 ) -> Plan:
-    """The plan of a run, complete but for α; z₀ is found where only a target ε was given.
+    """Return the plan of a run, complete but for α; a target ε is turned into z₀.
 
     Args:
-        draws: this worker's share, dealt out; it knows the sizes.
+        draws: this worker's sampler, which knows the sizes.
 
     Raises:
         UserError: an impossible setting, or a target or budget that cannot see why ε is infinite.

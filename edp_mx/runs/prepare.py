@@ -35,8 +35,8 @@ class Prepared:
     """A corpus in its three parts, as text and encoded, and the model that fits it.
 
     Attributes:
-        users: who said each training utterance, (U,), see `data.users.users_of`; None where users
-            are not the unit of privacy.
+        users: who said each training utterance, (U,), see `data.users.users_of`; None if users are
+            not the unit of privacy.
     """
 
     corpus: Corpus
@@ -103,8 +103,8 @@ def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.nda
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
     if both:
         logger.warning(
-            "%d users of %s are in more than one part (data.split: own): validation and test are "
-            "then not of strangers; data.split: paper keeps each user on one side",
+            "%d users of %s are in more than one part (data.split: own), so that validation and "
+            "test contain users of the training part; data.split: paper keeps them apart",
             both,
             corpus.name,
         )
@@ -112,7 +112,7 @@ def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.nda
 
 
 def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
-    """Gives every worker rank 0's parameters, frozen ones too."""
+    """Give every worker rank 0's parameters, frozen ones too."""
     parameters = model.collect_params()
     workers.agree("the model's parameters", sorted((n, p.shape) for n, p in parameters.items()))
     for name in sorted(parameters):
@@ -120,5 +120,5 @@ def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
 
 
 def short_hash(value: Any) -> str:
-    """Sixteen hexadecimal digits of a plain value."""
+    """Return a hash of a plain value, sixteen hexadecimal digits."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A run directory: everything that a run was made from and came to, and nothing else."""
+"""A run directory: everything that a run was made from and all that it produced."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from edp_mx.runtime.files import read_json, write_json, write_text
 README = """# {name}
 
 One training run of edp_mx. Read `results.json` for how good the model is and `privacy.json` for
-what it leaks; `edp-mx compare` sets runs side by side. "NOT private" means that ε does not speak of
-a file: it holds private text, or tells of the training data, and only you can read this folder.
+what it leaks; `edp-mx compare` sets runs side by side. "NOT private" means that ε does not cover a
+file: it holds private text or reveals training data. Only you can read this folder.
 
 | file | what it holds |
 | --- | --- |
@@ -28,17 +28,17 @@ parts |
 | `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
-| `metrics.jsonl` | one line an epoch: loss, validation scores, clipping. NOT private |
+| `metrics.jsonl` | one line per epoch: loss, validation scores, clipping. NOT private |
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
-| `privacy_ledger.jsonl` | the plan, and what was released, each line before it was; `edp-mx \
-explain` reads it |
-| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` goes on. \
-NOT private (it knows the best epoch by private scores) |
+| `privacy_ledger.jsonl` | the plan and every release, each line written before its \
+release; `edp-mx explain` reads it |
+| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` resumes \
+it. NOT private (it contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
-| `results.json` | scores on the test part; written last: without it the run did not end well. Its \
-times are NOT private under Poisson sampling: they tell how much was drawn |
+| `results.json` | scores on the test part; written last: without it the run did not finish. Its \
+times are NOT private under Poisson sampling: they reveal how much was drawn |
 | `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
 | `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
 | `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
@@ -49,23 +49,23 @@ times are NOT private under Poisson sampling: they tell how much was drawn |
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """Where the files of a run are."""
+    """The files of a run."""
 
     path: Path
 
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:
-        """A new folder below `parent`, named after the run and the time."""
+        """Return a new folder below `parent`, named after the run and the time."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for suffix in ["", *(f"-{i}" for i in range(2, 1000))]:
             path = parent / f"{name}-{stamp}{suffix}"
             if not path.exists():
                 return cls(path)
-        raise UserError(f"{parent} holds a thousand runs of this second; name one with --run")
+        raise UserError(f"{parent} holds a thousand runs of this second; name a folder with --run")
 
     @classmethod
     def existing(cls, path: Path) -> RunDirectory:
-        """A run that was trained before.
+        """Return a run that was trained before.
 
         Raises:
             UserError: there is no such folder, or no run in it.
@@ -79,7 +79,7 @@ class RunDirectory:
 
     @classmethod
     def unfinished(cls, path: Path) -> RunDirectory:
-        """A run that was interrupted.
+        """Return a run that was interrupted.
 
         Raises:
             UserError: there is no run in the folder, or it has ended.
@@ -136,15 +136,15 @@ class RunDirectory:
         return self.path / "privacy_ledger.jsonl"
 
     def has(self, name: str) -> bool:
-        """Whether `<name>.json` was written."""
+        """Return whether `<name>.json` exists."""
         return (self.path / f"{name}.json").exists()
 
     def log(self, rank: int) -> Path:
-        """Where worker `rank` logs."""
+        """Return the log file of worker `rank`."""
         return self.path / f"rank_{rank}.log"
 
     def write(self, name: str, value: Any) -> None:
-        """Writes `<name>.json`."""
+        """Write `<name>.json`."""
         write_json(self.path / f"{name}.json", value)
 
     def finish(self, results: Any) -> None:
@@ -153,7 +153,7 @@ class RunDirectory:
         self.checkpoint.unlink(missing_ok=True)
 
     def read(self, name: str) -> Any:
-        """Reads `<name>.json`.
+        """Read `<name>.json`.
 
         Raises:
             UserError: it is missing or torn.
@@ -161,7 +161,7 @@ class RunDirectory:
         return read_json(self.path / f"{name}.json")
 
     def epochs(self) -> List[Dict[str, Any]]:
-        """The lines of `metrics.jsonl`; a torn last line is left out.
+        """Return the lines of `metrics.jsonl`; a torn last line is left out.
 
         Raises:
             UserError: the file is missing, or torn elsewhere.
@@ -181,7 +181,7 @@ class RunDirectory:
 
 
 def environment(num_workers: int) -> Dict[str, Any]:
-    """What a run was made with; of paths only the names, no user and no host."""
+    """Return what a run was made with: of paths only the names, no user and no host."""
     import gluonnlp
     import horovod
     import mxnet

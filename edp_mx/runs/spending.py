@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 
 class Spending:
-    """Writes each release down before it is made, and makes none that the budget forbids.
+    """Writes each release down before it is made, and permits none beyond the budget.
 
     Args:
         plan: with z₀ set; its α may still be unknown.
-        workers, run: of the run; only rank 0's disk is asked.
+        workers, run: of the run; only the disk of rank 0 is read.
 
     Attributes:
         plan: as given, and complete after `complete`.
@@ -35,8 +35,8 @@ class Spending:
         UserError: the ledger is gone, damaged or that of another run, or α alone exceeds the
             budget.
 
-    Guarantee: the ledger lies on disk before what it speaks of is released. An interrupted epoch is
-    repeated and counted twice: the ledger can only say too much.
+    Guarantee: each line of the ledger is on disk before its release. An interrupted epoch is
+    repeated and counted twice: the ledger may overstate what was released, never understate it.
     """
 
     def __init__(self, plan: Plan, workers: Workers, run: RunDirectory) -> None:
@@ -47,13 +47,12 @@ class Spending:
             workers.on_first(self._open)
 
     def known_scales(self) -> Optional[Tuple[float, ...]]:
-        """α of the run that is resumed; None where it is to be made now.
+        """Return α of a resumed run; None if it must be made now.
 
-        Where it is to be released from private data, what that costs is written down when this
-        returns.
+        If it is released from private data, the ledger has its cost when this returns.
 
         Raises:
-            UserError: it costs more than the budget; nothing was released.
+            UserError: α costs more than the budget; nothing was released.
         """
         return self._workers.on_first(self._known_scales)
 
@@ -79,19 +78,19 @@ class Spending:
         return self._workers.on_first(lambda: self._permit(epoch))
 
     def planned(self) -> Guarantee:
-        """The guarantee of the whole run as it is planned, as far as its budget lets it go."""
+        """Return the guarantee of the whole planned run, as far as its budget lets it go."""
         if self.plan.release is None:
             return guarantee(self.plan)
         return guarantee(self.plan, committed_entries(self.plan, ()))
 
     def spent(self) -> Guarantee:
-        """The guarantee of what the ledger says was released; on rank 0."""
+        """Return the guarantee of what the ledger says was released; on rank 0."""
         if self._ledger is None:
             return self.planned()
         return guarantee(self.plan, self._ledger.read().entries)
 
     def mark(self) -> Optional[LedgerMark]:
-        """How far the ledger has come, for the checkpoint; on rank 0, None without a mechanism."""
+        """Return how far the ledger has come; on rank 0, None without a mechanism."""
         return None if self._ledger is None else self._ledger.mark()
 
     @property
@@ -104,9 +103,8 @@ class Spending:
         mark = read_ledger_mark(run.checkpoint) if run.checkpoint.exists() else None
         if run.has("layers") and not run.ledger.exists():
             raise UserError(
-                f"{run.ledger} is gone: the run had begun, and without it nobody knows what it "
-                "has spent, so it cannot go on; bring back the ledger, or train into a new "
-                "directory"
+                f"{run.ledger} is missing, and without it nobody knows what the run has spent, so "
+                "that it cannot be resumed; restore the ledger, or train into a new directory"
             )
         self._ledger = LedgerFile(run.ledger, self.plan, mark=mark)
 

@@ -46,7 +46,7 @@ class Understanding:
     slot_confidences: Tuple[float, ...]
 
     def spans(self) -> List[Dict[str, Any]]:
-        """The slots that were filled, with their text; `end` is the first token after."""
+        """Return the slots with their text; `end` is the first token after the slot."""
         tokens = self.utterance.tokens
         return [
             {
@@ -60,7 +60,7 @@ class Understanding:
         ]
 
     def to_dict(self) -> Dict[str, Any]:
-        """As `predict` prints it for programs."""
+        """Return it as `predict` prints it for programs."""
         return {
             "tokens": list(self.utterance.tokens),
             "slots": list(self.utterance.slots),
@@ -70,7 +70,7 @@ class Understanding:
         }
 
     def describe(self) -> str:
-        """As `predict` prints it for people."""
+        """Return it as `predict` prints it for people."""
         lines = [
             " ".join(self.utterance.tokens),
             f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
@@ -92,7 +92,7 @@ class TrainedRun:
     model: IntentSlotModel
 
     def part(self, name: str) -> List[Utterance]:
-        """The training, validation or test part of the run, read again.
+        """Read the training, validation or test part of the run again.
 
         Raises:
             UserError: the corpus is not the one that the run was split from.
@@ -103,8 +103,8 @@ class TrainedRun:
         same = is_same(self.run.read("environment")["fingerprints"][name], fingerprint(part))
         if same is None:
             logger.warning(
-                "the fingerprint of the %s part was keyed on another machine: whether the corpus "
-                "is still the same cannot be told here",
+                "the fingerprint of the %s part was keyed on another machine, so that this one "
+                "cannot tell whether the corpus is still the same",
                 name,
             )
         if same is False:
@@ -115,7 +115,7 @@ class TrainedRun:
         return part
 
     def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:
-        """SER, intent accuracy and slot F1 on annotated utterances."""
+        """Return SER, intent accuracy and slot F1 on annotated utterances."""
         hypotheses = predict_utterances(
             self.model,
             self._encode(utterances),
@@ -129,7 +129,7 @@ class TrainedRun:
         return evaluate(utterances, hypotheses)
 
     def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
-        """Understands each list of tokens."""
+        """Predict the intent and slots of each list of tokens."""
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
         batches = evaluation_batches(
             self._encode(blank), self.config.training.evaluation_batch_size
@@ -143,7 +143,7 @@ class TrainedRun:
     def _understanding(
         self, utterance: Utterance, predictions: Predictions, row: int
     ) -> Understanding:
-        """What the predictions of a batch say about its utterance `row`."""
+        """The predictions of a batch for its utterance `row`."""
         intent = int(predictions.intents[row])
         slots = fit_length(
             [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
@@ -160,7 +160,7 @@ class TrainedRun:
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:
-    """Loads a run that ended well.
+    """Load a finished run.
 
     Raises:
         UserError: no run there, or a file of it is missing or torn.

@@ -33,19 +33,19 @@ class Workers:
         return self.rank == 0
 
     def gather(self, value: Any) -> List[Any]:
-        """Every worker's value, by rank; the value may be anything that pickles.
+        """Return every worker's value, by rank; the value may be anything that pickles.
 
         Under a name of its own: Horovod would take the name of the value's type, and workers whose
-        values differ in type would wait for each other for ever.
+        values differ in type would wait for each other forever.
         """
         return hvd.allgather_object(value, name="edp_mx.value") if self.size > 1 else [value]
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean over all workers of a small array, in float64."""
+        """Return the mean over all workers of a small array, in float64."""
         return np.mean(self.gather(np.asarray(values, np.float64)), axis=0)
 
     def broadcast(self, value: Any) -> Any:
-        """Rank 0's value, on every worker.
+        """Return rank 0's value on every worker.
 
         By way of `gather`, which returns when all have it: Horovod's own broadcast returns to the
         sender at once, and if that then ends, the others never get the value.
@@ -71,16 +71,16 @@ class Workers:
         return value  # type: ignore[return-value]
 
     def broadcast_array(self, array: mx.nd.NDArray, name: str) -> None:
-        """Overwrites an array with rank 0's, in place."""
+        """Overwrite an array with rank 0's, in place."""
         if self.size > 1:
             hvd.broadcast_(array, root_rank=0, name=name)
             array.wait_to_read()
 
     def agree(self, what: str, value: Any) -> None:
-        """Refuses to go on when the workers differ in something that must be equal.
+        """Refuse to go on when the workers differ in something that must be equal.
 
-        Without this a difference (a file that another machine lacks, an older checkout) hangs the
-        job: Horovod waits for ever for a tensor that one rank never sends.
+        Without this check a difference (a file that another machine lacks, an older checkout) hangs
+        the job: Horovod waits forever for a tensor that one rank never sends.
 
         Raises:
             UserError: names what differs and shows each worker's value; raised on every worker.
@@ -92,13 +92,13 @@ class Workers:
 
 
 def start() -> Workers:
-    """Joins the other workers of this job, or stands alone outside `horovodrun`."""
+    """Join the other workers of this job; outside `horovodrun` there is one worker."""
     hvd.init()
     return Workers(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size())
 
 
 def device(workers: Workers) -> mx.Context:
-    """The one place that chooses where to compute: a GPU a worker, or the CPU.
+    """Choose where to compute: one GPU per worker, or the CPU.
 
     Raises:
         UserError: MXNet was built for GPUs and this machine has too few for its workers.

@@ -1,7 +1,7 @@
-"""Ends a job that no longer moves, and says which worker is to blame.
+"""A watchdog that ends a job in which nothing moves, and names the worker at fault.
 
-Horovod's own stall inspector is silent under Gloo: a worker that hangs makes all others wait for
-ever, and one that is killed is not always the one that `horovodrun` names.
+Horovod's own stall inspector is silent under Gloo: a worker that hangs makes all others wait
+forever, and one that is killed is not always the one that `horovodrun` names.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Watchdog:
         return (
             f"worker {peer.rank} (process {peer.pid} on {peer.host}) died without a word, last "
             f"seen at {self._last_word(peer.rank)}; the job ends. If it was killed for lack of "
-            "memory, use fewer workers a machine or a smaller training.batch_size"
+            "memory, use fewer workers per machine or a smaller training.batch_size"
         )
 
     def _describe_hanging(self) -> str:

@@ -1,4 +1,4 @@
-"""What a model makes of a corpus, with all workers at it."""
+"""Predictions of a model for a corpus, by all workers together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def predict_utterances(
     progress: Progress = no_progress,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> List[Utterance]:
-    """The utterances as the model understands them, in order, on every worker.
+    """Return the utterances as the model understands them, in order, on every worker.
 
     Each worker predicts its share of the batches; the tag ids are then gathered.
 
@@ -57,12 +57,12 @@ def predict_utterances(
 
 
 def fit_length(tags: Sequence[str], length: int) -> tuple:
-    """Tags for all tokens of an utterance that was cut to the model's maximum: O for the rest."""
+    """Return tags for all tokens of an utterance that the model saw cut: O for the rest."""
     return tuple(tags) + ("O",) * (length - len(tags))
 
 
 def _fill(hypotheses: List[Utterance], understood: Understood, vocabulary: Vocabulary) -> None:
-    """Puts what was understood of a batch in the place of its utterances."""
+    """Replace the utterances of a batch by what was understood."""
     indices, lengths, tags, intents = (array.tolist() for array in understood)
     names = [vocabulary.slots[tag] for tag in tags]  # (tokens,)
     start = 0

@@ -1,4 +1,4 @@
-"""What happened, epoch by epoch or step by step: JSON lines and TensorBoard curves."""
+"""Metrics by epoch or step: JSON lines and TensorBoard curves."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from edp_mx.runtime.files import write_text
 
 
 class MetricsLog:
-    """Appends lines to `metrics.jsonl`, each on disk before the next epoch or step begins.
+    """Log of epochs or steps, each line on disk before the next epoch or step begins.
 
     Args:
         path: the file; its folder gets `events/` beside it for TensorBoard.
-        counter: which number of a line counts, "epoch" or "step".
-        start: lines that count from here on are dropped, since a resumed run writes them again.
+        counter: the number that counts the lines, "epoch" or "step".
+        start: lines from this count on are dropped, since a resumed run writes them again.
 
     Edge cases: a crash can only tear the last line, which is dropped too.
     """
@@ -34,7 +34,7 @@ class MetricsLog:
         self._curves = SummaryWriter(str(path.parent / "events"), purge_step=start)
 
     def add(self, row: Dict[str, Any]) -> None:
-        """Adds one line; all finite numbers but the counter become curves."""
+        """Add one line; all finite numbers but the counter become curves."""
         row = {name: value if math.isfinite(value) else None for name, value in row.items()}
         try:
             with self._path.open("a", encoding="utf-8") as file:

@@ -12,7 +12,9 @@ from edp_mx.errors import UserError
 
 
 def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
-    """A copy of the moments (`<parameter>/0`, `/1`) and the numbers of updates (`<parameter>/n`).
+    """Return a copy of the moments and of the numbers of updates.
+
+    They are named `<parameter>/0`, `<parameter>/1` and `<parameter>/n`.
 
     Edge cases: empty before the first step.
     """
@@ -30,7 +32,7 @@ def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
 def set_optimizer_arrays(
     trainer: gluon.Trainer, arrays: Dict[str, np.ndarray], source: str
 ) -> None:
-    """Puts back what `optimizer_arrays` returned.
+    """Restore what `optimizer_arrays` returned.
 
     Raises:
         UserError: an array is missing, unknown, or has another shape; names it and `source`.

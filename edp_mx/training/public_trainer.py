@@ -1,4 +1,4 @@
-"""The trainer for text that is public: no privacy, one all-reduce a step."""
+"""The trainer for text that is public: no privacy, one all-reduce per step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which epoch's weights a run ends with."""
+"""Selection of the epoch whose weights a run ends with."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from edp_mx.training.config import TrainingConfig
 
 
 class Selection:
-    """Keeps the best weights on validation where that is asked for, and says when to stop.
+    """Keeps the best weights on validation, and stops early, if that is configured.
 
-    Both look at private data, which ε does not cover; by default neither is on, and the run ends
-    with its last weights after the epochs that were committed to.
+    Both look at private data, which ε does not cover. By default both are off, and the run ends
+    with its last weights after all epochs.
     """
 
     def __init__(self, model: gluon.Block, config: TrainingConfig) -> None:
@@ -26,7 +26,7 @@ class Selection:
         self._best_weights: Optional[Arrays] = None
 
     def stops_after(self, epoch: int, ser: float) -> bool:
-        """Notes an epoch's validation SER; True when patience is at its end."""
+        """Note the validation SER of an epoch; return True when patience is at its end."""
         if ser < self._best_ser:
             self._best_ser, self._best_epoch = ser, epoch
             if self._keeps_best:
@@ -35,7 +35,7 @@ class Selection:
 
     @property
     def standing(self) -> Tuple[float, int, Arrays]:
-        """What a resumed run needs: the best score, its epoch, and the weights if they are kept."""
+        """The best score, its epoch, and the weights if they are kept: what a resumed run needs."""
         return self._best_ser, self._best_epoch, self._best_weights or {}
 
     def resume(self, best_ser: float, best_epoch: int, best: Arrays) -> None:
@@ -43,6 +43,6 @@ class Selection:
         self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
 
     def restore(self) -> None:
-        """Puts the best weights back, if they were kept."""
+        """Restore the best weights, if they were kept."""
         if self._best_weights is not None:
             set_weights(self._model, self._best_weights, "the best checkpoint")

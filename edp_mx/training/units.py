@@ -14,7 +14,7 @@ from edp_mx.data.encoding import EncodedCorpus
 
 @dataclass(frozen=True, eq=False)
 class UnitBatch:
-    """The rows of some units, made ready for the model.
+    """The rows of some units, ready for the model.
 
     Attributes:
         batch: of all rows, R; those of one unit follow one another.
@@ -32,7 +32,7 @@ class UnitBatch:
 
 
 def chunks_of(draw: Draw, lengths: np.ndarray, *, chunk_size: int) -> Iterator[Sequence[int]]:
-    """The units of a draw in chunks of at most `chunk_size` rows, or of one unit.
+    """Yield the units of a draw in chunks of at most `chunk_size` rows, or of one unit.
 
     A unit of a chunk takes as many rows as the largest. So units of similar size, and of similar
     length, which saves padding, are in one chunk; the sum over the units is the same.
@@ -61,7 +61,7 @@ def chunks_of(draw: Draw, lengths: np.ndarray, *, chunk_size: int) -> Iterator[S
 
 
 def unit_batch(corpus: EncodedCorpus, units: List[np.ndarray], *, first: int) -> UnitBatch:
-    """The batch of some units, each filled up with its own first record to the largest's size.
+    """Return the batch of some units, each padded with its first record to the size of the largest.
 
     Shapes: units, arrays (size,) of records, at least one in each.
     """
@@ -75,5 +75,5 @@ def unit_batch(corpus: EncodedCorpus, units: List[np.ndarray], *, first: int) ->
 
 
 def places_of(chunk: UnitBatch) -> Tuple[int, ...]:
-    """The records of a chunk, of which the masks of dropout are a function."""
+    """Return the records of a chunk, of which the dropout masks are a function."""
     return tuple(map(int, chunk.batch.indices))

@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 def settle_vocabulary(config: PretrainingConfig, folder: Path) -> Tokenizer:
-    """The word pieces: those that `folder` holds, else the checkpoint's, a file's, or learned.
+    """Return the word pieces: those in `folder`, else the checkpoint's, a file's, or learned ones.
 
-    They are then in `folder`, so that a run that is resumed has the same.
+    They are kept in `folder`, so that a resumed run has the same.
 
     Raises:
         UserError: a file is missing or broken.
@@ -63,7 +63,7 @@ def _vocabulary(config: PretrainingConfig) -> Tokenizer:
 def build_model(
     config: PretrainingConfig, *, num_pieces: int, context: mx.Context
 ) -> MaskedLanguageModel:
-    """A model with drawn weights, hybridized, with the same names in every process."""
+    """Build a model with drawn weights, hybridized, with the same names in every process."""
     model = MaskedLanguageModel(config.model, num_pieces=num_pieces)
     initialize(model, seed=config.pretraining.seed, context=context, rule=initial_bert_values)
     quicken(model, context)
@@ -72,7 +72,7 @@ def build_model(
 
 
 def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
-    """Puts the weights of `model.checkpoint` in; a head that it lacks stays as drawn.
+    """Load the weights of `model.checkpoint`; a head that it lacks stays as drawn.
 
     Raises:
         UserError: it is missing, broken or of another size.
@@ -90,7 +90,7 @@ def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
 def write_model(
     model: MaskedLanguageModel, config: BERTConfig, tokenizer: Tokenizer, folder: Path
 ) -> None:
-    """BERT and head in Hugging Face's layout."""
+    """Write BERT and head in Hugging Face's layout."""
     tensors = bert_tensors(model.bert)
     for name, parameter in _head_parameters(model).items():
         tensors[name] = parameter.data().asnumpy()

@@ -42,12 +42,12 @@ logger = logging.getLogger(__name__)
 def pretrain(
     config: PretrainingConfig, workers: Workers, run: RunDirectory, progress: Progress
 ) -> Dict[str, Any]:
-    """Pre-trains a BERT and fills its run directory.
+    """Pre-train a BERT and fill its run directory, or resume a run that was interrupted.
 
     Args:
         config: all settings.
         workers: this worker among all; each calls this with the same arguments.
-        run: a folder that exists; where rank 0's holds a checkpoint, the run goes on from it.
+        run: a folder that exists; if rank 0's holds a checkpoint, the run is resumed from it.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
@@ -56,8 +56,8 @@ def pretrain(
     Raises:
         UserError: bad settings or text, or workers that disagree.
 
-    Guarantee: a run that was interrupted at any moment and goes on with as many workers ends with
-        the same losses and weights as one that was not.
+    Guarantee: a run that was interrupted at any moment and is resumed with as many workers ends
+        with the same losses and weights as one that was not.
     """
     workers.agree("the configuration", short_hash(config))
     # Learning a vocabulary may take one worker longer than the watchdog waits.
@@ -147,7 +147,7 @@ class _Run:
             self.directory.write("environment", environment(self.workers.size))
 
     def _epoch(self, epoch: int) -> None:
-        """What is left of an epoch."""
+        """Train on the rest of an epoch."""
         per_epoch, window = self.text.steps_per_epoch, Window(self.trainer.context)
         first = self.step - epoch * per_epoch
         self.workers.agree(f"the steps of epoch {epoch}", (first, per_epoch))
@@ -165,12 +165,12 @@ class _Run:
                 self._checkpoint()
 
     def _is_due(self, key: str, is_last: bool) -> bool:
-        """Whether something happens after this step."""
+        """Whether something is due after this step."""
         every = getattr(self.settings, key)
         return is_last or (every > 0 and self.step % every == 0)
 
     def _train_step(self, epoch: int, batch: MaskedBatch) -> mx.nd.NDArray:
-        """One update; the loss is the mean over the workers of each one's mean over its places.
+        """Make one update; the loss is the mean over the workers of their means over places.
 
         Shapes: → (1,).
         """
@@ -184,11 +184,7 @@ class _Run:
         return loss.detach()
 
     def _record(self, epoch: int, window: Window, *, scores: bool) -> None:
-        """A line of `metrics.jsonl`, with or without scores.
-
-        Raises:
-            UserError: the loss is no number any more.
-        """
+        """Write a line of `metrics.jsonl`, with or without scores; refuse a loss that diverged."""
         loss, speed = self.workers.mean(window.means())
         if not np.isfinite(loss):
             raise UserError(
@@ -208,7 +204,7 @@ class _Run:
             self.log.add(row)
 
     def _score(self) -> MaskedScores:
-        """On the held-out text."""
+        """Score the held-out text."""
         self.scores = score(
             self.model,
             self.held_out,
@@ -220,7 +216,7 @@ class _Run:
         return self.scores
 
     def _checkpoint(self) -> None:
-        """Replaces the last checkpoint."""
+        """Replace the last checkpoint."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         if self.workers.is_first:
             PretrainingState.of(
@@ -233,7 +229,7 @@ class _Run:
             ).write(self.directory.checkpoint)
 
     def _finish(self) -> Dict[str, Any]:
-        """The model in Hugging Face's layout, and the results."""
+        """Write the model in Hugging Face's layout, and the results."""
         counts = self.text.counts
         results = {
             **(self.scores or self._score()).to_dict(),

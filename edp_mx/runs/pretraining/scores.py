@@ -51,11 +51,11 @@ class MaskedScores:
     masked_accuracy: float
 
     def to_dict(self) -> Dict[str, float]:
-        """Plain numbers by name."""
+        """Return plain numbers by name."""
         return asdict(self)
 
     def describe(self) -> str:
-        """One line for people."""
+        """Return one line for people."""
         return (
             f"held-out perplexity {self.perplexity:.2f} (unigram {self.unigram_perplexity:.1f}), "
             f"{self.masked_accuracy:.2f} % guessed"
@@ -69,7 +69,7 @@ def score(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> MaskedScores:
-    """Scores the held-out text, with all workers at it.
+    """Score the held-out text on all workers together.
 
     Args:
         batches: this worker's share.

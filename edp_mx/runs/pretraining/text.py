@@ -51,7 +51,7 @@ class PretrainingText:
         return self.counts.total_lines // self.config.pretraining.batch_size
 
     def training(self, epoch: int, first_step: int = 0) -> Iterator[MaskedBatch]:
-        """This worker's batches of an epoch, from a step on.
+        """Yield this worker's batches of an epoch, from a step on.
 
         Guarantee: a function of the text, the settings, the epoch, the step and the worker alone.
         """
@@ -69,7 +69,7 @@ class PretrainingText:
             yield self._masked(mine, maskable, place)
 
     def held_out(self) -> List[MaskedBatch]:
-        """This worker's share of the held-out lines.
+        """Return this worker's share of the held-out lines.
 
         Guarantee: the masks are the same at each call and for any number of workers.
         """
@@ -81,7 +81,7 @@ class PretrainingText:
         ]
 
     def unigram_loss(self, batches: Sequence[MaskedBatch]) -> float:
-        """Σ −ln p over the masked places, p of a piece its share of the training text.
+        """Return Σ −ln p over the masked places; p of a piece is its share of the training text.
 
         One is added to the count of each piece that can be masked.
         """
@@ -118,11 +118,11 @@ def read_text(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> PretrainingText:
-    """The first pass over the text, with all workers at it.
+    """Read the text for the first time, on all workers together.
 
     Raises:
         UserError: a file cannot be read, the workers read different text or cannot share a batch,
-            or the text has less lines than a batch.
+            or the text has fewer lines than a batch.
     """
     batch_size = config.pretraining.batch_size
     micro_batch_size(batch_size, workers.size)
