@@ -9,14 +9,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
-PATIENCE = 240.0  # seconds for a job to start, or to take one turn
+PATIENCE = 400.0  # seconds for a job to start, or to take one turn
 
 
 def serve(address: str, work: Callable[[Any], Any]) -> None:
@@ -52,7 +51,7 @@ class Job:
                 [*command, address],
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
-                stdout=sys.stderr.fileno(),
+                stdout=2,  # what it prints is no result
             )
             self._accept(server, size)
         self._signal(signal.SIGSTOP)

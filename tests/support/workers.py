@@ -3,9 +3,9 @@
 import os
 import sys
 from pathlib import Path
-from unittest import mock
 
 import cloudpickle
+from jobs import Job, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 400  # seconds; a busy machine is no failure
@@ -13,13 +13,42 @@ WAITING = {  # what Horovod's workers wait for each other; by themselves they gi
     "HOROVOD_START_TIMEOUT": str(PATIENCE),
     "HOROVOD_GLOO_TIMEOUT_SECONDS": str(PATIENCE),
 }
+_started = {}  # the job by its number of workers; one at a time
 
 
-def run_workers(function, num_workers, *args):
-    """Runs `function(*args)` on each of `num_workers` workers; the results by rank."""
-    import horovod
+def run_workers(function, num_workers, *args, is_fresh=False):
+    """Runs `function(*args)` on each of `num_workers` workers; the results by rank.
 
+    A test file's workers are started once for each number of them, unless they are to be fresh.
+    """
+    if is_fresh or num_workers not in _started:
+        end_workers()
+        _started[num_workers] = _start(num_workers)
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
-    path = f"{ROOT}{os.pathsep}{ROOT / 'tests'}"
-    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=path, **WAITING):
-        return horovod.run(function, args=args, num_proc=num_workers, use_gloo=True)
+    answers = _started[num_workers].turn(cloudpickle.dumps((function, args)))
+    return [value for _, value in sorted(answers, key=lambda answer: answer[0])]
+
+
+def end_workers():
+    """Ends those that wait for more to do."""
+    while _started:
+        _started.popitem()[1].close()
+
+
+def _start(num_workers):
+    launcher = str(Path(sys.executable).with_name("horovodrun"))
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "benchmarks")))
+    return Job(
+        [launcher, "-np", str(num_workers), "--gloo", sys.executable, __file__],
+        size=num_workers,
+        environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": path, **WAITING},
+    )
+
+
+def _work(order):
+    function, args = cloudpickle.loads(order)
+    return int(os.environ["HOROVOD_RANK"]), function(*args)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], _work)
