@@ -85,16 +85,6 @@ Found = Dict[str, Dict[str, Any]]  # each attack's results, by the attack's name
 
 def main() -> None:
     """Do what is missing, then write the page."""
-    options = _parser().parse_args()
-    try:
-        for corpus in options.only:
-            do_corpus(corpus, options)
-        write_text(options.out, page_of(options.runs))
-    except UserError as error:
-        sys.exit(str(error))
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--runs", type=Path, default=Path("runs/attacks"), help="the folder of all runs")
@@ -105,7 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--canaries", nargs="*", default=["sgd", "edp_none", "edp_exponential"], choices=MECHANISMS,
         metavar="MECHANISM", help="measure the exposure after these")  # fmt: skip
     add("--set", dest="settings", nargs="+", default=[], metavar="KEY=VALUE", help="of every model")
-    return parser
+    options = parser.parse_args()
+    try:
+        for corpus in options.only:
+            do_corpus(corpus, options)
+        write_text(options.out, page_of(options.runs))
+    except UserError as error:
+        sys.exit(str(error))
 
 
 def do_corpus(corpus: str, options: argparse.Namespace) -> None:

@@ -5,10 +5,9 @@ Run: .venv/bin/python benchmarks/data_speed.py [--size N …] [--rounds 5] [--js
 Starts: one process each, with a cache of its own, for stand-ins of 10⁴, 10⁵ and 10⁶ utterances with
 a public vocabulary, from the configuration to the first batch: once cold, when the corpus is made
 and cached, and `--rounds` times warm, with the sizes in turn. Corpora below 50,000 utterances are
-not cached. Memory is what the process took beyond its imports: the peak of its anonymous memory,
-looked at every 5 ms, and the pages of mapped files that an epoch's batches have read, which all
-workers of a machine share and which the system takes back when memory is short. Batches: of 64
-utterances, in turn with SGD's steps at the paper's sizes.
+not cached. Memory is the peak of what the process took beyond its imports, without the mapped
+pages of the corpus' files, which all workers share and which the system takes back when memory is
+short. Batches: of 64 utterances, in turn with SGD's steps at the paper's sizes.
 """
 
 from __future__ import annotations
@@ -23,19 +22,8 @@ import threading
 import time
 from typing import Dict, List
 
+import measuring
 import numpy as np
-from measuring import (
-    Figures,
-    Seconds,
-    build_parser,
-    in_turn,
-    progress,
-    ratios,
-    record,
-    settle_threads,
-    show,
-    show_seconds,
-)
 from steps import VARIANTS
 from subjects import Subject, paper_model, synthetic_batch
 
@@ -56,8 +44,7 @@ SIZES = (10_000, 100_000, 1_000_000)
 BATCH = 64
 BATCHES = 50  # that are timed together
 
-SECONDS, MS = "warm, s", "ms for 1,000 utterances in batches"
-MB, EPOCH_MB, MAPPED_MB = "MB", "MB with an epoch", "mapped MB"
+SECONDS, MB, MS = "warm, s", "MB with an epoch", "ms for 1,000 utterances in batches"
 
 Warm = Dict[int, Dict[str, List[float]]]  # by size and by what is measured, a value per start
 
@@ -65,7 +52,7 @@ Warm = Dict[int, Dict[str, List[float]]]  # by size and by what is measured, a v
 def main() -> None:
     """Measure and print; or be one start."""
     options = _options()
-    settle_threads()
+    measuring.settle_threads()
     if options.start_of:
         print(json.dumps(start(options.start_of)))
         return
@@ -76,25 +63,27 @@ def main() -> None:
         batches = {family: measure_batches(family, sizes[-1], options) for family in options.model}
     for family, seconds in batches.items():
         title = f"{family}, batches of {BATCH}, {options.rounds} rounds"
-        print(show_seconds(title, seconds, "batch"), flush=True)
-    record(options, figures_of(warm, batches))
+        print(measuring.show_seconds(title, seconds, "batch"), flush=True)
+    measuring.record(options, figures_of(warm, batches))
 
 
-def figures_of(warm: Warm, batches: Dict[str, Seconds]) -> Figures:
+def figures_of(warm: Warm, batches: Dict[str, measuring.Seconds]) -> measuring.Figures:
     """Return what the bars are about: the largest corpus, alone and beside smaller ones."""
     smallest, before, largest = [*warm][0], [*warm][-2], [*warm][-1]
 
     def growth(what: str, base: int) -> List[float]:
-        return ratios({"one": warm[largest][what], "other": warm[base][what]}, "one", "other")
+        return measuring.ratios(
+            {"one": warm[largest][what], "other": warm[base][what]}, "one", "other"
+        )
 
     figures = {
         f"seconds to start on {largest:,} cached utterances": warm[largest][SECONDS],
-        f"anonymous memory of {largest:,} ÷ {before:,} utterances": growth(EPOCH_MB, before),
+        f"anonymous memory of {largest:,} ÷ {before:,} utterances": growth(MB, before),
         f"time per utterance of {largest:,} ÷ {smallest:,}, batches": growth(MS, smallest),
     }
     for family, seconds in batches.items():
         what = f"{family.upper()}, batches ÷ steps in the same time"
-        figures[what] = ratios(seconds, "step", "batch")
+        figures[what] = measuring.ratios(seconds, "step", "batch")
     return figures
 
 
@@ -117,20 +106,19 @@ def start(size: int) -> Dict[str, float]:
     started = time.perf_counter()
     train = encode(size, "clc")
     train.batch(range(BATCH))
-    found = {SECONDS: time.perf_counter() - started, MB: memory.peak}
-    started = time.perf_counter()
+    seconds, started = time.perf_counter() - started, time.perf_counter()
     shard = Shard.deal(len(train), batch_size=BATCH, num_workers=1, rank=0, seed=0)
     for indices in shard.micro_batches(0):
         train.batch(indices)
-    found[MS] = 1e6 * (time.perf_counter() - started) / len(train)
-    return {**found, EPOCH_MB: memory.peak, MAPPED_MB: memory.held("RssFile")}
+    each = 1e6 * (time.perf_counter() - started) / len(train)
+    return {SECONDS: seconds, MS: each, MB: memory.peak}
 
 
 def starts(sizes: List[int], rounds: int) -> Warm:
     """Print what one cold start of each size and its warm starts took; return the latter."""
     cold = {}
     for size in sizes:
-        progress(f"{size:,} utterances, cold")
+        measuring.progress(f"{size:,} utterances, cold")
         cold[size] = _in_a_process(size)
     warm: Warm = {size: {what: [] for what in cold[size]} for size in sizes}
     for _ in range(rounds):
@@ -138,7 +126,7 @@ def starts(sizes: List[int], rounds: int) -> Warm:
             for what, value in _in_a_process(size).items():
                 warm[size][what].append(value)
     rows = [
-        [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(show(v, 2) for v in found.values())]
+        [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(measuring.show(v, 2) for v in found.values())]
         for size, found in warm.items()
     ]
     table = render_table(("utterances", "cold, s", *warm[sizes[0]]), rows)
@@ -147,9 +135,9 @@ def starts(sizes: List[int], rounds: int) -> Warm:
     return warm
 
 
-def measure_batches(family: str, size: int, options: argparse.Namespace) -> Seconds:
+def measure_batches(family: str, size: int, options: argparse.Namespace) -> measuring.Seconds:
     """Return the seconds of a batch and of a step in each round."""
-    progress(f"{family}: batches and steps")
+    measuring.progress(f"{family}: batches and steps")
     train, generator = encode(size, family), np.random.default_rng(0)
     of_words = synthetic_batch(family)
     subject = Subject(paper_model(family), of_words, workers=distributed.start())
@@ -160,7 +148,9 @@ def measure_batches(family: str, size: int, options: argparse.Namespace) -> Seco
             train.batch(generator.choice(len(train), BATCH, replace=False))
         return (time.perf_counter() - started) / BATCHES
 
-    return in_turn({"batch": batch, "step": VARIANTS["sgd"](subject)}, rounds=options.rounds)
+    return measuring.in_turn(
+        {"batch": batch, "step": VARIANTS["sgd"](subject)}, rounds=options.rounds
+    )
 
 
 def _in_a_process(size: int) -> Dict[str, float]:
@@ -169,34 +159,28 @@ def _in_a_process(size: int) -> Dict[str, float]:
 
 
 class _Memory:
-    """MB that this process holds beyond what it held at first.
+    """The peak of this process' own memory, in MB beyond what it held at first.
 
-    `RssAnon` is memory of its own, `RssFile` are mapped pages of files; the system keeps a peak of
-    their sum only, so that a thread watches `RssAnon`.
+    The system keeps a peak only together with the mapped pages of files, so that a thread watches.
     """
 
     def __init__(self) -> None:
-        self._first = {kind: self._now(kind) for kind in ("RssAnon", "RssFile")}
-        self.peak = 0.0
+        self._first, self.peak = self._now(), 0.0
         threading.Thread(target=self._watch, daemon=True).start()
-
-    def held(self, kind: str) -> float:
-        """MB of a kind now."""
-        return self._now(kind) - self._first[kind]
 
     def _watch(self) -> None:
         while True:
-            self.peak = max(self.peak, self.held("RssAnon"))
+            self.peak = max(self.peak, self._now() - self._first)
             time.sleep(0.005)
 
     @staticmethod
-    def _now(kind: str) -> float:
+    def _now() -> float:
         with open("/proc/self/status") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith(kind))
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
 
 
 def _options() -> argparse.Namespace:
-    parser = build_parser(__doc__, rounds=5)
+    parser = measuring.build_parser(__doc__, rounds=5)
     parser.add_argument(
         "--size", type=int, nargs="+", default=SIZES, metavar="N", help="two or more, in utterances"
     )

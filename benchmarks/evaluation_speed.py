@@ -18,20 +18,9 @@ import os
 from pathlib import Path
 from typing import Callable, Dict, List
 
+import measuring
 import mxnet as mx
 import numpy as np
-from measuring import (
-    ROOT,
-    Figures,
-    Seconds,
-    build_parser,
-    in_turn,
-    ratios,
-    record,
-    settle_threads,
-    show,
-    timed,
-)
 from steps import VARIANTS
 from subjects import Subject
 
@@ -55,34 +44,38 @@ STEPS = 3  # of training in a round
 def main() -> None:
     """Measure and print."""
     options = _options()
-    settle_threads()
+    measuring.settle_threads()
     workers = distributed.start()
-    figures: Figures = {}
+    figures: measuring.Figures = {}
     for family in options.model:
         rates = measure(untrained(family), options, workers)
         print(page(family, options, rates), flush=True)
         for name in list(rates)[1:]:
             what = f"{family.upper()}, {name} ÷ train, utterances/s"
-            figures[what] = ratios(rates, name, "train")
-    record(options, figures)
+            figures[what] = measuring.ratios(rates, name, "train")
+    measuring.record(options, figures)
 
 
 def untrained(family: str) -> TrainedRun:
     """Return a model of the paper's size for ATIS, with the weights that training begins with."""
-    path = ROOT / "configs" / "model" / f"{family}.yaml"
+    path = measuring.ROOT / "configs" / "model" / f"{family}.yaml"
     config = load_config(path, ["data.corpus=atis"])
     vocabulary = vocabulary_for(config, load_corpus(config.data))
     model = model_for(config, vocabulary, mx.cpu())
     return TrainedRun(RunDirectory(Path("no run")), config, vocabulary, model)
 
 
-def measure(trained: TrainedRun, options: argparse.Namespace, workers: Workers) -> Seconds:
+def measure(
+    trained: TrainedRun, options: argparse.Namespace, workers: Workers
+) -> measuring.Seconds:
     """Return the utterances per second of each way to use the model, by round; training first."""
     corpus = load_corpus(trained.config.data)
     chosen = np.random.default_rng(0).permutation(len(corpus.test))[: options.utterances]
     known = [corpus.test[i] for i in chosen if _is_known(corpus.test[i], trained)]
     ways = {"train": training(trained, corpus.train, workers), **using(trained, known, workers)}
-    seconds = in_turn({name: timed(way) for name, way in ways.items()}, rounds=options.rounds)
+    seconds = measuring.in_turn(
+        {name: measuring.timed(way) for name, way in ways.items()}, rounds=options.rounds
+    )
     counts = {name: STEPS * MICRO_BATCH if name == "train" else len(known) for name in ways}
     return {name: [counts[name] / each for each in seconds[name]] for name in ways}
 
@@ -131,10 +124,10 @@ def using(
     return {"evaluate": evaluate, "attack": attack, "predict": predict}
 
 
-def page(family: str, options: argparse.Namespace, rates: Seconds) -> str:
+def page(family: str, options: argparse.Namespace, rates: measuring.Seconds) -> str:
     """Render the table of one model."""
     rows = [
-        [name, show(values, 0), show(ratios(rates, name, "train"), 2)]
+        [name, measuring.show(values, 0), measuring.show(measuring.ratios(rates, name, "train"), 2)]
         for name, values in rates.items()
     ]
     title = (
@@ -151,7 +144,7 @@ def _is_known(utterance: Utterance, trained: TrainedRun) -> bool:
 
 
 def _options() -> argparse.Namespace:
-    parser = build_parser(__doc__, rounds=4)
+    parser = measuring.build_parser(__doc__, rounds=4)
     parser.add_argument("--utterances", type=int, default=1024, help="of the test part")
     return parser.parse_args()
 

@@ -86,17 +86,8 @@ last epoch is below what float32 resolves (2⁻¹⁹ of what may be clipped): no
 number is what would hold if all of the noise had been added.
 
 """
-COLUMNS = (
-    "model, corpus, decay",
-    "paper",
-    "z0",
-    "tau",
-    "T",
-    "delta",
-    "as published",
-    "holds, N = 8",
-    "calibrated",
-)
+COLUMNS = ("model, corpus, decay", "paper", "z0", "tau", "T", "delta", "as published",
+           "holds, N = 8", "calibrated")  # fmt: skip
 FOOTER = """
 *As published* and *holds* are log10 ε. *calibrated* is what the same z₀, τ and T come to, exactly
 converted, in `variant: calibrated`, where the multiplier is what it says. Any row in full:
@@ -136,28 +127,19 @@ class Row:
         composition = self.plan.composition(self.plan.entries())
         return _log10(count_claimed(composition, delta=self.delta))
 
-    @property
-    def calibrated(self) -> float:
-        """log10 ε where the noise is what the multiplier says."""
-        return _log10(count_claimed(as_published(self.plan.entries()), delta=self.delta))
-
-    @property
-    def vanishes(self) -> bool:
-        """Whether float32 does not add all of the noise in the last epoch."""
-        return bool(count_what_holds(self.plan, self.plan.entries()).reasons)
-
     def cells(self) -> List[str]:
-        name = f"{self.model}, {self.corpus}, {self.decay.kind}{' †' if self.vanishes else ''}"
+        entries = self.plan.entries()
+        calibrated = _log10(count_claimed(as_published(entries), delta=self.delta))
+        # † where float32 does not add all of the noise in the last epoch
+        mark = " †" if count_what_holds(self.plan, entries).reasons else ""
         return [
-            name,
+            f"{self.model}, {self.corpus}, {self.decay.kind}{mark}",
             f"{self.paper:.1f}",
             f"{self.noise_multiplier:.3g}",
             f"{self.decay.rate:g}" if self.decay.rate else "",
             str(self.epochs),
             f"{self.delta:g}",
-            f"{self.as_published:.2f}",
-            f"{self.holds:.2f}",
-            f"{self.calibrated:.2f}",
+            *(f"{value:.2f}" for value in (self.as_published, self.holds, calibrated)),
         ]
 
 

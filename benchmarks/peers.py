@@ -18,22 +18,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
+import measuring
 import mxnet as mx
 import numpy as np
 import steps
 import subjects
 from jobs import Job
-from measuring import (
-    ROOT,
-    Figures,
-    Seconds,
-    build_parser,
-    in_turn,
-    ratios,
-    record,
-    settle_threads,
-    show_seconds,
-)
 
 from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.models.bert import BERTConfig
@@ -43,7 +33,7 @@ from edp_mx.runtime import distributed
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")
 PAUSE = 0.3  # seconds between steps, in which the other side's threads come to rest
-PAIRS = (  # the ratios that are recorded
+PAIRS = (  # the measuring.ratios that are recorded
     ("edp_mx sgd", "torch sgd"),
     ("edp_mx dp_sgd_ghost", "torch opacus_ghost"),
     ("edp_mx dp_sgd_ghost", "torch opacus_hooks"),
@@ -52,26 +42,33 @@ PAIRS = (  # the ratios that are recorded
 
 def main() -> None:
     """Measure and print."""
-    parser = build_parser(__doc__, rounds=11)
+    parser = measuring.build_parser(__doc__, rounds=11)
     parser.add_argument("--batch", type=int, default=subjects.EXAMPLES)
     parser.add_argument("--tokens", type=int, default=subjects.TOKENS, help="of every utterance")
     parser.add_argument("--plain", action="store_true", help="SGD only, without Opacus")
-    parser.add_argument("--venv", default=str(ROOT / ".venv-peers"), help="of setup_peers.sh")
+    parser.add_argument(
+        "--venv", default=str(measuring.ROOT / ".venv-peers"), help="of setup_peers.sh"
+    )
     options = parser.parse_args()
-    settle_threads()
-    figures: Figures = {}
+    measuring.settle_threads()
+    figures: measuring.Figures = {}
     for family in options.model:
         with tempfile.TemporaryDirectory() as folder:
             title, seconds = measure(family, options, Path(folder))
-        print(show_seconds(title, seconds, *(n for n in seconds if n.endswith("sgd"))), flush=True)
+        print(
+            measuring.show_seconds(title, seconds, *(n for n in seconds if n.endswith("sgd"))),
+            flush=True,
+        )
         for ours, theirs in PAIRS:
             if ours in seconds and theirs in seconds:
                 what = f"{family.upper()}, {ours} ÷ {theirs}"
-                figures[what] = ratios(seconds, ours, theirs)
-    record(options, figures)
+                figures[what] = measuring.ratios(seconds, ours, theirs)
+    measuring.record(options, figures)
 
 
-def measure(family: str, options: argparse.Namespace, folder: Path) -> Tuple[str, Seconds]:
+def measure(
+    family: str, options: argparse.Namespace, folder: Path
+) -> Tuple[str, measuring.Seconds]:
     """Return a title and the seconds of each variant of both sides."""
     size = {"examples": options.batch, "tokens": options.tokens, "shortest": options.tokens}
     batch = subjects.synthetic_batch(family, **size)
@@ -90,7 +87,7 @@ def measure(family: str, options: argparse.Namespace, folder: Path) -> Tuple[str
         refuse_other_models(parameters, built["trained"])
         for name in built["trained"]:
             turns[f"torch {name}"] = lambda name=name: torch.turn(name)[0]
-        seconds = in_turn(turns, rounds=options.rounds, pause=PAUSE)
+        seconds = measuring.in_turn(turns, rounds=options.rounds, pause=PAUSE)
     finally:
         torch.close()
     title = (

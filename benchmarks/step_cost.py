@@ -18,20 +18,10 @@ import subprocess
 import sys
 from typing import Dict
 
-from measuring import (
-    Figures,
-    Seconds,
-    build_parser,
-    in_turn,
-    ratios,
-    record,
-    settle_threads,
-    show_seconds,
-)
+import measuring
 from steps import VARIANTS
 from subjects import EXAMPLES, TOKENS, Subject, paper_model, synthetic_batch
 
-from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
@@ -41,7 +31,7 @@ PEAK_STEPS = 3
 def main() -> None:
     """Measure, and print on the first worker."""
     options = _options()
-    settle_threads()
+    measuring.settle_threads()
     workers = distributed.start()
     if options.peak_of:
         step = VARIANTS[options.peak_of](_subject(options.model[0], options, workers))
@@ -52,25 +42,29 @@ def main() -> None:
     has_peaks = options.peak and workers.size == 1
     # Before all else: a process inherits its parent's peak, which is still small.
     peaks = {family: measure_peaks(family, options) for family in options.model if has_peaks}
-    figures: Figures = {}
+    figures: measuring.Figures = {}
     for family in options.model:
         seconds = measure(family, options, workers)
         peak = peaks.get(family, {})
         if workers.is_first:
-            print(page(family, options, seconds, peak), flush=True)
-        for name in options.variants:
+            threads = os.environ["OMP_NUM_THREADS"]
+            size = f"B = {options.batch}, T = {options.tokens}, {threads} thread(s) per worker"
+            title = f"{family}: {size}, {options.rounds} rounds"
+            print(measuring.show_seconds(title, seconds, "sgd"), flush=True)
+        for name in options.variants[1:]:
             what = f"{family.upper()}, {name} ÷ sgd"
-            figures[what] = ratios(seconds, name, "sgd")
+            figures[what] = measuring.ratios(seconds, name, "sgd")
             if peak:
                 figures[f"{what}, peak memory"] = [peak[name] / peak["sgd"]]
+                print(f"peak memory of {name}: {peak[name]:.0f} MB, of sgd: {peak['sgd']:.0f} MB")
     if workers.is_first:
-        record(options, figures)
+        measuring.record(options, figures)
 
 
-def measure(family: str, options: argparse.Namespace, workers: Workers) -> Seconds:
+def measure(family: str, options: argparse.Namespace, workers: Workers) -> measuring.Seconds:
     """Return the seconds of each variant's step, by round."""
     steps = {name: VARIANTS[name](_subject(family, options, workers)) for name in options.variants}
-    return in_turn(steps, rounds=options.rounds)
+    return measuring.in_turn(steps, rounds=options.rounds)
 
 
 def measure_peaks(family: str, options: argparse.Namespace) -> Dict[str, float]:
@@ -83,19 +77,6 @@ def measure_peaks(family: str, options: argparse.Namespace) -> Dict[str, float]:
     }
 
 
-def page(family: str, options: argparse.Namespace, seconds: Seconds, peak: Dict[str, float]) -> str:
-    """Render the tables of one model."""
-    title = (
-        f"{family}: B = {options.batch}, T = {options.tokens}, "
-        f"{os.environ['OMP_NUM_THREADS']} thread(s) per worker, {options.rounds} rounds"
-    )
-    parts = [show_seconds(title, seconds, "sgd")]
-    if peak:
-        rows = [[k, f"{mb:.0f}", f"{mb / peak['sgd']:.2f}"] for k, mb in peak.items()]
-        parts += ["", render_table(("step", "peak MB", "÷ sgd"), rows)]
-    return "\n".join(parts)
-
-
 def _subject(family: str, options: argparse.Namespace, workers: Workers) -> Subject:
     """A model to train with its batch, which differs from worker to worker."""
     size = {"examples": options.batch, "tokens": options.tokens}
@@ -104,7 +85,7 @@ def _subject(family: str, options: argparse.Namespace, workers: Workers) -> Subj
 
 
 def _options() -> argparse.Namespace:
-    parser = build_parser(__doc__, rounds=15)
+    parser = measuring.build_parser(__doc__, rounds=15)
     parser.add_argument("--batch", type=int, default=EXAMPLES, help="examples per worker")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
     parser.add_argument(

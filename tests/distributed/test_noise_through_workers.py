@@ -104,9 +104,7 @@ def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, varia
 
 def test_two_fresh_runs_draw_different_noise():
     arguments = ("published", 1, 1000, SCALES, CLIP, Z)
-    first, second = (
-        run_workers(release_noise, 2, *arguments, is_fresh=True) for _ in range(2)
-    )
+    first, second = (run_workers(release_noise, 2, *arguments, is_fresh=True) for _ in range(2))
     for (one, _), (other, _) in zip(first, second):
         assert_uncorrelated(one[0][0], other[0][0])
         assert (one[0][0] == other[0][0]).mean() < 0.01  # by chance one in 1e8

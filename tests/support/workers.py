@@ -25,7 +25,9 @@ def run_workers(function, num_workers, *args, is_fresh=False):
         end_workers()
         _started[num_workers] = _start(num_workers)
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+    # As bytes: by itself a connection would share MXNet's arrays instead of sending them.
     answers = _started[num_workers].turn(cloudpickle.dumps((function, args)))
+    answers = map(cloudpickle.loads, answers)
     return [value for _, value in sorted(answers, key=lambda answer: answer[0])]
 
 
@@ -47,7 +49,7 @@ def _start(num_workers):
 
 def _work(order):
     function, args = cloudpickle.loads(order)
-    return int(os.environ["HOROVOD_RANK"]), function(*args)
+    return cloudpickle.dumps((int(os.environ["HOROVOD_RANK"]), function(*args)))
 
 
 if __name__ == "__main__":
