@@ -76,7 +76,7 @@ def test_the_page_says_what_was_measured(monkeypatch, generator, tmp_path):
     page = (tmp_path / "page.md").read_text()
     first, second, *_ = (one for one in page.splitlines() if one.startswith("| atis_clc_sgd"))
     auc = found["loss"].auc
-    low, high = auc.interval
+    low, high = auc.low, auc.high
     assert f"{100 * auc.value:.1f} ({100 * low:.1f}–{100 * high:.1f})" in first
     assert "5.12" in first and " 67.5 " in first and "10^4.4" in first and "∞" in first
     tpr = found["loss"].tpr_at_fpr[0.01].value
