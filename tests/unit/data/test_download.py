@@ -243,6 +243,7 @@ SPECIAL = [
         ),
         ("x.zip", zip_of({"README.md": b"no"}), r"\(0 files\) has a wrong checksum"),
     ],
+    ids=lambda value: "archive" if isinstance(value, bytes) else None,  # which has times in it
 )
 def test_archives_that_are_refused(name, content, told, tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "MAX_BYTES", 9_999)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from mxnet.gluon import nn
 
-from edp_mx.attacks.training import prepare_on, train_prepared
+from edp_mx.attacks.training import train_prepared
 from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.build import checkpoint_for, vocabulary_for
+from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 
 SETTINGS = """
@@ -85,7 +86,7 @@ def test_its_settings_are_read_and_written(config, tmp_path):
 def test_it_is_trained_by_the_names_of_a_configuration(config, tmp_path, clipping):
     config = load_config(tmp_path / "toy.yaml", [f"privacy.clipping={clipping}"])
     workers = start()
-    prepared = prepare_on(load_corpus(config.data), config, workers)
+    prepared = prepare_corpus(load_corpus(config.data), config, workers)
     parameters = prepared.model.encoder.collect_params()
     assert (parameters["toy_layer_bias"].data() == PretrainedBias.value).asnumpy().all()
     before = {name: values.data().asnumpy().copy() for name, values in parameters.items()}
