@@ -2,73 +2,32 @@
 
 import numpy as np
 import pytest
+from support.prescribed import flat_of, losses_with
+from support.private_steps import PrivateSteps
 from support.workers import run_workers
 
-SIZE, STEPS = 150_000, 2  # coordinates a layer
+from edp_mx.privacy.noise import NoiseStream, refuse_equal
+
+SIZE, STEPS = 150_000, 2  # coordinates per layer
 SCALES, CLIP, Z = (1.0, 0.5), 0.5, 0.8
 ERRORS = 6.5  # standard errors: keys are the operating system's; one of 1e10 lies beyond
 
 
-def release_noise(variant, num_steps, size, scales, clip, z, per_worker=1):
+def release_noise(variant, num_steps, size, per_worker=1):
     """Runs on a worker: steps with zero gradients; the aggregates, and what it sent itself."""
-    import mxnet as mx
-    from mxnet import gluon
-
-    from edp_mx.accounting.decay import Decay
-    from edp_mx.accounting.plan import Plan
-    from edp_mx.accounting.release import Release
-    from edp_mx.privacy.flat import FlatGradients
-    from edp_mx.privacy.layers import Layer
-    from edp_mx.privacy.mechanism import Mechanism
-    from edp_mx.privacy.noise import NoiseStream, refuse_equal
-    from edp_mx.privacy.norm_clipping import LoopClipping
-    from edp_mx.privacy.trainer import PrivateTrainer
-    from edp_mx.runtime import distributed
-
-    class Recording(Mechanism):
-        """Keeps what left the worker."""
-
-        def privatise(self, chunks, *, epoch):
-            released = super().privatise(chunks, epoch=epoch)
-            sent.append(flat.gradients()[:1000].copy())
-            return released
-
-    sent, released = [], []
-    workers = distributed.start()
-    layers = []
-    for k in range(len(scales)):
-        parameter = gluon.Parameter(f"layer{k}_weight", shape=(size,))
-        parameter.initialize(mx.init.Zero())
-        layers.append(Layer(f"layer{k}", (parameter,)))
-    flat = FlatGradients(layers)
+    flat = flat_of([(size,)] * len(SCALES))
     noise = NoiseStream.from_operating_system()
-    refuse_equal(workers.gather(noise.fingerprint))
-    release = Release(
-        unit="micro_batch",
-        micro_batches_per_worker=per_worker,
-        num_workers=workers.size,
-        micro_batch_size=4,
-        max_grad_norm=clip,
-        layer_scales=scales,
-        adjacency="replace_one",
-        variant=variant,
-    )
-    mechanism = Recording(
-        plan=Plan(release, noise_multiplier=z, decay=Decay(), epochs=1, delta=1e-5),
-        clipping=LoopClipping(flat=flat, max_grad_norm=clip, layer_scales=scales),
-        noise=noise,
-    )
-    trainer = PrivateTrainer(flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0})
-
-    def nothing():
-        return mx.nd.add_n(*(0 * layer.parameters[0].data().sum() for layer in layers))
-
+    steps = PrivateSteps(
+        flat, z=Z, noise=noise, unit="micro_batch", micro_batches_per_worker=per_worker,
+        max_grad_norm=CLIP, layer_scales=SCALES, adjacency="replace_one", variant=variant,
+    )  # fmt: skip
+    refuse_equal(steps.workers.gather(noise.fingerprint))
+    released, before = [], steps.weights()
     for _ in range(num_steps):
-        before = [layer.parameters[0].data().asnumpy() for layer in layers]
-        trainer.step_private(mechanism.privatise([nothing] * per_worker, epoch=0))
-        after = [layer.parameters[0].data().asnumpy() for layer in layers]
-        released.append([x - y for x, y in zip(before, after)])
-    return released, sent
+        after = steps.take([losses_with(flat, np.zeros(flat.size))] * per_worker)
+        released.append([x - y for (x,), (y,) in zip(before, after)])
+        before = after
+    return released, steps.mechanism.sent
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
@@ -77,8 +36,7 @@ def release_noise(variant, num_steps, size, scales, clip, z, per_worker=1):
     [(1, 1), (2, 1), (2, 4), (3, 1), pytest.param(8, 1, marks=pytest.mark.slow)],
 )
 def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, variant):
-    arguments = (variant, STEPS, SIZE, SCALES, CLIP, Z, k)
-    results = run_workers(release_noise, num_workers, *arguments)
+    results = run_workers(release_noise, num_workers, variant, STEPS, SIZE, k)
     released = results[0][0]
     for other, _ in results[1:]:
         for step, same in zip(released, other):
@@ -103,8 +61,8 @@ def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, varia
 
 
 def test_two_fresh_runs_draw_different_noise():
-    arguments = ("published", 1, 1000, SCALES, CLIP, Z)
-    first, second = (run_workers(release_noise, 2, *arguments, is_fresh=True) for _ in range(2))
+    first, second = (run_workers(release_noise, 2, "published", 1, 1000, is_fresh=True)
+                     for _ in range(2))  # fmt: skip
     for (one, _), (other, _) in zip(first, second):
         assert_uncorrelated(one[0][0], other[0][0])
         assert (one[0][0] == other[0][0]).mean() < 0.01  # by chance one in 1e8

@@ -14,13 +14,15 @@ def scaled_norm(gradient, scales):
     )
 
 
-def worker_step(gradient, *, scales, max_grad_norm, noise_stddevs, noise):
-    """Scale, clip, rescale, add noise: what one worker sends.
+def worker_step(gradient, *, scales, max_grad_norm, noise_stddevs=None, noise=None):
+    """Scale, clip, rescale, add noise, if any is given: what one worker sends.
 
     `noise`: standard normal arrays of the gradient's shapes; `noise_stddevs`: one a layer.
     """
     norm = scaled_norm(gradient, scales)
     factor = min(1.0, max_grad_norm / norm) if norm > 0 else 1.0
+    if noise is None:
+        noise_stddevs, noise = [0.0] * len(gradient), [[0.0] * len(part) for part in gradient]
     released = []
     for tensors, scale, stddev, ys in zip(gradient, scales, noise_stddevs, noise):
         released.append(
@@ -32,8 +34,9 @@ def worker_step(gradient, *, scales, max_grad_norm, noise_stddevs, noise):
     return released
 
 
-def aggregate(per_worker):
+def aggregate(workers):
     """1/N Σ."""
+    per_worker = list(workers)
     return [
         [
             np.mean([worker[k][i] for worker in per_worker], axis=0)

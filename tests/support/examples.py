@@ -23,11 +23,11 @@ SCALES = (1.0, 0.25)
 class SmallNetwork(gluon.HybridBlock):
     """½ ‖W₂ tanh(W₁ x + b₁) + b₂ − y‖², one value an example."""
 
-    def __init__(self):
+    def __init__(self, hidden, width):
         super().__init__(prefix="net_")
         with self.name_scope():
-            self.first = nn.Dense(HIDDEN, in_units=WIDTH, activation="tanh")
-            self.second = nn.Dense(1, in_units=HIDDEN)
+            self.first = nn.Dense(hidden, in_units=width, activation="tanh")
+            self.second = nn.Dense(1, in_units=hidden)
 
     def loss(self, batch):
         x, y, _ = batch
@@ -55,17 +55,17 @@ class Examples:
         return Rows(*rows, indices)
 
 
-def weights_for(generator):
+def weights_for(generator, *, hidden=HIDDEN, width=WIDTH):
     """(W₁, b₁), (W₂, b₂)."""
     return [
-        (generator.normal(size=(HIDDEN, WIDTH)) / 2, generator.normal(size=HIDDEN) / 5),
-        (generator.normal(size=(1, HIDDEN)), generator.normal(size=1)),
+        (generator.normal(size=(hidden, width)) / 2, generator.normal(size=hidden) / 5),
+        (generator.normal(size=(1, hidden)), generator.normal(size=1)),
     ]
 
 
 def network_with(weights):
     """The network and its flat gradients."""
-    network = SmallNetwork()
+    network = SmallNetwork(*np.shape(weights[0][0]))
     network.initialize()
     for block, (weight, bias) in zip((network.first, network.second), weights):
         block.weight.set_data(mx.nd.array(weight))
@@ -80,6 +80,12 @@ def gradient_by_hand(weights, x, y):
     error = w2 @ hidden + b2 - y  # (1,)
     back = (error @ w2) * (1 - hidden**2)
     return [[np.outer(back, x), back], [np.outer(error, hidden), error]]
+
+
+def mean_gradient_by_hand(weights, inputs, targets, *, size=None):
+    """∇ of a micro-batch's loss in float64: the sum over its examples by its size."""
+    each = [gradient_by_hand(weights, x, y) for x, y in zip(inputs, targets)]
+    return [[sum(parts) / (size or len(each)) for parts in zip(*layer)] for layer in zip(*each)]
 
 
 def clipped_sum_by_hand(gradients, *, scales, max_grad_norm):
