@@ -11,6 +11,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
+from support.gaussian import gaussian_delta
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
@@ -90,8 +91,3 @@ def delta_of_one_step(direction, q, z, epsilon):
     log_level = math.log(level)
     place = 0.5 + z * z * log_level
     return math.exp(epsilon) * q * (level * norm.cdf(place / z) - norm.cdf((place - 1) / z))
-
-
-def gaussian_delta(epsilon, mu):
-    """δ(ε) of N(μ, 1) and N(0, 1)."""
-    return norm.sf(epsilon / mu - mu / 2) - math.exp(epsilon + norm.logsf(epsilon / mu + mu / 2))

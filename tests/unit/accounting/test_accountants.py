@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import math
 
 import pytest
+from support.cli import printed
 from support.releases import release_with
 
 from edp_mx.accounting.accountants import ACCOUNTANTS, RFExact, check_claim, count_with
@@ -16,7 +16,6 @@ from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
-from edp_mx.cli import account
 from edp_mx.errors import UserError
 from edp_mx.reports.plan_report import PlanReport
 
@@ -89,15 +88,11 @@ def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsy
 
     options = "account --noise-multiplier 2 --epochs 3 --delta 1e-5 --micro-batch-size 4 --json"
     options += " --workers 2 --adjacency zero-out --variant calibrated --accountant doubled"
-    top = argparse.ArgumentParser()
-    account.add_parser(top.add_subparsers())
-    arguments = top.parse_args(options.split())
     if not holds:
         with pytest.raises(UserError, match="doubled is not a bound"):
-            arguments.run(arguments)
+            printed(capsys, *options.split())
         return
-    assert arguments.run(arguments) == 0
-    stated = json.loads(capsys.readouterr().out)["stated"]
+    stated = json.loads(printed(capsys, *options.split()))["stated"]
     assert stated["accountant"] == "doubled" and stated["is_bound"] is True
     assert stated["epsilon"] == pytest.approx(2 * exact, rel=1e-12)
     with pytest.raises(UserError, match="choose rf_exact or rf_renyi or rf_zcdp or doubled"):

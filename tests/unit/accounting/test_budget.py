@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import pytest
+from support.gaussian import gaussian_delta
 from support.made_ledgers import (
     facts_with,
     plan_with,
@@ -48,23 +49,14 @@ def rho_of(epochs, z=2.0):
     return epochs / (2 * z * z)
 
 
-def exact_delta(epsilon, rho):
-    """δ of one Gaussian at ε (Balle and Wang 2018, Theorem 8)."""
-
-    def phi(x):
-        return math.erfc(-x / math.sqrt(2)) / 2
-
-    mu = math.sqrt(2 * rho)
-    return phi(mu / 2 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
-
-
 def test_a_run_that_may_stop_early_counts_all_its_epochs(tmp_path):
     """Two epochs in the ledger; privacy.json, `account` and `compare` say what 40 cost."""
     run = RunDirectory(run_of(tmp_path / "run", STOPS, STOPS.entries()[:2]))
     account = account_for(run.ledger)
     spent = account.spent
     assert spent.holds.rho.value == pytest.approx(rho_of(40), rel=1e-12)
-    assert exact_delta(spent.holds.epsilon.value, rho_of(40)) == pytest.approx(1 / 400, rel=1e-6)
+    mu = math.sqrt(2 * rho_of(40))
+    assert gaussian_delta(spent.holds.epsilon.value, mu) == pytest.approx(1 / 400, rel=1e-6)
     assert spent.as_published.rho.value == pytest.approx(rho_of(40), rel=1e-12)
     assert EARLY_STOP in spent.not_covered
     assert len(account.ledger.entries) == 2 and "missing" in account.differences[0]

@@ -1,4 +1,4 @@
-"""Calibration: golden values, and the way back."""
+"""Calibration: golden multipliers, and the way back."""
 
 from __future__ import annotations
 
@@ -9,24 +9,37 @@ from golden_vectors import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.accounting.calibrate import calibrate_rf
+from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
 from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_rf
 from edp_mx.errors import UserError
 
-SOUND = {"target_epsilon": 1.0, "delta": 1e-5, "decay": Decay(), "epochs": 3}
+SHUFFLED = {"target_epsilon": 2.0, "delta": 1e-5, "decay": Decay("linear", 0.1), "epochs": 2}
+POISSON = {**SHUFFLED, "steps_per_epoch": 10, "sample_rate": 0.1}
+
+
+def arguments_of(inputs):
+    """Of a golden case."""
+    decay = Decay(inputs["decay"], inputs["tau"])
+    shared = {"target_epsilon": inputs["eps"], "decay": decay}
+    return {**shared, **{name: inputs[name] for name in ("delta", "epochs")}}
 
 
 @pytest.mark.parametrize("case", cases("calibrate_rf"), ids=lambda case: case["id"])
-def test_golden_values(case):
-    inputs = case["inputs"]
-    found = calibrate_rf(
-        target_epsilon=inputs["eps"],
-        delta=inputs["delta"],
-        decay=Decay(inputs["decay"], inputs["tau"]),
-        epochs=inputs["epochs"],
-    )
+def test_golden_values_of_shuffled_epochs(case):
+    found = calibrate_rf(**arguments_of(case["inputs"]))
     assert found == pytest.approx(case["expected"]["z0_exact"], rel=case["rtol"])
+
+
+@pytest.mark.parametrize("case", cases("calibrate_poisson_pld"), ids=lambda case: case["id"])
+def test_golden_values_of_poisson_steps(case):
+    inputs = case["inputs"]
+    found = calibrate_poisson(
+        **arguments_of(inputs), steps_per_epoch=inputs["steps_per_epoch"], sample_rate=inputs["q"]
+    )
+    assert found == pytest.approx(case["expected"]["z0"], rel=case["rtol"])
 
 
 @given(
@@ -35,7 +48,7 @@ def test_golden_values(case):
     st.floats(0, 0.5),
     st.integers(1, 60),
 )
-def test_the_target_is_met_and_not_exceeded(target, delta, rate, epochs):
+def test_shuffled_epochs_meet_the_target_and_do_not_exceed_it(target, delta, rate, epochs):
     decay = Decay("exponential", rate)
     z = calibrate_rf(target_epsilon=target, delta=delta, decay=decay, epochs=epochs)
 
@@ -46,9 +59,54 @@ def test_the_target_is_met_and_not_exceeded(target, delta, rate, epochs):
     assert log_epsilon(z * (1 - 1e-6)) > math.log(target)
 
 
+@pytest.mark.parametrize(
+    "target, neighbours",
+    [
+        (0.05, "zero_out"),
+        (200.0, "zero_out"),
+        (2.0, "replace_one"),
+        (2.0, "replace_in_mean"),
+    ],
+)
+def test_poisson_steps_meet_the_target_and_do_not_exceed_it(target, neighbours):
+    z = calibrate_poisson(**{**POISSON, "target_epsilon": target}, neighbours=neighbours)
+
+    def epsilon(multiplier):
+        noise = [POISSON["decay"].noise_multiplier_at(multiplier, t) for t in range(2)]
+        steps = Composition(neighbours, [Event("poisson", z_t, 10, 0.1) for z_t in noise])
+        return upper_epsilon_poisson_pld(steps, delta=1e-5)
+
+    assert epsilon(z) <= target
+    assert epsilon(z * (1 - 2e-5)) > target
+
+
+def test_full_batches_are_the_closed_form():
+    found = calibrate_poisson(**{**POISSON, "sample_rate": 1.0, "steps_per_epoch": 1, "epochs": 6})
+    assert found == pytest.approx(calibrate_rf(**{**SHUFFLED, "epochs": 6}), rel=1e-5)
+
+
+@given(st.floats(-4, 4).map(lambda e: 10**e), st.floats(-3, 3).map(lambda e: 10**e))
+def test_the_solver_needs_few_looks_near_its_start(scale, start):
+    looks = []
+
+    def epsilon_of(z):
+        looks.append(z)
+        return scale / z + (scale / z) ** 2
+
+    z = solve_multiplier(epsilon_of, target_epsilon=2.0, start=start)
+    assert scale * (1 - 1e-12) <= z <= scale * (1 + 1e-5)
+    assert len(looks) <= 25
+
+
+@pytest.mark.parametrize("epsilon", [1e9, 1e-9])
+def test_a_target_out_of_reach_says_so(epsilon):
+    with pytest.raises(UserError, match="no noise multiplier"):
+        solve_multiplier(lambda z: epsilon, target_epsilon=1.0)
+
+
 def test_a_target_beyond_doubles_says_so():
     with pytest.raises(UserError, match="decay rate"):
-        calibrate_rf(**{**SOUND, "decay": Decay("exponential", 10.0), "epochs": 1000})
+        calibrate_rf(**{**SHUFFLED, "decay": Decay("exponential", 10.0), "epochs": 1000})
 
 
 @pytest.mark.parametrize(
@@ -60,8 +118,14 @@ def test_a_target_beyond_doubles_says_so():
         ("delta", 0.0),
         ("delta", 1.0),
         ("epochs", 0),
+        ("steps_per_epoch", 0),
+        ("sample_rate", 0.0),
+        ("neighbours", "add_remove"),
     ],
 )
 def test_impossible_targets_are_refused_by_name(field, value):
     with pytest.raises(UserError, match=field):
-        calibrate_rf(**{**SOUND, field: value})
+        calibrate_poisson(**{**POISSON, field: value})
+    if field in SHUFFLED:
+        with pytest.raises(UserError, match=field):
+            calibrate_rf(**{**SHUFFLED, field: value})

@@ -90,16 +90,6 @@ def test_a_crash_anywhere_leaves_a_prefix(tmp_path_factory, cut):
     assert again.entries == (*ledger.entries, NEXT) and not again.is_torn
 
 
-@pytest.mark.parametrize("tail, kept", [("", 2), ('{"what": "epo', 1)])
-def test_a_whole_last_line_is_completed_and_a_torn_one_cut(tmp_path, tail, kept):
-    path = write(tmp_path / "l", EPOCH, NEXT)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]) + (tail.encode() or lines[-1].rstrip(b"\n")))
-    LedgerFile(path, PLAN)
-    assert path.read_bytes() == b"".join(lines[: 1 + kept])
-    assert read_ledger(path).entries == (EPOCH, NEXT)[:kept]
-
-
 def marked(path, *entries):
     """A ledger with these entries, and the mark that a checkpoint takes of it."""
     file = LedgerFile(path, PLAN)

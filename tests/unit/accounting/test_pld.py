@@ -10,16 +10,14 @@ import pytest
 from golden_vectors import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loss_oracle import delta_of_one_step, epsilon_by_integral, gaussian_delta
+from loss_oracle import delta_of_one_step, epsilon_by_integral
 from scipy.optimize import brentq
+from support.gaussian import gaussian_delta
 
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld import bounds, parts
-from edp_mx.accounting.pld.bounds import Steps, upper_on
-from edp_mx.accounting.pld.convolution import Lattice
+from edp_mx.accounting.pld import parts
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
 from edp_mx.accounting.pld.pairs import OUTSIDE, cells_of
-from edp_mx.accounting.pld.parts import parts_of
 from edp_mx.accounting.pld.refine import DirectedBounds
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.errors import UserError
@@ -34,20 +32,6 @@ def events_of(steps):
 
 def interval(steps, delta, neighbours="zero_out"):
     return epsilon_poisson_pld(Composition(neighbours, events_of(steps)), delta=delta)
-
-
-@pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])
-def test_golden_values_on_their_lattice(case, monkeypatch):
-    """They are upper bounds on a lattice of 1e-4; on the same lattice ours is the same."""
-    monkeypatch.setattr(bounds, "PER_STDDEV", 1000)
-    direction = "replace" if case in REPLACED else "remove"
-    above, below, _ = parts_of(events_of(case["inputs"]["steps"]), direction)
-    steps = Steps(direction, above, below, case["inputs"]["delta"], dropped=1e-9)
-    window = steps.window
-    size = 2 * math.ceil((window.right - window.left) / 2e-4)
-    theirs = Lattice(1e-4, math.floor(window.left / 1e-4), size, window.tilt, window.reach)
-    found, _ = upper_on(theirs, steps)
-    assert found == pytest.approx(case["expected"]["eps_pld"], rel=case["rtol"])
 
 
 @pytest.mark.parametrize("case", PLD_CASES + REPLACED, ids=lambda case: case["id"])

@@ -19,8 +19,7 @@ from edp_mx.accounting.accountants import (
 )
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.zcdp import log_rho_of, log_rho_rf, yu_rs_of_steps
+from edp_mx.accounting.zcdp import yu_rs_of_steps
 from edp_mx.errors import UserError
 
 BOUNDS = [name for name, accountant in ACCOUNTANTS.items() if accountant.is_bound]
@@ -76,23 +75,6 @@ def test_exact_below_renyi_below_simple(z, q, steps, delta):
     )
     whole = count_with("rf_renyi", unsampled, delta=delta).epsilon.log
     assert epsilon("poisson_rdp", **what) <= math.exp(whole) * (1 + 1e-9)
-
-
-@given(z=MULTIPLIERS, steps=st.integers(1, 1000), epochs=st.integers(1, 40))
-def test_shuffled_epochs_do_not_depend_on_the_steps(z, steps, epochs):
-    release = release_with()
-    plan = Plan(release, z, Decay("linear", 0.2), epochs, delta=1e-5, steps_per_epoch=steps)
-    found = plan.composition(plan.entries())
-    closed = log_rho_rf(z, decay=Decay("linear", 0.2), epochs=epochs)
-    assert log_rho_of(found.events) == pytest.approx(closed, abs=1e-9)
-    assert sum(event.count for event in found.events) == epochs
-
-
-@pytest.mark.parametrize("accountant", ACCOUNTANTS)
-def test_a_decay_that_does_not_fall_is_no_decay(accountant):
-    what = {"z": 1.3, "q": 0.05, "steps": 20, "delta": 1e-5}
-    constant = epsilon(accountant, **what, rate=0.0)
-    assert epsilon(accountant, **what, rate=1e-12) == pytest.approx(constant, rel=1e-6)
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS)

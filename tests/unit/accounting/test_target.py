@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import math
@@ -11,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.stats import norm
+from support.cli import printed
+from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with, poisson_plan
 
 from edp_mx.accounting.counting import count_what_holds, least_noise_multiplier
 from edp_mx.accounting.coverage import RESOLUTION
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.target import calibrated
-from edp_mx.cli import account, calibrate
 from edp_mx.errors import UserError
 
 DECAYS = [Decay(), Decay("linear", 0.2), Decay("exponential", 0.05)]
@@ -26,22 +25,6 @@ DECAYS = [Decay(), Decay("linear", 0.2), Decay("exponential", 0.05)]
 
 def epsilon_of(plan):
     return count_what_holds(plan, plan.entries()).epsilon.value
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs `account` or `calibrate`; returns its JSON."""
-
-    def run_command(*options):
-        top = argparse.ArgumentParser()
-        subparsers = top.add_subparsers()
-        calibrate.add_parser(subparsers)
-        account.add_parser(subparsers)
-        arguments = top.parse_args([*options, "--json"])
-        assert arguments.run(arguments) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return run_command
 
 
 @pytest.mark.parametrize("z_a", [None, 1.5], ids=["without alpha", "with alpha"])
@@ -60,11 +43,7 @@ def test_shuffled_epochs_are_in_closed_form(decay, variant, z_a):
     )
     found = calibrated(plan, target_epsilon=8.0)
 
-    def excess(mu):
-        tail = math.exp(8) * norm.cdf(-mu / 2 - 8 / mu)
-        return math.log(norm.cdf(mu / 2 - 8 / mu) - tail) - math.log(1e-5)
-
-    mu = brentq(excess, 0.5, 5, xtol=1e-14)
+    mu = brentq(lambda mu: math.log(gaussian_delta(8, mu) / 1e-5), 0.5, 5, xtol=1e-14)
     alone = mu**2 - (0 if z_a is None else z_a**-2)
     z = math.sqrt(sum(decay.factor(t) ** -2 for t in range(7)) / alone)
     weakened = 2 * math.sqrt(8) if variant == "published" else 1
@@ -123,8 +102,12 @@ HUGE = ["--mechanism", "dp_sgd", "--micro-batch-size", "4000000", "--num-example
         "--epochs", "1"]  # fmt: skip
 
 
-def test_the_noise_of_a_target_is_noise_that_float32_adds(run):
+def test_the_noise_of_a_target_is_noise_that_float32_adds(capsys):
     """ε of 30 asks for little noise, which a mean over 4,000,000 would make vanish."""
+
+    def run(*options):
+        return json.loads(printed(capsys, *options, "--json"))
+
     found = run("calibrate", "--target-epsilon", "30", *HUGE)
     z = found["noise_multiplier"]
     assert z / 4e6 >= RESOLUTION and z / 4e6 == pytest.approx(RESOLUTION, rel=1e-9)

@@ -89,19 +89,6 @@ def test_rho_of_a_list_is_the_sum(multipliers):
     assert math.exp(log_rho(multipliers)) == pytest.approx(expected, rel=1e-12)
 
 
-@given(
-    st.floats(1e-6, 1e3),
-    st.sampled_from(["linear", "exponential"]),
-    st.floats(0, 2),
-    st.integers(0, 40),
-)
-def test_closed_form_is_the_list_of_multipliers(z, kind, rate, epochs):
-    decay = Decay(kind, rate)
-    multipliers = [decay.noise_multiplier_at(z, t) for t in range(epochs)]
-    expected = log_rho(multipliers)
-    assert log_rho_rf(z, decay=decay, epochs=epochs) == pytest.approx(expected, abs=1e-9)
-
-
 @given(LOG_RHOS, DELTAS)
 def test_exact_below_renyi_below_simple(log, delta):
     exact, renyi, simple = (CONVERSIONS[k](log, delta) for k in ("exact", "renyi", "simple"))
@@ -111,30 +98,11 @@ def test_exact_below_renyi_below_simple(log, delta):
 
 
 @EVERY_CONVERSION
-@given(log=LOG_RHOS, more=st.floats(0.001, 5), delta=DELTAS)
-def test_epsilon_grows_with_rho(conversion, log, more, delta):
-    assert conversion(log, delta) <= conversion(log + more, delta) + 1e-12
-
-
-@EVERY_CONVERSION
-@given(log=LOG_RHOS, delta=DELTAS, factor=st.floats(0.01, 0.99))
-def test_epsilon_grows_with_one_over_delta(conversion, log, delta, factor):
-    assert conversion(log, delta) <= conversion(log, factor * delta) + 1e-12
-
-
-@given(
-    st.floats(1e-3, 100),
-    st.integers(0, 99),
-    st.sampled_from(["linear", "exponential"]),
-    st.floats(0, 1),
-    st.floats(1.001, 3),
-)
-def test_rho_grows_with_epochs_and_rate_and_falls_with_noise(z, epochs, kind, rate, factor):
-    decay, faster = Decay(kind, rate), Decay(kind, rate * factor)
-    log = log_rho_rf(z, decay=decay, epochs=epochs)
-    assert log < log_rho_rf(z, decay=decay, epochs=epochs + 1)
-    assert log <= log_rho_rf(z, decay=faster, epochs=epochs) + 1e-12
-    assert log_rho_rf(z * factor, decay=decay, epochs=epochs) <= log
+@given(log=LOG_RHOS, more=st.floats(0.001, 5), delta=DELTAS, factor=st.floats(0.01, 0.99))
+def test_epsilon_grows_with_rho_and_one_over_delta(conversion, log, more, delta, factor):
+    least = conversion(log, delta) - 1e-12
+    assert least <= conversion(log + more, delta)
+    assert least <= conversion(log, factor * delta)
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.03, 0.5, 0.999, 1.001, 3.0, 10.0])
@@ -179,12 +147,6 @@ def test_delta_one_permits_everything(conversion):
     assert conversion(0.0, 1.0) == allowed
 
 
-def test_tiny_multipliers():
-    log = log_rho_rf(1e-6, decay=Decay(), epochs=1)
-    assert log == pytest.approx(math.log(5e11), rel=1e-14)
-    assert log_epsilon_exact(log, 1e-12) < log_epsilon_simple(log, 1e-12)
-
-
 def test_no_epochs_cost_nothing_and_no_noise_everything():
     assert log_rho_rf(0.0, decay=Decay(), epochs=0) == -math.inf
     assert log_rho_rf(0.0, decay=Decay(), epochs=1) == math.inf
@@ -199,15 +161,18 @@ def test_impossible_deltas_are_refused(conversion, delta):
         conversion(0.0, delta)
 
 
-@pytest.mark.parametrize("z", [-1.0, math.nan, math.inf])
-def test_impossible_multipliers_are_refused(z):
-    with pytest.raises(UserError, match="multiplier"):
-        log_rho_rf(z, decay=Decay(), epochs=1)
-
-
-def test_negative_epochs_are_refused():
-    with pytest.raises(UserError, match="epochs"):
-        log_rho_rf(1.0, decay=Decay(), epochs=-1)
+@pytest.mark.parametrize(
+    "z, epochs, words",
+    [
+        (-1.0, 1, "multiplier"),
+        (math.nan, 1, "multiplier"),
+        (math.inf, 1, "multiplier"),
+        (1.0, -1, "epochs"),
+    ],
+)
+def test_impossible_multipliers_and_epochs_are_refused(z, epochs, words):
+    with pytest.raises(UserError, match=words):
+        log_rho_rf(z, decay=Decay(), epochs=epochs)
 
 
 def test_heuristic_admits_where_it_does_not_apply():

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support import cli
 
-from edp_mx.cli import audit, main
+from edp_mx.cli import main
 from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 # a sound system is refuted once in a hundred million times
 SMALL_NOISE = ["noise", "--size", "20000", "--steps", "2", "--confidence", "0.99999999"]
 
-
-def parse(*options):
-    top = argparse.ArgumentParser()
-    audit.add_parser(top.add_subparsers())
-    return top.parse_args(["audit", *options])
-
-
-def run(*options):
-    arguments = parse(*options)
-    return arguments.run(arguments)
-
-
-def strictly(text):
-    """JSON without NaN or Infinity."""
-
-    def refuse(constant):
-        raise AssertionError(constant)
-
-    return json.loads(text, parse_constant=refuse)
+run = partial(cli.run, "audit")
 
 
 def test_sound_noise_ends_with_0(capsys):
@@ -43,7 +25,7 @@ def test_sound_noise_ends_with_0(capsys):
 
 def test_the_noise_report_as_json(capsys):
     assert run(*SMALL_NOISE, "--json") == 0
-    found = strictly(capsys.readouterr().out)
+    found = cli.strictly(capsys.readouterr().out)
     assert found["refuted"] is False
     names = [check["name"] for check in found["checks"]]
     assert names[:2] == ["noise on layer 0, stddev", "noise on layer 1, stddev"]
@@ -62,7 +44,7 @@ def test_a_refuted_claim_ends_with_1(capsys):
 def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(capsys):
     options = ("--draws", "200", "--confidence", "0.9999", "--json")
     assert run("step", *options) == 0
-    found = strictly(capsys.readouterr().out)
+    found = cli.strictly(capsys.readouterr().out)
     assert found["audited"] == "holds" and found["refuted"] is False
     assert found["claims"]["holds"]["epsilon"] == pytest.approx(4.3772, abs=1e-3)
 
@@ -100,10 +82,3 @@ def test_check_audits_nothing(capsys, monkeypatch):
     assert run("step", "--check", "--workers", "8") == 0
     assert run("one-run", "configs/audit/one_run.yaml", "--check", "--workers", "2") == 0
     assert "nothing was audited" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("audited", ["noise", "step", "one-run"])
-def test_help_has_examples(audited, capsys):
-    with pytest.raises(SystemExit) as ended:
-        parse(audited, "--help")
-    assert ended.value.code == 0 and "launch/audit.sh" in capsys.readouterr().out

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from functools import partial
 
 import pytest
 from support.cli import parse, printed
+from support.gaussian import gaussian_delta
 
 from edp_mx.errors import UserError
 
@@ -51,19 +50,7 @@ def test_the_closed_form_of_shuffled_epochs(run):
     found = json.loads(run("calibrate", "--target-epsilon", "8", *PLAN, "--json"))
     a = math.fsum(math.exp(0.1 * t) for t in range(20))
     mu = math.sqrt(a) / found["noise_multiplier"]
-
-    def phi(x):
-        return math.erfc(-x / math.sqrt(2)) / 2
-
-    assert phi(mu / 2 - 8 / mu) - math.exp(8) * phi(-mu / 2 - 8 / mu) == pytest.approx(1e-5)
-
-
-def test_the_other_variant_holds_as_well(run):
-    found = json.loads(run("calibrate", "--target-epsilon", "3", *PLAN, "--json"))
-    for variant, numbers in found["variants"].items():
-        z = repr(numbers["noise_multiplier"])
-        options = ["--noise-multiplier", z, *PLAN, "--variant", variant, "--json"]
-        assert json.loads(run("account", *options))["holds"]["epsilon"] <= 3
+    assert gaussian_delta(8, mu) == pytest.approx(1e-5)
 
 
 @pytest.mark.parametrize("target", ["0.3", "1", "7.7"])
@@ -112,26 +99,6 @@ def test_impossible_wishes_are_one_sentence(options, words):
     with pytest.raises(UserError, match=words) as caught:
         arguments.run(arguments)
     assert "\n" not in str(caught.value)
-
-
-def test_help_has_examples_that_run(capsys, run):
-    with pytest.raises(SystemExit):
-        parse("calibrate", "--help")
-    lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
-    commands = [line.split()[1:] for line in lines if line.startswith("    edp-mx calibrate")]
-    assert len(commands) == 4
-    for command in commands:
-        assert run(*command)
-
-
-def test_from_a_shell_it_does_not_load_mxnet():
-    program = (
-        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
-        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
-    )
-    command = [sys.executable, "-c", program, "calibrate", "--target-epsilon", "8", *PLAN]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])

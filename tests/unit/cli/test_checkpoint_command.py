@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import mxnet as mx
@@ -13,8 +11,8 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES, draw
 from safetensors.numpy import load_file, save_file
+from support import cli
 
-from edp_mx.cli import checkpoint
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
@@ -30,12 +28,7 @@ CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 TINY = BERTConfig(num_layers=1, num_heads=2, hidden_size=6, intermediate_size=5, max_positions=64)
 SIZES = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions")
 
-
-def run(*arguments: object) -> int:
-    top = argparse.ArgumentParser(prog="edp-mx")
-    checkpoint.add_parser(top.add_subparsers(dest="command", required=True))
-    parsed = top.parse_args(["checkpoint", *map(str, arguments)])
-    return parsed.run(parsed)
+run = partial(cli.run, "checkpoint")
 
 
 @pytest.fixture
@@ -149,20 +142,3 @@ def test_only_a_run_of_a_bert_can_be_exported(tmp_path):
     with pytest.raises(UserError, match="pretrained/model is in this layout already"):
         run("export", tmp_path / "pretrained", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("action", ["import", "export", "describe"])
-def test_help_has_examples(action, capsys):
-    with pytest.raises(SystemExit) as ended:
-        run(action, "--help")
-    assert ended.value.code == 0
-    assert f"edp-mx checkpoint {action}" in capsys.readouterr().out.split("examples:")[1]
-
-
-def test_the_parser_does_not_pay_for_mxnet():
-    program = (
-        "import argparse, sys; from edp_mx.cli import checkpoint\n"
-        "checkpoint.add_parser(argparse.ArgumentParser().add_subparsers())\n"
-        "assert 'numpy' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import subprocess
-import sys
+from functools import partial
 
 import pytest
+from support import cli
 
-from edp_mx.cli import data
 from edp_mx.data import embeddings
 from edp_mx.data.description import describe, quantiles
 from edp_mx.data.readers import read_utterances
@@ -18,12 +16,7 @@ from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-
-def run(*arguments: str) -> int:
-    top = argparse.ArgumentParser(prog="edp-mx")
-    data.add_parser(top.add_subparsers(dest="command", required=True))
-    parsed = top.parse_args(["data", *arguments])
-    return parsed.run(parsed)
+run = partial(cli.run, "data")
 
 
 def test_make_writes_a_corpus_that_says_what_it_is(tmp_path, capsys):
@@ -138,22 +131,3 @@ def test_train_embeddings_makes_vectors_that_load(tmp_path, capsys):
     assert found == ("mum", "unseen") and vectors.shape == (2, 8) and abs(vectors).sum() > 0
     with pytest.raises(UserError, match="does not exist"):
         run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(out))
-
-
-@pytest.mark.parametrize("action", ["make", "fetch", "describe", "train-embeddings"])
-def test_help_has_examples(action, capsys):
-    with pytest.raises(SystemExit) as ended:
-        run(action, "--help")
-    assert ended.value.code == 0
-    assert f"edp-mx data {action}" in capsys.readouterr().out.split("examples:")[1]
-
-
-def test_the_parser_and_make_do_not_pay_for_mxnet(tmp_path):
-    program = (
-        "import argparse, sys; from edp_mx.cli import data\n"
-        "top = argparse.ArgumentParser(); data.add_parser(top.add_subparsers())\n"
-        "assert 'numpy' not in sys.modules\n"
-        f"a = top.parse_args(['data', 'make', 'video', '--size=5', {f'--out={tmp_path}'!r}])\n"
-        "a.run(a); assert 'mxnet' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

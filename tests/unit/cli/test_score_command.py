@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
+from functools import partial
 
 import pytest
+from support import cli
 
-from edp_mx.cli import score
 from edp_mx.errors import UserError
+
+run = partial(cli.run, "score")
+
 
 TOKENS = ["from", "boston", "to", "new", "york"]
 REFERENCE = [
@@ -37,13 +38,6 @@ def files(tmp_path):
     return write
 
 
-def run(*options):
-    top = argparse.ArgumentParser()
-    score.add_parser(top.add_subparsers())
-    arguments = top.parse_args(["score", *options])
-    return arguments.run(arguments)
-
-
 @pytest.mark.parametrize(
     "alignment, counts, ser",
     [
@@ -65,11 +59,6 @@ def test_the_contract(files, capsys, alignment, counts, ser):
         "slot_f1": pytest.approx(0.4),
         "utterances": 2,
     }
-
-
-def test_the_default_is_overlap(files, capsys):
-    assert run(*files(REFERENCE, HYPOTHESIS), "--json") == 0
-    assert json.loads(capsys.readouterr().out)["ser"] == 0.75
 
 
 def test_a_reader_sees_per_cent(files, capsys):
@@ -129,15 +118,6 @@ def test_unreadable_files(files, tmp_path):
 
 
 def test_from_a_shell(files):
-    command = [sys.executable, "-m", "edp_mx", "score", *files(REFERENCE, HYPOTHESIS[:1])]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = cli.from_a_shell("score", *files(REFERENCE, HYPOTHESIS[:1]))
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1 and "has more" in result.stderr
-    program = (
-        "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
-        "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
-    )
-    command = [sys.executable, "-c", program, "score", *files(REFERENCE, HYPOTHESIS), "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["utterances"] == 2

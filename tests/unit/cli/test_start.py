@@ -1,0 +1,54 @@
+"""What all commands have in common: examples in their help, and a quick start without MXNet."""
+
+from __future__ import annotations
+
+import pytest
+from support.cli import parse, printed, without_mxnet
+from support.made_ledgers import facts_with, run_with, shuffled_line
+
+from edp_mx.cli import SUBCOMMANDS
+
+ACTIONS = {
+    "audit": ("noise", "step", "one-run"),
+    "checkpoint": ("import", "export", "describe"),
+    "data": ("make", "fetch", "describe", "text", "train-embeddings"),
+}
+COMMANDS = [(name, *action) for name in SUBCOMMANDS for action in [(), *zip(ACTIONS.get(name, ()))]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_examples(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(*command, "--help")
+    assert ended.value.code == 0
+    examples = capsys.readouterr().out.split("examples:")[1]
+    assert f"edp-mx {' '.join(command)}" in examples or "launch/" in examples
+
+
+@pytest.mark.parametrize("command", ["account", "calibrate"])
+def test_the_examples_of_what_needs_no_files_run(command, capsys):
+    with pytest.raises(SystemExit):
+        parse(command, "--help")
+    lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
+    examples = [line.split()[1:] for line in lines if line.startswith(f"    edp-mx {command}")]
+    assert len(examples) == 4
+    for example in examples:
+        assert printed(capsys, *example)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "account --noise-multiplier 0.5 --epochs 10 --delta 5e-4 --json",
+        "account {run} --plot {new}/a.png",
+        "calibrate --target-epsilon 8 --epochs 10 --delta 5e-4",
+        "explain {run}",
+        "score {corpus} {corpus} --json",
+        "data make video --size 5 --out {new}",
+    ],
+)
+def test_mxnet_is_loaded_by_no_command_that_needs_none(command, tmp_path):
+    run = run_with(tmp_path / "run", facts_with(), [shuffled_line(epoch) for epoch in range(4)])
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"tokens": ["hi"], "slots": ["O"], "intent": "greet"}\n')
+    assert without_mxnet(*command.format(run=run, corpus=corpus, new=tmp_path / "new").split())
