@@ -6,10 +6,9 @@ import pytest
 from support.jsonl import write_jsonl
 from support.splits import ids_of
 
-from edp_mx.data import corpus
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.sources import find_corpus, stream_corpus
+from edp_mx.data.sources import find_corpus
 from edp_mx.data.splits import Split
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_json
@@ -36,13 +35,6 @@ def test_own_split_and_paper_split(own_corpus):
     assert ids["train"] == [u.id for u in paper.train]
     again = Split.from_json(ids, paper.utterances)
     assert again.test.tolist() == paper.split.test.tolist()
-
-
-def test_a_small_corpus_is_read_once(own_corpus, monkeypatch):
-    read = []
-    monkeypatch.setattr(corpus, "stream_corpus", lambda c: read.append(c) or stream_corpus(c))
-    load_corpus(DataConfig(corpus="mine", path=str(own_corpus)))
-    assert len(read) == 1
 
 
 def test_a_missing_validation_part_is_held_out_of_training(own_corpus):

@@ -64,6 +64,14 @@ def test_shapes(unit, sampler, counts, workers, lanes, size, seed):
     )  # fmt: skip
     everybody = np.concatenate([s.indices for s in samplers])
     assert sorted(everybody) == list(range(len(users)))
+    if unit == "utterance":
+        shares = [len(dealt.indices) for dealt in samplers]
+        assert max(shares) - min(shares) <= 1
+    steps = samplers[0].steps_per_epoch
+    if sampler == "poisson":
+        assert abs(steps - places / batch_size) <= 0.5
+    else:
+        assert steps == places // workers // lanes // (batch_size // (workers * lanes))
     used = Counter()
     for dealt in samplers:
         assert isinstance(dealt, Sampler) and type(dealt) is KINDS[unit] and dealt.unit == unit
@@ -71,10 +79,10 @@ def test_shapes(unit, sampler, counts, workers, lanes, size, seed):
         assert dealt.micro_batches_per_worker == lanes
         assert dealt.micro_batch_size == batch_size / (workers * lanes)
         assert dealt.sample_rate == (batch_size / places if sampler == "poisson" else 1.0)
-        assert dealt.steps_per_epoch == samplers[0].steps_per_epoch
+        assert dealt.steps_per_epoch == steps
         assert (np.diff(dealt.indices) > 0).all()
         draws = list(dealt.draws(1))
-        assert len(draws) == dealt.steps_per_epoch
+        assert len(draws) == steps
         for draw in draws:
             assert draw.records.dtype == draw.sizes.dtype == np.int64
             assert draw.sizes.sum() == len(draw.records) == len(set(draw.records.tolist()))
@@ -185,32 +193,43 @@ def test_every_k_of_a_users_utterances_are_as_likely():
     assert len(joint) == 100 and stats.chisquare(list(joint.values())).pvalue > 1e-3
 
 
-def test_choices_are_secret_also_under_shuffle():
-    """The deal and the order are the seed's; the utterances that take part are nobody's to know."""
-    users = np.repeat(np.arange(4), 50)
-    starts = [
-        deal(unit="user", sampler="shuffle", num_records=200, users=users, batch_size=4, rank=0,
-             num_workers=1, seed=0, max_utterances_per_user=20)
-        for _ in range(2)
-    ]  # fmt: skip
-    first = [next(dealt.draws(epoch)) for dealt in starts for epoch in (0, 0, 1)]
-    assert len({tuple(np.sort(draw.records)) for draw in first}) == 6
-    order = [users[[unit[0] for unit in draw.units()]].tolist() for draw in first]
-    assert order[0] == order[1] == order[3] == order[4]
+SECRET = [("user", "shuffle"), ("utterance", "poisson")]
 
 
-def test_repeatable_choices_differ_by_seed_rank_and_epoch():
-    users = np.repeat(np.arange(8), 50)
+def first_draw(unit, sampler, *, seed=0, rank=0, epoch=0, fixed=None):
+    """The sampler of one of two workers, and its first draw: half, or 20 of each user's 50."""
+    wanted = {"batch_size": 200}
+    if unit == "user":
+        wanted = {"users": np.repeat(np.arange(8), 50), "batch_size": 8,
+                  "max_utterances_per_user": 20}  # fmt: skip
+    dealt = deal(unit=unit, sampler=sampler, num_records=400, rank=rank, num_workers=2,
+                 seed=seed, insecure_fixed_seed=fixed, **wanted)  # fmt: skip
+    return dealt, next(dealt.draws(epoch))
 
-    def chosen(seed, rank, epoch):
-        dealt = deal_all(
-            2, unit="user", sampler="shuffle", num_records=400, users=users, batch_size=8,
-            max_utterances_per_user=20, insecure_fixed_seed=seed,
-        )[rank]  # fmt: skip
-        return tuple(np.sort(next(dealt.draws(epoch)).records % 50))
 
-    assert chosen(1, 0, 0) == chosen(1, 0, 0)
-    assert len({chosen(*of) for of in [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]}) == 4
+@pytest.mark.parametrize("unit, sampler", SECRET)
+def test_choices_are_secret_and_no_seed_repeats_them(unit, sampler):
+    """The same deal twice: each start, epoch and call chooses other utterances."""
+    draws = [first_draw(unit, sampler, epoch=e)[1] for _ in range(2) for e in (0, 0, 1)]
+    assert len({tuple(np.sort(draw.records)) for draw in draws}) == 6
+    if unit == "user":  # their order alone is the seed's
+        order = [[int(chosen[0]) // 50 for chosen in draw.units()] for draw in draws]
+        assert order[0] == order[1] == order[3] == order[4]
+
+
+@pytest.mark.parametrize(
+    "unit, sampler, change",
+    [*((*kind, change) for kind in SECRET for change in ("fixed", "rank", "epoch")),
+     *(("utterance", "shuffle", change) for change in ("seed", "rank", "epoch"))],
+)  # fmt: skip
+def test_repeatable_draws_differ_by_seed_rank_and_epoch(unit, sampler, change):
+    def places(**where):
+        dealt, draw = first_draw(unit, sampler, **{"fixed": 1, **where})
+        # without who has which records, and without the order of users
+        return np.sort(np.searchsorted(dealt.indices, draw.records) % 50).tolist()
+
+    assert places() == places()
+    assert places(**{change: 2 if change == "fixed" else 1}) != places()
 
 
 def test_users_under_poisson_are_drawn_as_places_are():

@@ -288,16 +288,6 @@ def test_refuses_sources_and_names_that_are_not_there(tmp_path):
     assert_refused(tmp_path, "has no .*seq.in|has no .*label", source=str(tmp_path / "other"))
 
 
-def test_the_public_addresses_are_complete():
-    for name, public in CORPORA.items():
-        assert public.url.startswith("https://") and len(public.manifest) == 64
-        assert bool(public.checksums) != bool(public.archive), name
-        if public.checksums:
-            files = "".join(f"{c}  {path}\n" for path, c in sorted(public.checksums.items()))
-            assert sha256(files.encode()) == public.manifest
-            assert set(public.checksums) == set(FILES)
-
-
 @pytest.mark.parametrize("name", sorted(CORPORA))
 def test_the_real_corpora_agree_with_the_checksums(name, tmp_path, monkeypatch, real_corpus):
     monkeypatch.setattr(download, "CORPORA", CORPORA)

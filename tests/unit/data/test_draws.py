@@ -87,12 +87,3 @@ def test_poisson_draws_are_those_of_old_runs(records, batch, workers, rank, want
                               insecure_fixed_seed=3)  # fmt: skip
     for epoch, known in zip((0, 3), wanted):
         assert digest(shard.micro_batches(epoch)) == known
-
-
-@pytest.mark.parametrize("size", [2, 999, 70_001])
-def test_a_permutation_draws_the_same_of_both_types(size, seed):
-    small, large = (
-        np.random.default_rng(seed).permutation(np.arange(size, dtype=kind))
-        for kind in (np.int32, np.int64)
-    )
-    np.testing.assert_array_equal(small, large)

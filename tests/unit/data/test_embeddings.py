@@ -76,11 +76,6 @@ def test_missing_torn_and_unknown_files_are_refused(tmp_path):
         load_embeddings(config, ["absent"])
 
 
-def test_without_a_file_nothing_is_found():
-    words, matrix = load_embeddings(EmbeddingsConfig(dimension=5), ["a"])
-    assert words == () and matrix.shape == (0, 5)
-
-
 def test_a_large_file_is_streamed(tmp_path):
     """40,000 × 300 is 100 MB of text; what is held must follow the 200 wanted words."""
     path = tmp_path / "large.vec"

@@ -34,6 +34,9 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
     indices = data.draw(st.lists(st.integers(0, len(corpus) - 1), min_size=1, max_size=6))
     batch = encoded.batch(indices)
     assert batch.indices.tolist() == indices and len(batch) == len(indices)
+    arrays = (*batch.inputs, batch.lengths, batch.slots, batch.intents)
+    assert {array.dtype for array in arrays} == {np.dtype("int32")}
+    assert batch.indices.dtype == np.int64
     longest = max(min(len(corpus[i].tokens), max_tokens) for i in indices)
     assert batch.inputs.words.shape == batch.slots.shape == (len(indices), longest)
     for row, index in enumerate(indices):
@@ -56,44 +59,24 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
             assert found[: len(ids)] == ids and not any(found[len(ids) :])
 
 
-def test_types(say):
-    corpus = [say("a bc"), say("d")]
-    batch = encode(corpus, Vocabulary.build(corpus)).batch([1, 0])
-    for array in (*batch.inputs, batch.lengths, batch.slots, batch.intents):
-        assert array.dtype == np.int32
-    assert batch.indices.dtype == np.int64
-
-
 def test_labels_of_the_test_part_alone_are_no_crash(say):
     encoded = encode([say("a", intent="new")], Vocabulary.build([say("a")]))
     assert encoded.intent_ids.tolist() == [-1] and encoded.batch([0]).intents.tolist() == [0]
 
 
-@given(utterances, st.integers(1, 5))
-def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_size):
-    encoded = encode(corpus, Vocabulary.build(corpus))
-    batches = list(evaluation_batches(encoded, batch_size))
-    seen = np.concatenate([b.indices for b in batches])
-    assert sorted(seen) == list(range(len(corpus)))
-    assert all(len(b) == batch_size for b in batches[:-1])
-    lengths = np.concatenate([b.lengths for b in batches])
-    assert (np.diff(lengths) >= 0).all()
-
-
 @given(utterances, st.integers(1, 5), st.integers(1, 4))
-def test_the_workers_shares_are_the_whole_corpus(corpus, batch_size, num_workers):
+def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_size, num_workers):
     encoded = encode(corpus, Vocabulary.build(corpus))
-    seen = [
-        index
-        for rank in range(num_workers)
-        for batch in evaluation_batches(encoded, batch_size, rank=rank, num_workers=num_workers)
-        for index in batch.indices
-    ]
+    seen = []
+    for rank in range(num_workers):
+        share = {"rank": rank, "num_workers": num_workers}
+        batches = list(evaluation_batches(encoded, batch_size, **share))
+        assert all(len(batch) <= batch_size for batch in batches)
+        assert num_workers > 1 or all(len(batch) == batch_size for batch in batches[:-1])
+        lengths = [length for batch in batches for length in batch.lengths]
+        assert lengths == sorted(lengths)
+        seen += [index for batch in batches for index in batch.indices]
     assert sorted(seen) == list(range(len(corpus)))
-
-
-def test_evaluation_refuses_an_empty_batch(say):
-    encoded = encode([say("a")], Vocabulary.build([say("a")]))
     with pytest.raises(UserError, match="must be ≥ 1"):
         next(evaluation_batches(encoded, 0))
 

@@ -78,17 +78,6 @@ def test_every_place_is_as_likely(many):
     assert all(within(count, 3000, 6 / 40) for count in counts[1:41])
 
 
-def test_masks_are_those_of_the_generator(generator):
-    batch = batch_of(generator, [12, 7, 3])
-    one, same, other = (
-        mask(batch, MASKABLE, fraction=0.3, generator=np.random.default_rng(seed))
-        for seed in (1, 1, 2)
-    )
-    for name in ("pieces", "places", "targets"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(same, name))
-    assert not np.array_equal(one.places, other.places) or (one.pieces != other.pieces).any()
-
-
 def test_where_nothing_can_be_hidden_nothing_counts(generator):
     batch = batch_of(generator, [0, 3], unknown=1.0)
     masked = mask(batch, MASKABLE, fraction=0.15, generator=generator)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from scipy import stats
 
 from edp_mx.data.poisson_sampling import PoissonShard
@@ -116,34 +114,6 @@ def test_the_checks_notice_other_samplers(tables):
     assert not are_independent(repeated[:-1], repeated[1:], Q)
 
 
-@given(
-    num_records=st.integers(1, 300),
-    num_workers=st.integers(1, 6),
-    batch_size=st.integers(1, 300),
-    seed=st.integers(0, 2**40),
-    epoch=st.integers(0, 3),
-)
-def test_shards_and_micro_batches(num_records, num_workers, batch_size, seed, epoch):
-    assume(max(batch_size, num_workers) <= num_records)
-    settings = {"batch_size": batch_size, "num_workers": num_workers, "seed": seed}
-    shards = deal_all(num_records, **settings)
-    assert sorted(np.concatenate([s.indices for s in shards])) == list(range(num_records))
-    sizes = [len(shard.indices) for shard in shards]
-    assert max(sizes) - min(sizes) <= 1 <= min(sizes)
-    for shard, again in zip(shards, deal_all(num_records, **settings)):  # who has what is fixed
-        np.testing.assert_array_equal(shard.indices, again.indices)
-    assert len({shard.steps_per_epoch for shard in shards}) == 1
-    assert abs(shards[0].steps_per_epoch - num_records / batch_size) <= 0.5
-    for shard in shards:
-        batches = list(shard.micro_batches(epoch))
-        assert len(batches) == shard.steps_per_epoch
-        for batch in batches:
-            assert batch.dtype == np.int64 and len(set(batch)) == len(batch)
-            assert set(batch) <= set(shard.indices)
-        expected = shard.sample_rate * num_records / num_workers
-        assert shard.micro_batch_size == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_deal_is_that_of_the_shuffling_sampler():
     """So that a change of the sampler moves no record to another worker."""
     for rank, shard in enumerate(deal_all(103, batch_size=12, num_workers=4, seed=5)):
@@ -160,30 +130,3 @@ def test_a_rate_of_one_draws_everything_and_a_small_one_often_nothing():
     expected = 2000 * (1 - 1 / 2000) ** 2000
     assert abs(empty - expected) < Z * np.sqrt(expected)
     assert next(iter(shard.micro_batches(1))).dtype == np.int64
-
-
-def test_draws_are_secret_and_no_seed_repeats_them():
-    """The same shard, dealt with the same seed: each start, epoch and call draws otherwise."""
-    shards = [*deal_all(400, batch_size=200, num_workers=1), *deal_all(400, batch_size=200,
-                                                                     num_workers=1)]  # fmt: skip
-    first = [list(shard.micro_batches(epoch))[0] for shard in shards for epoch in (0, 0, 1)]
-    for i in range(len(first)):
-        for j in range(i):
-            assert set(first[i]) != set(first[j])
-
-
-def test_the_insecure_draws_repeat_and_differ_by_seed_rank_and_epoch():
-    def draws(seed, rank, epoch):
-        shard = deal_all(800, batch_size=400, num_workers=2, insecure_fixed_seed=seed)[rank]
-        return [tuple(np.searchsorted(shard.indices, b)) for b in shard.micro_batches(epoch)]
-
-    assert draws(1, 0, 0) == draws(1, 0, 0)
-    assert len({draws(*place)[0] for place in [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]}) == 4
-
-
-def test_memory_a_draw_is_seldom_much_larger_than_expected():
-    """The bound that the class states, against the binomial distribution."""
-    for expected in (0.05, 0.5, 1, 2, 8, 64, 512, 4096):
-        most = expected + 6 * np.sqrt(expected) + 6
-        for records in (int(expected) + 1, 10_000, 10_000_000):
-            assert stats.binom.sf(most, records, min(1, expected / records)) < 1e-6

@@ -17,10 +17,11 @@ from edp_mx.data.readers import (
     require_own_split,
     stream_utterances,
 )
-from edp_mx.data.readers.nlu_eval import parse_annotation, split_fields
+from edp_mx.data.readers.nlu_eval import split_fields
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
+FIELDS = ("tokens", "tags", "intents")
 COUNTS = {"atis": (4478, 500, 893), "snips": (13084, 700, 700)}
 
 
@@ -41,11 +42,13 @@ def test_real_three_file_corpora_have_their_published_sizes(name, real_corpus):
     assert len({u.id for u in whole}) == len(whole)
 
 
-def test_real_atis_keeps_double_intents_as_one_label(real_corpus):
+def test_real_atis_keeps_double_intents_as_one_label_and_each_string_once(real_corpus):
     utterances = read_utterances(real_corpus("atis"))
     assert sum("#" in u.intent for u in utterances) == 41
     keys = Counter(" ".join(u.tokens).lower() for u in utterances)
     assert len(utterances) - len(keys) == 398
+    tokens = [token for u in utterances for token in u.tokens]
+    assert len({id(token) for token in tokens}) == len(set(tokens))  # each string is kept once
 
 
 def test_real_tokens_are_what_grep_sees(real_corpus):
@@ -66,53 +69,61 @@ def test_real_nlu_eval_has_all_folds_once(real_corpus):
         require_own_split("here", parts_of(real_corpus("nlu_eval")))
 
 
-def test_real_strings_are_kept_once(real_corpus):
-    utterances = read_utterances(real_corpus("atis"))
-    tokens = [token for u in utterances for token in u.tokens]
-    assert len({id(token) for token in tokens}) == len(set(tokens))
-
-
-def three_files(folder, tokens, tags, intents):
+def three_files(folder, tokens="a\nb\n", tags="O\nO\n", intents="x\ny\n", users=None):
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("seq.in", tokens), ("seq.out", tags), ("label", intents)):
-        data = content if isinstance(content, bytes) else content.encode("utf-8")
-        (folder / name).write_bytes(data)
+    contents = {"seq.in": tokens, "seq.out": tags, "label": intents, "user": users}
+    for name, content in contents.items():
+        if content is not None:
+            data = content if isinstance(content, bytes) else content.encode("utf-8")
+            (folder / name).write_bytes(data)
     return folder
 
 
 def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
     folder = three_files(
-        tmp_path, "\ufeffto  Rome \r\nno\r\n\r\n", "O B-x \r\nO\r\n", " a \r\nb\r\n\n"
+        tmp_path, "\ufeffto  Rome \r\na\u00a0b\u0085\r\n\r\n", "O B-x \r\nO\r\n", " a \r\nb\r\n\n"
     )
     assert read_utterances(folder) == [
         Utterance(("to", "Rome"), ("O", "B-x"), "a"),
-        Utterance(("no",), ("O",), "b"),
+        Utterance(("a\u00a0b\u0085",), ("O",), "b"),  # only blanks separate tokens
     ]
 
 
-def test_a_no_break_space_stays_inside_its_token(tmp_path):
-    folder = three_files(tmp_path, "a\u00a0b c\u0085d\n", "O B-x\n", "i\n")
-    assert read_utterances(folder)[0].tokens == ("a\u00a0b", "c\u0085d")
-
-
 @pytest.mark.parametrize(
-    ("tokens", "tags", "intents", "complaint"),
+    ("contents", "complaint"),
     [
-        ("a\nb\n", "O\n", "x\ny\n", r"seq\.out ends after line 1"),
-        ("a\n", "O\nO\n", "x\ny\n", r"seq\.in ends after line 1"),
-        ("a\nb\n", "O\nO\n", "x\n", r"label ends after line 1"),
-        ("a\nb c\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: 2 tokens but 1 slot tags"),
-        ("a\nb\n", "O\nX-y\n", "x\ny\n", r"seq\.in, line 2: 'X-y' is not a BIO tag"),
-        ("a\nb\n", "O\nB-\n", "x\ny\n", r"seq\.in, line 2: 'B-' is not a BIO tag"),
-        ("a\n\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: the utterance is empty"),
-        ("a\n\nb\n", "O\n\nO\n", "x\n\ny\n", r"seq\.in, line 2: the utterance is empty"),
-        ("a\nb\n", "O\nO\n", "x\n \n", r"seq\.in, line 2: the intent is missing"),
-        (b"a\n\xff\n", "O\nO\n", "x\ny\n", r"seq\.in, line 2: not UTF-8"),
+        (("a\nb\n", "O\n"), r"seq\.out ends after line 1"),
+        (("a\n",), r"seq\.in ends after line 1"),
+        (("a\nb\n", "O\nO\n", "x\n"), r"label ends after line 1"),
+        (("a\nb c\n",), r"seq\.in, line 2: 2 tokens but 1 slot tags"),
+        (("a\nb\n", "O\nX-y\n"), r"seq\.in, line 2: 'X-y' is not a BIO tag"),
+        (("a\nb\n", "O\nB-\n"), r"seq\.in, line 2: 'B-' is not a BIO tag"),
+        (("a\n\n",), r"seq\.in, line 2: the utterance is empty"),
+        (("a\n\nb\n", "O\n\nO\n", "x\n\ny\n"), r"seq\.in, line 2: the utterance is empty"),
+        (("a\nb\n", "O\nO\n", "x\n \n"), r"seq\.in, line 2: the intent is missing"),
+        ((b"a\n\xff\n",), r"seq\.in, line 2: not UTF-8"),
+        (
+            {"users": "ann\n"},
+            r"user ends after line 1, but .* line 2: seq\.in, seq\.out, label, user",
+        ),
+        ({"users": ""}, r"user ends after line 0"),
+        ({"users": "ann\nbo\neve\n"}, r"seq\.in ends after line 2"),
+        ({"users": "ann\n \n"}, r"user, line 2: the user is missing"),
+        ({"users": "\nbo\n"}, r"user, line 1: the user is missing"),
     ],
 )
-def test_broken_three_files_name_file_and_line(tmp_path, tokens, tags, intents, complaint):
+def test_broken_files_side_by_side_name_file_and_line(tmp_path, contents, complaint):
+    given = contents if isinstance(contents, dict) else dict(zip(FIELDS, contents))
     with pytest.raises(UserError, match=complaint):
-        read_utterances(three_files(tmp_path, tokens, tags, intents))
+        read_utterances(three_files(tmp_path, **given))
+
+
+def test_a_fourth_file_names_users_and_counts_as_one_of_the_corpus(tmp_path):
+    assert [u.user for u in read_utterances(three_files(tmp_path))] == ["", ""]
+    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label"]
+    three_files(tmp_path, users=" ann b \r\nbo\n\n")
+    assert [u.user for u in read_utterances(tmp_path)] == ["ann b", "bo"]
+    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label", "user"]
 
 
 def test_a_missing_third_file_is_named(tmp_path):
@@ -137,8 +148,9 @@ def test_own_splits_need_no_validation_part_but_train_and_test(tmp_path):
 text = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=6)
 utterance = st.lists(st.tuples(text, st.sampled_from(["O", "B-a", "I-a"])), min_size=1).flatmap(
     lambda pairs: st.builds(
-        lambda intent: Utterance(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), intent),
+        lambda intent, user: Utterance(*map(tuple, zip(*pairs)), intent, user=user),
         text,
+        st.sampled_from(["", "ann", "bo b"]),
     )
 )
 
@@ -147,33 +159,47 @@ utterance = st.lists(st.tuples(text, st.sampled_from(["O", "B-a", "I-a"])), min_
 def test_json_lines_round_trip(tmp_path_factory, utterances, is_packed):
     path = tmp_path_factory.mktemp("jsonl") / ("a.jsonl.gz" if is_packed else "a.jsonl")
     write_jsonl(path, utterances)
-    assert read_utterances(path) == utterances
+    found = read_utterances(path)
+    assert found == utterances and [u.user for u in found] == [u.user for u in utterances]
 
 
 GOOD = '{"tokens": ["a"], "slots": ["O"], "intent": "x"}\n'
+FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation\n1;qa;x;fine\n"}
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("kind", "line", "complaint"),
     [
-        ("{", "not JSON"),
-        ("[]", "not an object"),
-        ('{"tokens": ["a"], "slots": ["O"]}', '"intent" is missing'),
-        ('{"tokens": ["a"], "slots": ["O"], "intent": "x", "slot": 1}', 'unknown key "slot"'),
-        ('{"tokens": "a", "slots": ["O"], "intent": "x"}', '"tokens" is not a list'),
-        ('{"tokens": [""], "slots": ["O"], "intent": "x"}', '"tokens" is not a list'),
-        ('{"tokens": [], "slots": [], "intent": "x"}', "utterance is empty"),
-        ('{"tokens": ["a"], "slots": ["O", "O"], "intent": "x"}', "1 tokens but 2 slot tags"),
-        ('{"tokens": ["a"], "slots": ["o"], "intent": "x"}', "not a BIO tag"),
-        ('{"tokens": ["a"], "slots": ["O"], "intent": ""}', "intent is missing"),
-        ('{"tokens": ["a"], "slots": ["O"], "intent": 1}', "must be strings"),
+        ("jsonl", "{", "not JSON"),
+        ("jsonl", "[]", "not an object"),
+        ("jsonl", '{"tokens": ["a"], "slots": ["O"]}', '"intent" is missing'),
+        ("jsonl", GOOD.replace("}", ', "slot": 1}'), 'unknown key "slot"'),
+        ("jsonl", GOOD.replace('["a"]', '"a"'), '"tokens" is not a list'),
+        ("jsonl", GOOD.replace('["a"]', '[""]'), '"tokens" is not a list'),
+        ("jsonl", '{"tokens": [], "slots": [], "intent": "x"}', "utterance is empty"),
+        ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 tokens but 2 slot tags"),
+        ("jsonl", GOOD.replace("O", "o"), "not a BIO tag"),
+        ("jsonl", GOOD.replace('"x"', '""'), "intent is missing"),
+        ("jsonl", GOOD.replace('"x"', "1"), "must be strings"),
+        *(
+            ("jsonl", GOOD.replace("}", f', "user": {user}}}'), '"user" must be a non-empty string')
+            for user in ('""', "7", "null", '["ann"]')
+        ),
+        ("csv", "1;qa;x;a [b : c", "unbalanced"),
+        ("csv", "1;qa;x;a b] c", "unbalanced"),
+        ("csv", "1;qa;x;a [b c]", "nameless"),
+        ("csv", "1;qa;x;a [b : ]", "without a slot name or a value"),
+        ("csv", "1;qa;x", "3 columns but the header has 4"),
+        ("csv", '1;qa;x;""', "utterance is empty"),
+        ("csv", "1;;x;a", "scenario or the intent is empty"),
     ],
 )
-def test_broken_json_lines_name_file_and_line(tmp_path, line, complaint):
-    path = tmp_path / "a.jsonl"
-    path.write_text(GOOD + line + "\n")
-    with pytest.raises(UserError, match=rf"a\.jsonl, line 2: .*{complaint}"):
-        read_utterances(path)
+def test_a_broken_line_is_named_with_its_file(tmp_path, kind, line, complaint):
+    before = FIRST_LINES[kind]
+    (tmp_path / f"a.{kind}").write_text(f"{before}{line}\n")
+    where = rf"a\.{kind}, line {before.count(chr(10)) + 1}"
+    with pytest.raises(UserError, match=f"{where}: .*{complaint}"):
+        read_utterances(tmp_path / f"a.{kind}")
 
 
 def test_ids_that_repeat_are_refused(tmp_path):
@@ -204,31 +230,23 @@ def snips_file(folder, name, chunks, encoding="utf-8", intent="PlayMusic"):
     (folder / intent / name).write_bytes(data)
 
 
-def read_chunks(tmp_path, *chunks):
+@pytest.mark.parametrize(
+    ("chunks", "words", "tags"),
+    [
+        ([("Play ", ""), ("Making Out", "track"), (" by me", "")],
+         "Play Making Out by me", "O B-track I-track O O"),
+        ([("A", "artist"), (" ", ""), ("B", "artist"), (" C", "artist")],
+         "A B C", "B-artist B-artist B-artist"),  # entities that touch stay apart
+        ([("my ", ""), ("song", "item"), ("s, please", "")], "my song s, please", "O B-item O O"),
+        ([("Cita Rom", "list"), ("á", "list"), ("ntica", "list")],
+         "Cita Romántica", "B-list I-list"),  # chunks that begin in mid-word
+    ],
+)  # fmt: skip
+def test_snips_chunks_become_bio(tmp_path, chunks, words, tags):
     pieces = [{"text": t, "entity": e} if e else {"text": t} for t, e in chunks]
     snips_file(tmp_path, "train_PlayMusic_full.json", pieces)
     (utterance,) = read_utterances(tmp_path)
-    return list(zip(utterance.tokens, utterance.slots))
-
-
-def test_snips_chunks_become_bio(tmp_path):
-    assert read_chunks(tmp_path, ("Play ", ""), ("Making Out", "track"), (" by me", "")) == [
-        ("Play", "O"), ("Making", "B-track"), ("Out", "I-track"), ("by", "O"), ("me", "O"),
-    ]  # fmt: skip
-
-
-def test_snips_entities_that_touch_stay_apart(tmp_path):
-    pairs = read_chunks(tmp_path, ("A", "artist"), (" ", ""), ("B", "artist"), (" C", "artist"))
-    assert [tag for _, tag in pairs] == ["B-artist"] * 3
-
-
-def test_snips_chunks_in_mid_word(tmp_path):
-    assert read_chunks(tmp_path, ("my ", ""), ("song", "item"), ("s, please", "")) == [
-        ("my", "O"), ("song", "B-item"), ("s,", "O"), ("please", "O"),
-    ]  # fmt: skip
-    assert read_chunks(tmp_path, ("Cita Rom", "list"), ("á", "list"), ("ntica", "list")) == [
-        ("Cita", "B-list"), ("Romántica", "I-list"),
-    ]  # fmt: skip
+    assert (" ".join(utterance.tokens), " ".join(utterance.slots)) == (words, tags)
 
 
 def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
@@ -278,7 +296,7 @@ def test_full_release_with_its_quirks(tmp_path):
         FULL_HEADER,
         full_row('"how much is [currency_name: euro]"'),
         full_row("irrelevant", status="IRR_XL"),
-        full_row("don't [ time : nine  am ], ok", scenario="alarm", intent="set"),
+        full_row("don't [ time : 9:30  am ], ok", scenario="alarm", intent="set"),
         full_row('"say ""hi"" to [person : t\'so]"', scenario="email", intent="send"),
     ]
     folder = tmp_path / "AnnotatedData"
@@ -288,7 +306,7 @@ def test_full_release_with_its_quirks(tmp_path):
     assert (euro.tokens[-1], euro.slots[-1], euro.intent) == (
         "euro", "B-currency_name", "qa_currency",
     )  # fmt: skip
-    assert alarm.tokens == ("don't", "nine", "am", ",", "ok")
+    assert alarm.tokens == ("don't", "9:30", "am", ",", "ok")
     assert alarm.slots == ("O", "B-time", "I-time", "O", "O")
     assert quoted.tokens == ("say", '"hi"', "to", "t'so")
     assert alarm.id.endswith("Annotated-All.csv/4")
@@ -305,50 +323,16 @@ def test_training_sets_of_folds_are_passed_over(tmp_path):
     ]
 
 
-@given(st.lists(st.text(st.characters(blacklist_characters='";\r\n')), min_size=1))
-def test_fields_survive_quoting(fields):
-    quoted = ";".join(f'"{field}"' for field in fields)
-    assert split_fields(quoted, len(fields)) == fields
-    assert split_fields(quoted, 0) == fields  # loosely
-    assert split_fields(";".join(fields), len(fields)) == fields or fields == [""]
-
-
 @given(st.lists(st.text('a;"', max_size=6), min_size=2))
 def test_doubled_quotes_and_semicolons_are_read_strictly(fields):
     quoted = ";".join('"' + field.replace('"', '""') + '"' for field in fields)
     assert split_fields(quoted, len(fields)) == fields
 
 
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
-        ("1;qa;x;a [b : c", "unbalanced"),
-        ("1;qa;x;a b] c", "unbalanced"),
-        ("1;qa;x;a [b c]", "nameless"),
-        ("1;qa;x;a [b : ]", "without a slot name or a value"),
-        ("1;qa;x", "3 columns but the header has 4"),
-        ('1;qa;x;""', "utterance is empty"),
-        ("1;;x;a", "scenario or the intent is empty"),
-    ],
-)
-def test_broken_nlu_eval_rows_name_file_and_line(tmp_path, row, complaint):
-    path = tmp_path / "a.csv"
-    path.write_text(f"answerid;scenario;intent;answer_annotation\n1;qa;x;fine\n{row}\n")
-    with pytest.raises(UserError, match=rf"a\.csv, line 3: .*{complaint}"):
-        read_utterances(path)
-
-
 def test_a_missing_column_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("answerid;scenario;answer_annotation\n")
     with pytest.raises(UserError, match=r'a\.csv, line 1: the column "intent" is missing'):
         read_utterances(tmp_path)
-
-
-def test_annotation_with_a_colon_in_its_value():
-    assert parse_annotation("at [time : 5:30 pm]", "here") == (
-        ["at", "5:30", "pm"],
-        ["O", "B-time", "I-time"],
-    )
 
 
 # -------------------------------------------------------------------------------------- layouts

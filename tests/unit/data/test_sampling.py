@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edp_mx.data.sampling import Shard, micro_batch_size
+from edp_mx.data.sampling import Shard
 from edp_mx.errors import UserError
 
 
@@ -18,43 +18,6 @@ def deal_all(num_records, *, batch_size, num_workers, **settings):
         )
         for rank in range(num_workers)
     ]
-
-
-@given(
-    num_records=st.integers(1, 200),
-    num_workers=st.integers(1, 6),
-    size=st.integers(1, 6),
-    seed=st.integers(0, 2**40),
-    epoch=st.integers(0, 5),
-)
-def test_shards_and_epochs(num_records, num_workers, size, seed, epoch):
-    assume(num_records // num_workers >= size)
-    batch_size = size * num_workers
-    shards = deal_all(num_records, batch_size=batch_size, num_workers=num_workers, seed=seed)
-    dealt = np.concatenate([shard.indices for shard in shards])
-    assert sorted(dealt) == list(range(num_records))
-    sizes = [len(shard.indices) for shard in shards]
-    assert max(sizes) - min(sizes) <= 1
-    steps = min(sizes) // size
-    for shard in shards:
-        batches = list(shard.micro_batches(epoch))
-        assert len(batches) == steps == shard.steps_per_epoch
-        assert all(len(batch) == size for batch in batches)
-        seen = np.concatenate(batches)
-        assert len(set(seen)) == len(seen) and set(seen) <= set(shard.indices)
-        assert seen.dtype == np.int64
-
-
-def test_the_same_call_gives_the_same_order_and_others_another():
-    def order(seed, rank, epoch):
-        shard = Shard.deal(400, batch_size=8, num_workers=2, rank=rank, seed=seed)
-        return np.concatenate(list(shard.micro_batches(epoch)))
-
-    np.testing.assert_array_equal(order(1, 0, 3), order(1, 0, 3))
-    assert (order(1, 0, 3) != order(1, 0, 4)).any()
-    assert set(order(1, 0, 3)) == set(order(1, 0, 4)) != set(order(2, 0, 3))
-    places = [np.argsort(order(1, rank, 3)) for rank in (0, 1)]
-    assert (places[0] != places[1]).any()
 
 
 def test_what_is_left_over_changes_and_nothing_is_left_over_for_ever():
@@ -129,9 +92,3 @@ def test_the_order_is_independent_of_the_lengths_without_buckets():
     two = Shard.deal(10, lengths=[5] * 10, **settings)
     for a, b in zip(one.micro_batches(0), two.micro_batches(0)):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("batch_size", [10, 0])
-def test_a_batch_that_cannot_be_shared_is_refused(batch_size):
-    with pytest.raises(UserError, match=rf"training\.batch_size: {batch_size} is not a multiple"):
-        micro_batch_size(batch_size, 4)

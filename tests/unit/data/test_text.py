@@ -85,14 +85,6 @@ def test_a_sample_is_the_lowest_distinct_digests(values, size):
     assert sample.lines() == tuple(str(value) for value in sorted(set(values))[:size])
 
 
-def test_a_sample_forgets_what_it_does_not_need():
-    sample = Sample(10)
-    for i in range(20_000):
-        sample.add(digest(str(i)), str(i))
-        assert len(sample._lines) <= 1021
-    assert sample.lines() == tuple(sorted(map(str, range(20_000)), key=digest)[:10])
-
-
 def test_files_are_spread_evenly(tmp_path):
     counts = (600, 30, 0, 1)
     files = [write(tmp_path / f"{f}.txt", [f"{f} {i}" for i in range(n)])

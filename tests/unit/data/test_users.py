@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
-import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +18,7 @@ from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.description import describe
 from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.readers import files_of, read_utterances, stream_utterances
 from edp_mx.data.splits import PARTS, own_split, split_by_keys, users_on_two_sides
 from edp_mx.data.store import open_store, write_store
 from edp_mx.data.stored import StoredUtterances
@@ -59,55 +55,6 @@ names = st.lists(st.sampled_from(["ann", "bo", "ü\ud800", "eve"]), min_size=1, 
 def test_the_user_is_no_part_of_what_makes_utterances_equal():
     one = Utterance(("a",), ("O",), "x", "1", "ann")
     assert one == replace(one, user="bo") and Utterance(("a",), ("O",), "x").user == ""
-
-
-@pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
-def test_json_lines_keep_users(tmp_path, name):
-    utterances = [*said_by(["ann", "bo b", "ann"]), Utterance(("a",), ("O",), "x", "last")]
-    write_jsonl(tmp_path / name, utterances)
-    assert [u.user for u in read_utterances(tmp_path / name)] == ["ann", "bo b", "ann", ""]
-    content = (tmp_path / name).read_bytes()
-    lines = (gzip.decompress(content) if name.endswith(".gz") else content).splitlines()
-    assert "user" not in json.loads(lines[3]) and json.loads(lines[1])["user"] == "bo b"
-
-
-@pytest.mark.parametrize("user", ['""', "7", "null", '["ann"]'])
-def test_a_broken_user_names_file_and_line(tmp_path, user):
-    line = '{"tokens": ["a"], "slots": ["O"], "intent": "x", "user": %s}\n'
-    (tmp_path / "a.jsonl").write_text(line % '"ann"' + line % user)
-    with pytest.raises(UserError, match=r'a\.jsonl, line 2: "user" must be a non-empty string'):
-        read_utterances(tmp_path / "a.jsonl")
-
-
-def three_files(folder, users=None):
-    for name, content in (("seq.in", "a\nb\n"), ("seq.out", "O\nO\n"), ("label", "x\ny\n")):
-        (folder / name).write_text(content)
-    if users is not None:
-        (folder / "user").write_text(users)
-    return folder
-
-
-def test_a_fourth_file_names_users_and_counts_as_one_of_the_corpus(tmp_path):
-    assert [u.user for u in read_utterances(three_files(tmp_path))] == ["", ""]
-    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label"]
-    three_files(tmp_path, " ann b \r\nbo\n\n")
-    assert [u.user for u in read_utterances(tmp_path)] == ["ann b", "bo"]
-    assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label", "user"]
-
-
-@pytest.mark.parametrize(
-    ("users", "complaint"),
-    [
-        ("ann\n", r"user ends after line 1, but .* line 2: seq\.in, seq\.out, label, user need"),
-        ("", r"user ends after line 0"),
-        ("ann\nbo\neve\n", r"seq\.in ends after line 2"),
-        ("ann\n \n", r"user, line 2: the user is missing"),
-        ("\nbo\n", r"user, line 1: the user is missing"),
-    ],
-)
-def test_a_broken_fourth_file_names_file_and_line(tmp_path, users, complaint):
-    with pytest.raises(UserError, match=complaint):
-        read_utterances(three_files(tmp_path, users))
 
 
 def test_a_fingerprint_changes_with_a_user_and_only_then():
@@ -235,30 +182,4 @@ def test_too_few_users_are_told(tmp_path):
 
 
 # ------------------------------------------------------------------------------------ describing
-def test_users_are_described():
-    told = describe(said_by(["ann", "bo", "ann", "eve", "", "eve", "eve", "ann", "ann"]))
-    assert (told.users, told.per_user, told.unnamed) == (3, (1, 3, 4), 1)
-    told = describe(said_by(["", ""]))
-    assert (told.users, told.per_user, told.unnamed) == (0, (), 2)
-
-
 # ---------------------------------------------------------------------------------- a real corpus
-@pytest.fixture(scope="module")
-def dialogues(corpora):
-    """The first 20,000 turns of DSTC8, each with its dialogue as the user."""
-    path = corpora / "dstc8" / "utterances.jsonl.gz"
-    if not path.is_file():
-        pytest.skip(f"the real corpus dstc8 is not in {corpora} (set EDP_MX_DATA)")
-    return [u for _, u in itertools.islice(stream_utterances(path), 20_000)]
-
-
-def test_real_dialogues_are_split_by_dialogue(dialogues, seed):
-    users = users_of(dialogues)
-    assert users.max() + 1 == len({u.user for u in dialogues}) > 1500
-    assert np.bincount(users).max() <= 25
-    split = split_corpus(dialogues, seed=seed)
-    assert users_on_two_sides(split, users) == 0
-    for part, fraction in zip(PARTS, (0.45, 0.05, 0.5)):
-        assert abs(len(getattr(split, part)) - fraction * len(dialogues)) <= 25
-    texts = [{dialogues[i].tokens for i in getattr(split, part)} for part in PARTS]
-    assert texts[0] & texts[2]  # "yes, please" is on both sides

@@ -186,20 +186,6 @@ def test_two_losses_before_one_backward(family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_learns_eight_utterances_by_heart(family):
-    lengths = [5, 1, 4, 3, 5, 2, 4, 5]
-    batch, model = random_batch(np.random.default_rng(6), lengths, family), tiny(family)
-    losses, _ = train(model, [batch] * 150)
-    assert losses[0].min() > 1
-    assert losses[-1].max() < 0.1
-    predictions = model.predict(batch)
-    assert (predictions.intents == batch.intents).all()
-    for row, length in enumerate(batch.lengths):
-        assert (predictions.slots[row] == batch.slots[row, :length]).all()
-        assert predictions.slot_confidences[row].min() > 0.9
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_predictions(family):
     rng = np.random.default_rng(7)
     batch, model = random_batch(rng, [4, 1, 3], family), tiny(family, dropout=0.5)
@@ -254,21 +240,3 @@ def test_outputs_of_batches_under_way_are_those_of_each_alone(family):
         np.testing.assert_array_equal(outputs.emissions, emissions)
         np.testing.assert_array_equal(outputs.intent_scores, intent_scores)
     assert list(model.outputs([])) == []
-
-
-def test_the_next_batch_is_begun_before_this_one_is_used():
-    rng, model, events = np.random.default_rng(13), tiny_model(), []
-
-    def batches():
-        for number in range(3):
-            events.append(f"made {number}")
-            yield random_batch(rng, [2, 3])
-
-    begin = model.encoder.inputs
-    model.encoder.inputs = lambda *arguments: events.append("begun") or begin(*arguments)
-    for number, _ in enumerate(model.outputs(batches())):
-        events.append(f"used {number}")
-    assert events == [
-        *("made 0", "begun", "made 1", "begun", "used 0"),
-        *("made 2", "begun", "used 1", "used 2"),
-    ]
