@@ -9,6 +9,9 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
+from edp_mx.data.encoding import encode
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
@@ -53,15 +56,30 @@ def tiny(family, **config):
     return tiny_bert(**config) if family == "bert" else tiny_model(**config)
 
 
-def with_heads(encoder, *, seed=3):
+def with_heads(encoder, *, seed=3, num_slots=SIZES["num_slots"], num_intents=SIZES["num_intents"]):
     """A whole model around an encoder."""
     return build_model(
-        encoder,
-        num_slots=SIZES["num_slots"],
-        num_intents=SIZES["num_intents"],
-        seed=seed,
-        context=mx.cpu(),
+        encoder, num_slots=num_slots, num_intents=num_intents, seed=seed, context=mx.cpu()
     )
+
+
+def clc_and_corpus(*, size, dropout):
+    """A small CLC, and an encoded corpus whose vocabulary is its own, sorted by length."""
+    utterances = sorted(
+        make_utterances("communication", size=size, seed=1), key=lambda one: len(one.tokens)
+    )
+    vocabulary = Vocabulary.build(utterances)
+    encoder = CLCEncoder(
+        CLCConfig(hidden_size=8, character_filters=4, dropout=dropout),
+        num_words=len(vocabulary.words),
+        num_characters=len(vocabulary.characters),
+        word_dimension=8,
+        prefix="clc_",
+    )
+    model = with_heads(
+        encoder, seed=0, num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents)
+    )
+    return model, encode(utterances, vocabulary)
 
 
 def random_inputs(rng, lengths, family, num_characters=4):
@@ -143,3 +161,13 @@ def loss_and_gradients(model, batch, weights=None):
         if parameter.grad_req != "null"
     }
     return loss.asnumpy(), gradients
+
+
+def central_difference(parameter, way, value):
+    """How much `value()` changes along `way`, from one step before the parameter to one after."""
+    start, found = parameter.data().asnumpy(), []
+    for sign in (1, -1):
+        parameter.set_data(mx.nd.array(start + sign * way))
+        found.append(float(value()))
+    parameter.set_data(mx.nd.array(start))
+    return found[0] - found[1]

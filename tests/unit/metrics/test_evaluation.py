@@ -68,12 +68,6 @@ def test_scores_are_pooled_over_utterances(corpus, alignment):
     assert 0 <= scores.slot_f1 <= 1
 
 
-def test_seqevals_own_example():
-    wanted = [["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
-    found = [["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
-    assert score_slots(wanted, found) == (0.5, 0.5, 0.5)
-
-
 def test_no_slots_at_all_score_zero_as_in_seqeval():
     assert score_slots([["O"]], [["O"]]) == (0, 0, 0)
     assert score_slots([["O"]], [["B-a"]]) == (0, 0, 0)

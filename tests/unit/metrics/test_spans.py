@@ -19,13 +19,6 @@ def test_as_seqeval_reads_them(tags):
     assert spans_of(tags) == expected
 
 
-@given(st.lists(TAGS, max_size=12))
-def test_sorted_and_apart(tags):
-    spans = spans_of(tags)
-    assert all(span.start < span.end for span in spans)
-    assert all(left.end <= right.start for left, right in zip(spans, spans[1:]))
-
-
 @pytest.mark.parametrize(
     "tags, spans",
     [

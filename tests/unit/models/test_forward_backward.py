@@ -24,20 +24,22 @@ def check_against_enumeration(emissions, tags, lengths, chain, tolerance=1e-10):
 
 
 @pytest.mark.parametrize("is_log_space", [False, True])
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
-    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4),
     num_tags=st.integers(1, 4),
+    scale=st.sampled_from([1.0, 30.0, 300.0, 3e3, 1e5]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_exact_against_enumeration(is_log_space, lengths, num_tags, seed):
+def test_exact_against_enumeration(is_log_space, lengths, num_tags, scale, seed):
     rng = np.random.default_rng(seed)
     shape = (len(lengths), max(lengths), num_tags)
-    emissions, tags = rng.normal(0, 2, shape), rng.integers(0, num_tags, shape[:2])
+    emissions, tags = rng.normal(0, scale, shape), rng.integers(0, num_tags, shape[:2])
+    chain = random_chain(rng, num_tags, scale)
     with pytest.MonkeyPatch.context() as patch:
         if is_log_space:
             patch.setattr(forward_backward, "MAX_LOG_AMPLIFICATION", -np.inf)
-        check_against_enumeration(emissions, tags, lengths, random_chain(rng, num_tags))
+        check_against_enumeration(emissions, tags, lengths, chain, 1e-9)
 
 
 @pytest.mark.parametrize("is_forbidden", ["some", "all", "the true ones"])
@@ -64,35 +66,16 @@ def test_a_path_that_underflows_and_comes_back():
     assert marginals(emissions, [4], chain).unary[0, :, 1] == pytest.approx([1, 1, 1, 1])
 
 
-@settings(max_examples=60)
-@given(scale=st.sampled_from([1.0, 30.0, 300.0, 3e3, 1e5]), seed=st.integers(0, 2**32 - 1))
-def test_exact_at_any_spread(scale, seed):
-    rng = np.random.default_rng(seed)
-    lengths = np.array([5, 4, 2, 1])
-    emissions, tags = rng.normal(0, scale, (4, 5, 3)), rng.integers(0, 3, (4, 5))
-    check_against_enumeration(emissions, tags, lengths, random_chain(rng, 3, scale), 1e-9)
-
-
-def test_usual_scores_take_the_fast_pass():
+def test_usual_scores_take_the_fast_pass_which_agrees_with_the_slow_one():
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 60, 20)
-    chain = random_chain(rng, 127, 2.0)
+    lengths, chain = rng.integers(1, 60, 20), random_chain(rng, 127, 2.0)
     chain.transitions[rng.random((127, 127)) < 0.3] = -1e4
-    _, is_exact = forward_backward._scaled_marginals(
-        rng.normal(0, 4, (20, 60, 127)), lengths, chain
-    )
-    assert is_exact.all()
-
-
-def test_fast_and_slow_pass_agree_at_full_size():
-    rng = np.random.default_rng(1)
-    emissions, lengths = rng.normal(0, 4, (5, 24, 127)), np.array([24, 1, 9, 17, 2])
-    chain = random_chain(rng, 127)
+    emissions = rng.normal(0, 4, (20, 60, 127))
     fast, is_exact = forward_backward._scaled_marginals(emissions, lengths, chain)
-    slow = forward_backward._log_space_marginals(emissions, lengths, chain)
     assert is_exact.all()
+    slow = forward_backward._log_space_marginals(emissions[:5], lengths[:5], chain)
     for mine, theirs in zip(fast, slow):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(mine[:5], theirs, rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("extreme", [1e4, 1e30, -1e30])

@@ -9,18 +9,6 @@ import pytest
 from support.models import random_batch, tiny, tiny_model
 
 from edp_mx.errors import UserError
-from edp_mx.models.id_ranges import check_ids, check_lengths
-
-
-def test_bounds_are_exact():
-    check_ids("words", np.array([0, 4]), 5)
-    check_lengths(np.array([1, 3]), 3)
-    for ids in ([5], [-1]):
-        with pytest.raises(UserError, match=f"words: id {ids[0]}, but the model knows 0 … 4"):
-            check_ids("words", np.array(ids), 5)
-    for lengths in ([0, 3], [4, 3]):
-        with pytest.raises(UserError, match="lengths"):
-            check_lengths(np.array(lengths), 3)
 
 
 @pytest.mark.parametrize(

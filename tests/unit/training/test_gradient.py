@@ -1,22 +1,16 @@
 """From draws to losses of units: what a unit's clipped gradient may depend on, and the rest."""
 
-import mxnet as mx
 import numpy as np
 import pytest
 from support.draws import GivenDraws, draw_of, singly
 from support.examples import loop_clipping, plan_with, release_with
-from support.models import FAMILIES, part, random_batch, tiny
+from support.models import FAMILIES, clc_and_corpus, part, random_batch, tiny
 
-from edp_mx.data.encoding import encode
-from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.models.clc import CLCConfig, CLCEncoder
-from edp_mx.models.intent_slot import build_model
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
+from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.training.gradient import UnitLosses
 from edp_mx.training.units import chunks_of
@@ -85,35 +79,22 @@ def small(family, seed=3):
 @pytest.fixture(scope="module")
 def subject():
     """A model with dropout, and a corpus sorted by length."""
-    utterances = sorted(make_utterances("communication", size=120, seed=1),
-                        key=lambda utterance: len(utterance.tokens))  # fmt: skip
-    vocabulary = Vocabulary.build(utterances)
-    encoder = CLCEncoder(
-        CLCConfig(hidden_size=8, character_filters=4, dropout=0.5),
-        num_words=len(vocabulary.words),
-        num_characters=len(vocabulary.characters), word_dimension=8, prefix="clc_",
-    )  # fmt: skip
-    model = build_model(encoder, num_slots=len(vocabulary.slots),
-                        num_intents=len(vocabulary.intents), seed=0, context=mx.cpu())  # fmt: skip
-    return Subject(model, encode(utterances, vocabulary))
+    return Subject(*clc_and_corpus(size=120, dropout=0.5))
 
 
-def test_a_record_adds_the_same_whoever_else_is_drawn(subject):
-    """Else, with masks that move on, one record could change the gradients of all after it."""
-    alone = subject.taken([[7]], c=0.1)
-    for others in ([0, 1], [110, 119], [3, 50, 90]):
-        drawn = sorted([7, *others])
-        with_it = subject.taken(singly(drawn), c=0.1)
-        without = subject.taken(singly(others), c=0.1)
-        np.testing.assert_allclose(with_it - without, alone, atol=1e-7)
-
-
-def test_a_user_adds_the_same_whoever_else_is_drawn(subject):
-    user = [7, 30, 31]
-    alone = subject.taken([user], unit="user", c=0.1)
-    for others in ([[0], [1, 2]], [[110, 119, 3, 4]]):
-        with_it = subject.taken([others[0], user, *others[1:]], unit="user", c=0.1)
-        without = subject.taken(others, unit="user", c=0.1)
+@pytest.mark.parametrize(
+    "unit, mine, crowds",
+    [
+        ("utterance", [7], [[[0], [1]], [[110], [119]], [[3], [50], [90]]]),
+        ("user", [7, 30, 31], [[[0], [1, 2]], [[110, 119, 3, 4]]]),
+    ],
+)
+def test_a_unit_adds_the_same_whoever_else_is_drawn(subject, unit, mine, crowds):
+    """Else, with masks that move on, one unit could change the gradients of all after it."""
+    alone = subject.taken([mine], unit=unit, c=0.1)
+    for others in crowds:
+        with_it = subject.taken([others[0], mine, *others[1:]], unit=unit, c=0.1)
+        without = subject.taken(others, unit=unit, c=0.1)
         np.testing.assert_allclose(with_it - without, alone, atol=1e-7)
 
 
@@ -255,23 +236,3 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
     for release in releases[1:]:
         np.testing.assert_allclose(release, releases[0], rtol=0, atol=1e-6)
     assert abs(releases[0]).max() > 1e-2
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_without_masks_the_sum_of_unclipped_units_is_the_mean_gradient_times_its_size(family):
-    """Three ways to the same: one backward pass per record, one for all, and ghost clipping."""
-    subject = small(family)
-    mechanism = WithoutPrivacy(clipping=Unclipped(flat=subject.flat))
-    losses = UnitLosses(subject.model, subject.corpus, sampler=GivenDraws(size=2.5),
-                        mechanism=mechanism, seed=0, rank=0)  # fmt: skip
-    batches = losses.batches(draw_of([[0, 1, 2, 3]]))
-    released = mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0)
-    released.use(subject.flat)
-    expected = subject.flat.gradients().copy() * 2.5
-    for name in ("loop", "ghost"):
-        clipped = subject.clipped(singly(range(4)), name=name)
-        assert float(clipped.loss.asscalar()) / 2.5 == pytest.approx(
-            float(released.loss.asscalar()), rel=1e-5
-        )
-        values, factor = clipped.take()
-        np.testing.assert_allclose(values * factor, expected, rtol=1e-4, atol=1e-5)

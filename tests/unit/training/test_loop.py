@@ -3,12 +3,8 @@
 import mxnet as mx
 import numpy as np
 from support.draws import GivenDraws
+from support.models import clc_and_corpus
 
-from edp_mx.data.encoding import encode
-from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.models.clc import CLCConfig, CLCEncoder
-from edp_mx.models.intent_slot import build_model
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
@@ -39,30 +35,19 @@ class Recorder:
         self.gradients.append(self.flat.gradients().copy())
 
 
-def gradients(*batches, num_epochs=1, seed=0, workers=ALONE):
+def gradients(*batches, **settings):
     """The gradient of each step; no step changes the model."""
-    return train(*batches, num_epochs=num_epochs, seed=seed, workers=workers).gradients
+    return train(*batches, **settings).gradients
 
 
 def train(*batches, num_epochs=1, seed=0, workers=ALONE, schedule=CONSTANT, size=None, dropout=0.5):
     """Trains on the batches; returns what stood for the trainer."""
-    utterances = list(make_utterances("communication", size=300, seed=1))
-    utterances.sort(key=lambda utterance: len(utterance.tokens))
-    vocabulary = Vocabulary.build(utterances)
-    encoder = CLCEncoder(
-        CLCConfig(hidden_size=8, character_filters=4, dropout=dropout),
-        num_words=len(vocabulary.words),
-        num_characters=len(vocabulary.characters), word_dimension=8, prefix="clc_",
-    )  # fmt: skip
-    model = build_model(
-        encoder, num_slots=len(vocabulary.slots), num_intents=len(vocabulary.intents), seed=0,
-        context=mx.cpu(),
-    )  # fmt: skip
+    model, corpus = clc_and_corpus(size=300, dropout=dropout)
     flat = FlatGradients(layers_of(model))
     trainer = Recorder(flat)
     size = len(batches[0]) if size is None else size
     trainer.summaries = list(TrainingLoop(
-        model=model, corpus=encode(utterances, vocabulary),
+        model=model, corpus=corpus,
         sampler=GivenDraws(*([batch] for batch in batches), size=size),
         mechanism=WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer=trainer,
         config=TrainingConfig(epochs=num_epochs, schedule=schedule, seed=seed),

@@ -62,22 +62,6 @@ def test_an_interrupted_optimizer_goes_on_exactly(optimizer, generator):
                                   values(whole)["net_dense0_weight"])  # fmt: skip
 
 
-def test_the_arrays_are_adam_s_moments(generator):
-    net = network({name: generator.normal(size=p.shape) for name, p in
-                   network().collect_params().items()})  # fmt: skip
-    trainer = trainer_of(net, "adam")
-    assert optimizer_arrays(trainer) == {}
-    mean = square = 0
-    for x in generator.normal(size=(4, 5, 4)):
-        steps(net, trainer, [x])
-        gradient = net.collect_params()["net_dense0_weight"].grad().asnumpy()
-        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-    arrays = optimizer_arrays(trainer)
-    np.testing.assert_allclose(arrays["net_dense0_weight/0"], mean, rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(arrays["net_dense0_weight/1"], square, rtol=1e-4, atol=1e-9)
-    assert arrays["net_dense0_weight/n"] == 4
-
-
 def test_arrays_of_another_network_are_refused(generator):
     net = network()
     trainer = trainer_of(net, "adam")

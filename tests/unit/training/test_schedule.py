@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.errors import UserError
 from edp_mx.training.config import Schedule
 
 totals = st.integers(1, 400)
@@ -32,9 +31,3 @@ def test_constant_stays_at_the_top():
     factors = [Schedule("constant", 0.2).factor(step, 10) for step in range(10)]
     assert factors == [0.5] + [1.0] * 9
     assert {Schedule().factor(step, 10) for step in range(10)} == {1.0}
-
-
-@pytest.mark.parametrize("values", [("cosine", 0.1), ("linear", 1.0), ("linear", -0.1)])
-def test_what_is_impossible_is_refused(values):
-    with pytest.raises(UserError):
-        Schedule(*values)

@@ -99,20 +99,12 @@ def test_pieces_of_a_tokenizer_json(tmp_path):
     (tmp_path / "vocab.txt").unlink()
     ids = {piece: i for i, piece in enumerate(PIECES)}
     backwards = {piece: ids[piece] for piece in reversed(PIECES)}
-
-    def write(**model):
-        model = {"type": "WordPiece", "vocab": backwards, **model}
-        text = json.dumps({"model": model, "normalizer": {"lowercase": False}})
-        (tmp_path / "tokenizer.json").write_text(text)
-
-    write()
+    settings = {
+        "model": {"type": "WordPiece", "vocab": backwards},
+        "normalizer": {"lowercase": False},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
     assert read_checkpoint(tmp_path).tokenizer == WordPiece(PIECES, lowercase=False)
-    write(type="Unigram")
-    with pytest.raises(UserError, match=r"tokenizer.json: a Unigram tokenizer cannot be read"):
-        read_checkpoint(tmp_path)
-    write(vocab={**ids, "hole": len(ids) + 1})
-    with pytest.raises(UserError, match="are not 0, 1, 2"):
-        read_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize(
