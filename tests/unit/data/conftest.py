@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edp_mx.data.utterance import Utterance
-
 
 @pytest.fixture
 def real_corpus(corpora):
@@ -32,14 +30,3 @@ def digest():
         return hashlib.sha256(joined).hexdigest()[:16]
 
     return find
-
-
-@pytest.fixture
-def say():
-    """Text → an utterance without slots."""
-
-    def make(text: str, intent: str = "x", id: str = "") -> Utterance:
-        tokens = tuple(text.split())
-        return Utterance(tokens, ("O",) * len(tokens), intent, id)
-
-    return make

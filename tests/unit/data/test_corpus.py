@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.jsonl import write_jsonl
 from support.splits import ids_of
+from support.utterances import say
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
@@ -86,7 +87,7 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
         find_corpus(DataConfig(corpus="mine"))
 
 
-def test_a_corpus_too_small_to_split_is_refused(tmp_path, say):
+def test_a_corpus_too_small_to_split_is_refused(tmp_path):
     write_jsonl(tmp_path / "all.jsonl", [say("a"), say("b")])
     with pytest.raises(UserError, match="too few utterances"):
         load_corpus(DataConfig(corpus="mine", path=str(tmp_path)))

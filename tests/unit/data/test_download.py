@@ -158,6 +158,7 @@ def test_gives_up_after_three_tries(server, tmp_path, faults, reason):
 def test_a_wrong_checksum_and_a_body_without_end_are_refused(server, tmp_path, monkeypatch):
     server.content = {**FILES, "train/seq.in": b"something else\n"}
     assert_refused(tmp_path, "train/seq.in .* wrong checksum", source=server.url)
+    server.content = dict(FILES)
     monkeypatch.setattr(download, "MAX_BYTES", 100)
     assert_refused(tmp_path, "larger than 100 bytes", source=server.url)
 

@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.utterances import drawn_corpora, say
 
 from edp_mx.data.encoding import encode, evaluation_batches
-from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
-token = st.tuples(st.text("abAB", min_size=1, max_size=5), st.sampled_from(["O", "B-x", "I-x"]))
-utterances = st.lists(
-    st.builds(
-        lambda pairs, intent: Utterance(
-            tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), intent
-        ),
-        st.lists(token, min_size=1, max_size=7),
-        st.sampled_from("uvw"),
-    ),
-    min_size=1,
-    max_size=12,
-)
+utterances = drawn_corpora(st.text("abAB", min_size=1, max_size=5), max_size=12)
 
 
 @given(utterances, st.integers(1, 8), st.integers(1, 6), st.data())
@@ -59,7 +48,7 @@ def test_batch_equals_a_loop(corpus, max_tokens, max_characters, data):
             assert found[: len(ids)] == ids and not any(found[len(ids) :])
 
 
-def test_labels_of_the_test_part_alone_are_no_crash(say):
+def test_labels_of_the_test_part_alone_are_no_crash():
     encoded = encode([say("a", intent="new")], Vocabulary.build([say("a")]))
     assert encoded.intent_ids.tolist() == [-1] and encoded.batch([0]).intents.tolist() == [0]
 
@@ -81,7 +70,7 @@ def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_si
         next(evaluation_batches(encoded, 0))
 
 
-def test_storage_follows_the_tokens_not_their_characters(say):
+def test_storage_follows_the_tokens_not_their_characters():
     """One token of 30 characters 50,000 times: the table holds it once."""
     corpus = [say("x" * 30)] * 50_000
     encoded = encode(corpus, Vocabulary.build(corpus[:1]))

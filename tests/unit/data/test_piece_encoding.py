@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from support.utterances import drawn_corpora
 
 from edp_mx.data.encoding import encode
 from edp_mx.data.readers import read_utterances
@@ -15,14 +16,7 @@ from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
 PIECES = ("a", "##a", "b", "##b", "ab", "##ab", "'", "e")
 WORDPIECE = WordPiece((*SPECIAL_PIECES, *PIECES))
 
-token = st.tuples(st.text("abz'", min_size=1, max_size=6), st.sampled_from(["O", "B-x", "I-x"]))
-utterances = st.lists(
-    st.lists(token, min_size=1, max_size=7).map(
-        lambda pairs: Utterance(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), "i")
-    ),
-    min_size=1,
-    max_size=8,
-)
+utterances = drawn_corpora(st.text("abz'", min_size=1, max_size=6), max_size=8)
 
 
 def vocabulary_of(corpus, wordpiece=WORDPIECE):

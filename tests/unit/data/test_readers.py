@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
+from support.utterances import drawn_pairs, utterance_of
 
 from edp_mx.data.readers import (
     files_of,
@@ -146,12 +147,8 @@ def test_own_splits_need_no_validation_part_but_train_and_test(tmp_path):
 
 # ------------------------------------------------------------------------------------ JSON lines
 text = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=6)
-utterance = st.lists(st.tuples(text, st.sampled_from(["O", "B-a", "I-a"])), min_size=1).flatmap(
-    lambda pairs: st.builds(
-        lambda intent, user: Utterance(*map(tuple, zip(*pairs)), intent, user=user),
-        text,
-        st.sampled_from(["", "ann", "bo b"]),
-    )
+utterance = st.builds(
+    utterance_of, drawn_pairs(text), text, user=st.sampled_from(["", "ann", "bo b"])
 )
 
 

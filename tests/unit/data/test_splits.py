@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.splits import ids_of, split_corpus
+from support.utterances import say
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.splits import PARTS, Split, own_split
 from edp_mx.data.strata import keys_of
-from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
 FRACTIONS = {"train": 0.45, "validation": 0.05, "test": 0.50}
@@ -52,10 +52,7 @@ corpora = st.lists(
 
 @given(corpora, st.integers(0, 10**6))
 def test_any_corpus_is_split_once_with_repeats_together(pairs, seed):
-    utterances = [
-        Utterance(tuple(text.split()), ("O",) * len(text.split()), intent, str(i))
-        for i, (text, intent) in enumerate(pairs)
-    ]
+    utterances = [say(text, intent, str(i)) for i, (text, intent) in enumerate(pairs)]
     split = split_corpus(utterances, seed=seed)
     everything = np.concatenate([split.train, split.validation, split.test])
     assert sorted(everything) == list(range(len(utterances)))
@@ -69,16 +66,14 @@ def test_any_corpus_is_split_once_with_repeats_together(pairs, seed):
 @given(st.lists(st.integers(1, 30), max_size=20), st.integers(0, 1000))
 def test_sizes_without_repeats_are_within_one(counts, seed):
     utterances = [
-        Utterance((f"{label}.{i}",), ("O",), str(label))
-        for label, count in enumerate(counts)
-        for i in range(count)
+        say(f"{label}.{i}", str(label)) for label, count in enumerate(counts) for i in range(count)
     ]
     split = split_corpus(utterances, seed=seed)
     for part, fraction in FRACTIONS.items():
         assert abs(len(getattr(split, part)) - fraction * len(utterances)) <= 1
 
 
-def test_each_utterance_trains_as_often_as_the_fraction_says(say):
+def test_each_utterance_trains_as_often_as_the_fraction_says():
     utterances = [say(f"word{i}", intent="ab"[i % 2]) for i in range(20)]
     hits = np.zeros(20)
     for seed in range(2000):
@@ -87,7 +82,7 @@ def test_each_utterance_trains_as_often_as_the_fraction_says(say):
 
 
 @pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (1.2, -0.2, 0.0)])
-def test_impossible_fractions_are_refused(fractions, say):
+def test_impossible_fractions_are_refused(fractions):
     with pytest.raises(UserError, match="add up to 1"):
         split_corpus([say("a")], seed=0, fractions=fractions)
 
@@ -100,7 +95,7 @@ def test_own_parts_are_put_in_order():
     assert [getattr(split, part).tolist() for part in PARTS] == [[0, 1], [2], [3, 4]]
 
 
-def test_a_validation_part_is_held_out_where_there_is_none(say):
+def test_a_validation_part_is_held_out_where_there_is_none():
     train = [say(f"word{i // 2}", intent="ab"[i % 4 // 2]) for i in range(100)]
     keys, intents = keys_of([*train, say("word0")])
     rows, split = own_split({"train": 100, "test": 1}, keys, intents, seed=3, held_out=0.1)
@@ -110,7 +105,7 @@ def test_a_validation_part_is_held_out_where_there_is_none(say):
     assert rows[split.test].tolist() == [100] and sorted(rows) == list(range(101))
 
 
-def test_a_split_of_another_corpus_is_refused(say):
+def test_a_split_of_another_corpus_is_refused():
     utterances = [say(str(i), id=str(i)) for i in range(4)]
     ids = ids_of(split_corpus(utterances, seed=0), utterances)
     with pytest.raises(UserError, match="not here"):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.splits import ids_of, split_corpus
+from support.utterances import drawn_pairs, utterance_of
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import spool as spool_module
@@ -31,15 +32,12 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_json
 
 words = st.text("aBé\0\ud800 ", min_size=1, max_size=4)
-pairs = st.lists(st.tuples(words, st.sampled_from(["O", "B-x", "I-x"])), min_size=1, max_size=6)
+pairs = drawn_pairs(words, max_size=6)
 contents = st.lists(st.tuples(pairs, st.sampled_from("uvw")), min_size=1, max_size=25)
 
 
 def utterances_of(contents):
-    return [
-        Utterance(tuple(t for t, _ in pairs), tuple(s for _, s in pairs), intent, f"ü/{i}")
-        for i, (pairs, intent) in enumerate(contents)
-    ]
+    return [utterance_of(pairs, intent, f"ü/{i}") for i, (pairs, intent) in enumerate(contents)]
 
 
 def arrange(sizes, keys, intents):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
 from support.splits import split_corpus
+from support.utterances import say
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
@@ -31,10 +32,9 @@ from edp_mx.errors import UserError
 
 def said_by(names, texts=("yes please", "no", "call mum", "play it")):
     """Utterances of these users, whose texts repeat."""
-    spoken = itertools.cycle([tuple(text.split()) for text in texts])
     return [
-        Utterance(tokens, ("O",) * len(tokens), tokens[0], f"mine/{number}", name)
-        for number, (name, tokens) in enumerate(zip(names, spoken), start=1)
+        say(text, text.split()[0], f"mine/{number}", name)
+        for number, (name, text) in enumerate(zip(names, itertools.cycle(texts)), start=1)
     ]
 
 

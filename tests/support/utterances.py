@@ -1,0 +1,28 @@
+"""Utterances for tests: without slots, and drawn ones."""
+
+from hypothesis import strategies as st
+
+from edp_mx.data.utterance import Utterance
+
+
+def say(text, intent="x", id="", user=""):
+    """An utterance without slots."""
+    tokens = tuple(text.split())
+    return Utterance(tokens, ("O",) * len(tokens), intent, id, user)
+
+
+def utterance_of(pairs, intent="i", id="", user=""):
+    """An utterance from its (token, tag) pairs."""
+    return Utterance(*map(tuple, zip(*pairs)), intent, id, user)
+
+
+def drawn_pairs(words, max_size=7):
+    """Draws the (token, tag) pairs of an utterance, whose tags need not continue each other."""
+    tag = st.sampled_from(["O", "B-x", "I-x"])
+    return st.lists(st.tuples(words, tag), min_size=1, max_size=max_size)
+
+
+def drawn_corpora(words, max_size):
+    """Draws corpora of utterances with one of three intents."""
+    utterance = st.builds(utterance_of, drawn_pairs(words), st.sampled_from("uvw"))
+    return st.lists(utterance, min_size=1, max_size=max_size)
