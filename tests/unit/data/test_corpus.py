@@ -16,7 +16,7 @@ from edp_mx.runtime.files import read_json
 
 
 @pytest.fixture
-def own_corpus(tmp_path, say):
+def own_corpus(tmp_path):
     """Three JSON-lines files of 80, 10 and 30 utterances."""
     for part, count in (("train", 80), ("valid", 10), ("test", 30)):
         utterances = [say(f"{part} {i}", intent=str(i % 3)) for i in range(count)]
