@@ -81,8 +81,6 @@ def test_ids_of_any_latin_text_are_those_of_a_slow_tokenizer(token, lowercase):
 
 
 # --- by hand ----------------------------------------------------------------------------------
-
-
 UNCASED = [
     ("Don't", ["don", "'", "t"]),  # never the piece "don't": punctuation splits first
     ("o'clock", ["o", "'", "clock"]),
