@@ -1,10 +1,9 @@
 """Pre-training with two real workers: the mean of their gradients, and a killed one."""
 
-import json
-
 import numpy as np
 import pytest
-from support.pretraining import finish, kill_in_the_middle, rows, start, write_config
+from support.commands import read
+from support.pretraining import kill_in_the_middle, pretrain, rows, write_config
 from support.workers import run_workers
 
 STEPS = 6
@@ -111,10 +110,8 @@ def test_two_workers_do_what_one_process_does_with_the_mean_of_their_gradients(t
 @pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_killed_job_goes_on_with_the_same_curve(two, tmp_path, rank):
     run, config = two
-    process = start(2, config, "--run", tmp_path / "run")
-    kill_in_the_middle(process, tmp_path / "run", rank=rank, after=9)
-    _, errors = finish(start(2, "--resume", tmp_path / "run"))
-    assert "resuming after step" in errors
+    kill_in_the_middle(tmp_path / "run", config, num_workers=2, rank=rank)
+    assert "resuming after step" in pretrain(2, "--resume", tmp_path / "run").stderr
     assert rows(tmp_path / "run") == rows(run)
     tensors = [(folder / "model" / "model.safetensors").read_bytes()
                for folder in (run, tmp_path / "run")]  # fmt: skip
@@ -126,8 +123,8 @@ def two(tmp_path_factory):
     """A run of two workers that nobody disturbed."""
     folder = tmp_path_factory.mktemp("two")
     config = write_config(folder)
-    finish(start(2, config, "--run", folder / "run"))
-    results = json.loads((folder / "run" / "results.json").read_text())
+    pretrain(2, config, "--run", folder / "run")
+    results = read(folder / "run", "results")
     assert results["perplexity"] < results["unigram_perplexity"] / 2
     return folder / "run", config
 
@@ -135,6 +132,5 @@ def two(tmp_path_factory):
 def test_an_error_is_said_once(tmp_path):
     config = write_config(tmp_path, lines=40)
     settings = ["pretraining.batch_size=64", "text.held_out_fraction=0.3"]
-    _, errors = finish(start(2, config, "--run", tmp_path / "run", "--set", *settings), code=1)
-    assert errors.count("pretraining.batch_size: 64 is more than the") == 1
-    assert "Traceback" not in errors
+    result = pretrain(2, config, "--run", tmp_path / "run", "--set", *settings, code=1)
+    assert result.stderr.count("pretraining.batch_size: 64 is more than the") == 1

@@ -6,57 +6,29 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from support.workers import PATIENCE, WAITING
+from support import commands
+from support.commands import QUICKSTART, ROOT, edp_mx, finish, lines_of, start, wait_for
+from support.workers import PATIENCE
 
-ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = [
-    "data.size=null",
-    "data.corpus=mine",
-    "data.vocabulary.source=train",
-    "data.labels.source=train",
-    "data.embeddings.dimension=16",
-    "model.hidden_size=16",
-    "training.epochs=100000",
-]
+LAUNCHER = ROOT / "launch" / "train.sh"
 LONG, SHORT = 3600, 12  # watchdog_seconds: no test is as long; twenty of the longest pauses
 
 
 @pytest.fixture
 def job(tmp_path, request):
     """A training job of two workers, in the middle of its epochs."""
-    environment = {**os.environ, **WAITING, "NP": "2"}
-    lines = [{"tokens": ["call", f"friend{i}"], "slots": ["O", "B-contact"], "intent": "call"}
-             for i in range(200)]  # fmt: skip
-    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = [
-        ROOT / "launch" / "train.sh",
-        ROOT / "configs" / "quickstart.yaml",
-        "--run",
-        tmp_path / "run",
-        "--set",
-        *SETTINGS,
-        f"data.path={tmp_path / 'mine.jsonl'}",
-        f"training.watchdog_seconds={request.param}",
-    ]
+    line = '{{"tokens": ["call", "friend{}"], "slots": ["O", "B-contact"], "intent": "call"}}\n'
+    (tmp_path / "mine.jsonl").write_text("".join(map(line.format, range(200))))
+    settings = [*commands.TINY, "data.size=null", "data.corpus=mine", "training.epochs=100000",
+                "data.vocabulary.source=train", "data.labels.source=train",
+                f"data.path={tmp_path / 'mine.jsonl'}",
+                f"training.watchdog_seconds={request.param}"]  # fmt: skip
     with open(tmp_path / "output", "w") as output:
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=tmp_path,
-        )
-    deadline = time.monotonic() + PATIENCE
-    while not (tmp_path / "run" / "metrics.jsonl").exists() or not (
-        tmp_path / "run" / "metrics.jsonl"
-    ).read_text().count("\n"):
-        assert process.poll() is None and time.monotonic() < deadline, (
-            tmp_path / "output"
-        ).read_text()
-        time.sleep(0.2)
+        process = start(LAUNCHER, QUICKSTART, "--run", tmp_path / "run", "--set", *settings,
+                        output=output, NP="2")  # fmt: skip
+    wait_for(lambda: lines_of(tmp_path / "run" / "metrics.jsonl"), process)
     yield process, tmp_path
     process.kill()
     subprocess.run(["pkill", "-KILL", "-f", str(tmp_path)], check=False)
@@ -99,38 +71,16 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
     assert time.monotonic() - started > 4  # it was given time
 
 
-def test_an_error_that_only_training_finds_is_said_once_too(tmp_path):
+def test_an_error_of_the_user_is_said_once(tmp_path):
+    options = [LAUNCHER, QUICKSTART, "--run", tmp_path / "run"]
+    refused = edp_mx(*options, "--set", "training.epoch=3", code=2, NP="2")
+    assert refused.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1
+    assert not (tmp_path / "run").exists()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("mine")
-    result = subprocess.run(
-        [str(ROOT / "launch" / "train.sh"), str(ROOT / "configs" / "quickstart.yaml"),
-         "--run", str(tmp_path / "run")], env={**os.environ, **WAITING, "NP": "2"},
-        capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
-    assert result.returncode != 0
-    assert result.stderr.count("is not empty; choose another --run") == 1
-    assert "Traceback" not in result.stderr + result.stdout
+    refused = edp_mx(*options, code=1, NP="2")  # only training finds it
+    assert refused.stderr.count("is not empty; choose another --run") == 1
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
-
-
-def test_an_error_of_the_user_is_said_once_and_without_a_traceback(tmp_path):
-    result = subprocess.run(
-        [
-            str(ROOT / "launch" / "train.sh"),
-            str(ROOT / "configs" / "quickstart.yaml"),
-            "--run",
-            str(tmp_path / "run"),
-            "--set",
-            "training.epoch=3",
-        ],
-        env={**os.environ, "NP": "2"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert result.returncode == 2
-    assert result.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1
-    assert "Traceback" not in result.stderr + result.stdout
-    assert not (tmp_path / "run").exists()
 
 
 SLEEPER = """
@@ -147,15 +97,10 @@ with Watchdog(peers=[Peer.myself(0)], rank=0, seconds=7, folder=Path(sys.argv[1]
 
 @pytest.mark.parametrize("what, code", [("suspended", 0), ("hangs", 4)])
 def test_a_job_that_was_suspended_does_not_count_as_hanging(what, code, tmp_path):
-    command = [sys.executable, "-c", SLEEPER, str(tmp_path / "workers"), what]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    process = start(sys.executable, "-c", SLEEPER, tmp_path / "workers", what)
     assert process.stdout.readline() == "ready\n"
     if what == "suspended":
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(8)  # more than the seven seconds
         os.kill(process.pid, signal.SIGCONT)
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code, errors
-    assert ("nothing has moved for 7 s" in errors) is (code == 4)
+    assert ("nothing has moved for 7 s" in finish(process, code).stderr) is (code == 4)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import QUICKSTART, read
 from support.tables import read_table
 
 from edp_mx.attacks.membership.run_scores import compute_signals
@@ -17,8 +18,6 @@ from edp_mx.cli import main
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained import load_run
 
-ROOT = Path(__file__).resolve().parents[2]
-QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 TINY = ["data.size=300", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "model.dropout=0", "training.epochs=20",
         "training.batch_size=8", "training.learning_rate=0.012"]  # fmt: skip
@@ -30,7 +29,7 @@ def attack(*arguments, code=0):
 
 
 def results(run, name):
-    attacked = json.loads((run / f"attack-{name}" / "attack.json").read_text())
+    attacked = read(run / f"attack-{name}", "attack")
     return {result["name"]: result for result in attacked["results"]}
 
 
@@ -58,7 +57,7 @@ def test_members_are_told_from_others(runs):
 def test_the_scores_are_of_the_runs_own_parts(runs):
     target, _ = runs
     scores = MembershipScores.read(target / "scores.npz", weights=hash_of(target / "weights.npz"))
-    split = json.loads((target / "split.json").read_text())
+    split = read(target, "split")
     ids = np.array(scores.ids)
     assert set(ids[scores.is_member]) <= set(split["train"])
     assert set(ids[~scores.is_member & ~scores.is_reference]) <= set(split["test"])
@@ -141,7 +140,7 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     twin = copy_of(runs[0], tmp_path / "twin")  # the same run: the same must come out
     attack(twin, "--shadows-of", target)
     assert results(twin, "lira") == again
-    facts = json.loads((twin / "attack-lira" / "attack.json").read_text())["facts"]
+    facts = read(twin / "attack-lira", "attack")["facts"]
     assert facts["shadows were trained for"] == target.name
     assert facts[OTHER_SETTINGS]["training.epochs"] == {"run": 20, "trained": 6}
     stranger = copy_of(runs[1], tmp_path)

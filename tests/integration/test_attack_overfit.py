@@ -1,10 +1,8 @@
 """A model that was overfit on purpose: what every attack must see, and what none may."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from support.commands import QUICKSTART, read
 
 from edp_mx.attacks.membership.classifiers import learn_classifier
 from edp_mx.attacks.membership.lira.likelihood import lira_attacks
@@ -20,7 +18,6 @@ from edp_mx.data.synthetic import make_utterances
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained import load_run
 
-QUICKSTART = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
 # 500 training utterances, 100 epochs, no dropout; small, so that ten of them take five minutes.
 SETTINGS = ["data.size=1112", "data.embeddings.dimension=32", "model.hidden_size=32",
             "model.character_filters=8", "model.dropout=0", "training.epochs=100",
@@ -39,7 +36,7 @@ def runs(tmp_path_factory):
         arguments = ["train", str(QUICKSTART), "--run", str(folder / corpus), "--set", *SETTINGS]
         assert main([*arguments, f"data.corpus={corpus}"]) == 0
     target, shadow = folder / "communication", folder / "health"
-    assert len(json.loads((target / "split.json").read_text())["train"]) == 500
+    assert len(read(target, "split")["train"]) == 500
     arguments = ["attack", str(target), "--shadow", str(shadow), "--lira", str(SHADOWS)]
     assert main([*arguments, "--jobs", "1"]) == 0
     return target, shadow
@@ -83,7 +80,7 @@ def auc(scores, labels):
 
 
 def measured(run, attack):
-    attacked = json.loads((run / f"attack-{attack}" / "attack.json").read_text())
+    attacked = read(run / f"attack-{attack}", "attack")
     return {result["name"]: result["auc"]["value"] for result in attacked["results"]}
 
 

@@ -1,34 +1,26 @@
 """A2 through the command line: a run that learns by heart is found out, one with noise is not."""
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from support.commands import CONFIGS, assert_is_whole, finish, read, start
 from support.jsonl import write_jsonl
 from support.tables import read_table
 
 from edp_mx.accounting.ledger_account import account_for
 from edp_mx.data.synthetic import make_utterances
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = ["data.size=200", "data.embeddings.dimension=24", "model.hidden_size=32",
         "model.character_filters=4", "training.batch_size=16"]  # fmt: skip
 
 
-def audit(run, *options, settings=(), code=0, program=("-m", "edp_mx")):
+def audit(run, *options, settings=(), code=0, program=()):
     """Runs the real command with one worker; what `audit.json` says."""
-    command = [sys.executable, *program, "audit", "one-run",
-               ROOT / "configs" / "audit" / "one_run.yaml", "--run", run,
-               *options, "--set", *TINY, *settings]  # fmt: skip
-    result = subprocess.run([str(part) for part in command], text=True, capture_output=True,
-                            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-                            timeout=900)  # fmt: skip
-    assert result.returncode == code, result.stderr
-    return json.loads((run / "audit.json").read_text()) if code < 2 else result.stderr
+    finish(start(*program, "audit", "one-run", CONFIGS / "audit" / "one_run.yaml", "--run", run,
+                 *options, "--set", *TINY, *settings), code)  # fmt: skip
+    return read(run, "audit")
 
 
 @pytest.mark.parametrize(
@@ -52,10 +44,7 @@ def test_a_run_that_learns_by_heart_is_seen_through(tmp_path, settings):
     assert sum(int(row["members"]) for row in bins) == found["members"]
     assert sum(int(row["non_members"]) for row in bins) == 200 - found["members"]
     assert (run / "scores.png").read_bytes()[:4] == b"\x89PNG"
-    readme = (run / "README.md").read_text()
-    for path in run.iterdir():
-        name = "rank_<i>.log" if path.name.startswith("rank_") else path.name
-        assert path.name == "README.md" or f"`{name}`" in readme, path.name
+    assert_is_whole(run)
 
 
 def test_strong_noise_shows_nothing_and_its_claim_stands(tmp_path):
@@ -148,7 +137,7 @@ with mock.patch.object(user_draws.Users, "_chosen", planted):
 """
     run = tmp_path / "run"
     found = audit(run, "--canaries", 200, "--confidence", 0.999, settings=settings,
-                  code=int(is_planted), program=("-c", code))  # fmt: skip
+                  code=int(is_planted), program=(sys.executable, "-c", code))  # fmt: skip
     assert found["refuted"] is is_planted
     assert 0.7 < found["claims"]["holds"]["epsilon"] < 0.85
     assert "Privacy of one user" in (run / "rank_0.log").read_text()

@@ -1,49 +1,33 @@
 """DP-SGD by the command line: trained, accounted for, explained, and what it refuses."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.workers import WAITING
+from support import commands
+from support.commands import CALIBRATED, NO_DECAY, edp_mx, read, rows, weights
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIG = [ROOT / "configs" / "quickstart.yaml",
-          ROOT / "configs" / "mechanism" / "edp_calibrated.yaml"]  # fmt: skip
-TINY = ["data.size=200", "data.embeddings.dimension=8", "model.hidden_size=8",
-        "model.character_filters=4", "training.epochs=2", "training.batch_size=16",
-        "privacy.decay.kind=none", "privacy.decay.rate=0",
+TINY = [*commands.TINY, *NO_DECAY, "data.size=200", "training.epochs=2",
         "privacy.mechanism=dp_sgd", "privacy.clipping=loop"]  # fmt: skip
-
-
-def edp_mx(*arguments, code=0):
-    """The real command line."""
-    result = subprocess.run(
-        [sys.executable, "-m", "edp_mx", *map(str, arguments)], text=True, capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}, timeout=300,
-    )  # fmt: skip
-    assert result.returncode == code, result.stderr
-    return result.stdout if code == 0 else result.stderr
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run with Poisson sampling between neighbours that lack one."""
     path = tmp_path_factory.mktemp("dp_sgd") / "run"
-    edp_mx("train", *CONFIG, "--run", path, "--set", *TINY, "privacy.sampler=poisson",
+    edp_mx("train", *CALIBRATED, "--run", path, "--set", *TINY, "privacy.sampler=poisson",
            "privacy.adjacency=zero_out", "privacy.noise_multiplier=1.5")  # fmt: skip
     return path
 
 
 def test_what_it_says_of_itself(run):
-    privacy = json.loads((run / "privacy.json").read_text())
+    privacy = read(run, "privacy")
     assert (privacy["mechanism"], privacy["clips"], privacy["kappa"]) == ("dp_sgd", "utterance", 1)
     assert privacy["effective_noise_multiplier"] == [1.5, 1.5]
     assert privacy["as_published"]["accountant"] == "paper_rs"
@@ -54,16 +38,15 @@ def test_what_it_says_of_itself(run):
     composition = Composition("zero_out", [Event("poisson", 1.5, steps, 16 / n)])
     expected = upper_epsilon_poisson_pld(composition, delta=privacy["delta"])
     assert privacy["holds"]["epsilon"] == pytest.approx(expected, rel=1e-9)
-    for line in (run / "metrics.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in rows(run):
         assert 0 < row["clipped_fraction"] <= 1 and row["non_finite_gradients"] == 0
 
 
 def test_account_and_explain_read_it_back(run):
-    account = json.loads(edp_mx("account", run, "--json"))
-    privacy = json.loads((run / "privacy.json").read_text())
+    account = json.loads(edp_mx("account", run, "--json").stdout)
+    privacy = read(run, "privacy")
     assert account["holds"] == privacy["holds"] and account["ledger"]["differences"] == []
-    page = " ".join(edp_mx("explain", run).split())
+    page = " ".join(edp_mx("explain", run).stdout.split())
     assert "Each utterance's gradient is clipped to C by itself" in page
     assert "kappa = 1" in page and "clipped mean" not in page
 
@@ -71,14 +54,14 @@ def test_account_and_explain_read_it_back(run):
 def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_path):
     """Everything relative to what ONE record adds: half of the change, for α as for the steps."""
     run = tmp_path / "run"
-    edp_mx("train", *CONFIG, "--run", run, "--set", *TINY, "privacy.sampler=poisson",
+    edp_mx("train", *CALIBRATED, "--run", run, "--set", *TINY, "privacy.sampler=poisson",
            "privacy.adjacency=replace_one", "privacy.noise_multiplier=1.5",
            "training.epochs=1", "privacy.layer_scales=dp_release",
            "privacy.scale_release.micro_batches=5")  # fmt: skip
     scales, steps = (e.event for e in read_ledger(run / "privacy_ledger.jsonl").entries)
     assert (scales.effective_noise_multiplier, scales.sample_rate) == (20.0, 1.0)
     assert steps.effective_noise_multiplier == 3.0
-    privacy = json.loads((run / "privacy.json").read_text())
+    privacy = read(run, "privacy")
     assert privacy["kappa"] == 2 and privacy["effective_noise_multiplier"] == [1.5]
     assert privacy["holds"]["epsilon"] == pytest.approx(
         upper_epsilon_poisson_pld(Composition("replace_one", [scales, steps]),
@@ -86,35 +69,26 @@ def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_pa
 
 
 def test_the_noise_of_algorithm_1_is_refused_in_one_sentence(tmp_path):
-    errors = edp_mx("train", *CONFIG, "--run", tmp_path / "run", "--set", *TINY,
-                    "privacy.variant=published", code=2)  # fmt: skip
+    errors = edp_mx("train", *CALIBRATED, "--run", tmp_path / "run", "--set", *TINY,
+                    "privacy.variant=published", code=2).stderr  # fmt: skip
     assert "the noise of Algorithm 1" in errors and "variant: calibrated" in errors
 
 
-@pytest.fixture(scope="module")
-def by_method(tmp_path_factory):
-    """The same run of two workers by each way to clip; noise and draws repeat, masks are off."""
-    folder = tmp_path_factory.mktemp("methods")
-    weights = {}
-    for method in ("loop", "ghost"):
-        command = [Path(sys.executable).with_name("horovodrun"), "-np", "2", "--gloo",
-                   sys.executable, "-m", "edp_mx", "train", *CONFIG, "--run", folder / method,
-                   "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
-                   "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
-                   "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",
-                   "privacy.chunk_size=2", f"privacy.clipping={method}"]  # fmt: skip
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **WAITING}
-        result = subprocess.run(list(map(str, command)), capture_output=True, text=True,
-                                timeout=300, env=environment)  # fmt: skip
-        assert result.returncode == 0, result.stderr
-        with np.load(folder / method / "weights.npz") as archive:
-            weights[method] = {name: archive[name] for name in archive.files}
-    return weights
-
-
 @pytest.mark.slow
-def test_two_workers_with_empty_draws_end_where_the_loop_ends(by_method):
-    """Adam divides by the gradient's size: where that is all rounding, it may turn a step round."""
-    for name, expected in by_method["loop"].items():
-        difference = np.abs(by_method["ghost"][name] - expected)
+def test_two_workers_with_empty_draws_end_where_the_loop_ends(tmp_path):
+    """The same run of two workers by each way to clip; noise and draws repeat, masks are off.
+
+    Adam divides by the gradient's size: where that is all rounding, it may turn a step round.
+    """
+    horovodrun = Path(sys.executable).with_name("horovodrun")
+    for method in ("loop", "ghost"):
+        edp_mx(horovodrun, "-np", "2", "--gloo", sys.executable, "-m", "edp_mx", "train",
+               *CALIBRATED, "--run", tmp_path / method,
+               "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
+               "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
+               "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",
+               "privacy.chunk_size=2", f"privacy.clipping={method}")  # fmt: skip
+    by_ghost = weights(tmp_path / "ghost")
+    for name, expected in weights(tmp_path / "loop").items():
+        difference = np.abs(by_ghost[name] - expected)
         assert np.median(difference) < 1e-5 and difference.max() < 1e-2, name

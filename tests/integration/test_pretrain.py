@@ -1,12 +1,12 @@
 """Pre-training through the command line: what is learned, what is left, how it goes on."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 import yaml
-from support.pretraining import finish, kill_in_the_middle, rows, start, write_config
+from support.commands import assert_is_whole, read
+from support.pretraining import kill_in_the_middle, pretrain, rows, write_config
 
 from edp_mx.cli import main
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
@@ -19,14 +19,14 @@ def whole(tmp_path_factory):
     """A run from beginning to end, its configuration, and what it printed."""
     folder = tmp_path_factory.mktemp("pretraining")
     config = write_config(folder)
-    output, errors = finish(start(1, config, "--run", folder / "run"))
-    assert "Warning" not in errors
-    return folder / "run", config, output
+    result = pretrain(1, config, "--run", folder / "run")
+    assert "Warning" not in result.stderr
+    return folder / "run", config, result.stdout
 
 
 def test_it_learns_to_guess_what_stands_beside(whole):
     """A word from its five copies: twelve words as likely, and a number that nobody can know."""
-    results = json.loads((whole[0] / "results.json").read_text())
+    results = read(whole[0], "results")
     assert results["unigram_perplexity"] > 12
     assert results["perplexity"] < results["unigram_perplexity"] / 3
     assert results["masked_accuracy"] > 45  # 74 to 80 on five kinds of processor; by chance 8
@@ -35,10 +35,7 @@ def test_it_learns_to_guess_what_stands_beside(whole):
 
 def test_the_run_directory_is_whole_and_explains_itself(whole):
     run = whole[0]
-    readme = (run / "README.md").read_text()
-    for path in run.iterdir():
-        name = "rank_<i>.log" if path.name.startswith("rank_") else path.name
-        assert path.name == "README.md" or f"`{name}" in readme, path.name
+    assert_is_whole(run)
     assert not (run / "checkpoint.npz").exists()  # it has ended
     assert (run / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert len((run / "curves.csv").read_text().splitlines()) == len(rows(run)) + 1
@@ -47,7 +44,7 @@ def test_the_run_directory_is_whole_and_explains_itself(whole):
 
 def test_the_log_tells_every_step_once(whole):
     run = whole[0]
-    results = json.loads((run / "results.json").read_text())
+    results = read(run, "results")
     steps = [row["step"] for row in rows(run)]
     per_epoch = results["steps"] // 2
     expected = {*range(5, results["steps"] + 1, 5), per_epoch, results["steps"]}
@@ -64,7 +61,7 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
     assert checkpoint.has_masked_lm and checkpoint.has_pooler
     assert len(checkpoint.tokenizer) == len(checkpoint.tensors["cls.predictions.bias"])
     settings = [*SHORT, f"model.checkpoint={run / 'model'}", "pretraining.learning_rate=1e-9"]
-    finish(start(1, config, "--run", tmp_path / "more", "--set", *settings))
+    pretrain(1, config, "--run", tmp_path / "more", "--set", *settings)
     first = rows(tmp_path / "more")[0]  # goes on where the other had ended, not from chance
     assert first["loss"] < rows(run)[0]["loss"] / 2
     again = read_checkpoint(tmp_path / "more" / "model")
@@ -75,16 +72,14 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
 
 def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
     run, config, _ = whole
-    process = start(1, config, "--run", tmp_path / "run")
-    kill_in_the_middle(process, tmp_path / "run", rank=0, after=9)
-    _, errors = finish(start(1, "--resume", tmp_path / "run"))
+    kill_in_the_middle(tmp_path / "run", config)
+    errors = pretrain(1, "--resume", tmp_path / "run").stderr
     assert "resuming after step" in errors and "resuming after step 0" not in errors
     assert rows(tmp_path / "run") == rows(run)
     one, other = (read_checkpoint(folder / "model").tensors for folder in (run, tmp_path / "run"))
     for name in one:
         np.testing.assert_array_equal(one[name], other[name])
-    results = [json.loads((folder / "results.json").read_text()) for folder in
-               (run, tmp_path / "run")]  # fmt: skip
+    results = [read(folder, "results") for folder in (run, tmp_path / "run")]
     assert all(result.pop("seconds") > 0 for result in results)
     assert results[0] == results[1]
 
@@ -105,27 +100,19 @@ def test_what_cannot_go_on_is_said(whole, tmp_path, capsys):
 
 def test_a_text_that_has_changed_ends_the_resumption(tmp_path):
     config = write_config(tmp_path)
-    process = start(1, config, "--run", tmp_path / "run")
-    kill_in_the_middle(process, tmp_path / "run", rank=0, after=4)
+    kill_in_the_middle(tmp_path / "run", config, after=4)
     with open(tmp_path / "text.txt", "a") as file:
         file.write("".join(f"one more line {i}\n" for i in range(20)))
     shutil.copytree(tmp_path / "run", tmp_path / "before")
-    _, errors = finish(start(1, "--resume", tmp_path / "run"), code=2)
-    assert "the lines have changed since" in errors
+    assert (
+        "the lines have changed since" in pretrain(1, "--resume", tmp_path / "run", code=2).stderr
+    )
     assert rows(tmp_path / "run") == rows(tmp_path / "before")
-
-
-def test_broken_text_is_said_with_file_and_line(tmp_path):
-    config = write_config(tmp_path)
-    with open(tmp_path / "text.txt", "ab") as file:
-        file.write(b"na\xefve\n")
-    _, errors = finish(start(1, config, "--run", tmp_path / "run"), code=2)
-    assert "text.txt, line 2001: not UTF-8 text" in errors and "Traceback" not in errors
 
 
 def test_a_run_that_diverges_says_so(tmp_path):
     config = write_config(tmp_path)
-    _, errors = finish(start(1, config, "--run", tmp_path / "run", "--set", *SHORT,
-                             "pretraining.learning_rate=1e30"), code=2)  # fmt: skip
-    assert "the pre-training diverged before step" in errors
+    settings = [*SHORT, "pretraining.learning_rate=1e30"]
+    result = pretrain(1, config, "--run", tmp_path / "run", "--set", *settings, code=2)
+    assert "the pre-training diverged before step" in result.stderr
     assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["name"] == "copies"

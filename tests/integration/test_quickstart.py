@@ -1,13 +1,10 @@
 """The README's first command, with two workers and with eight."""
 
-import json
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from support.commands import ROOT, read
 
 
 @pytest.mark.slow
@@ -19,9 +16,9 @@ def test_quickstart(tmp_path, num_workers):
         env={**os.environ, "NP": str(num_workers)})  # fmt: skip
     assert result.returncode == 0, result.stderr
     (run,) = (tmp_path / "runs").iterdir()
-    results = {mechanism: json.loads((run / mechanism / "results.json").read_text())["test"]
+    results = {mechanism: read(run / mechanism, "results")["test"]
                for mechanism in ("sgd", "edp_exponential")}  # fmt: skip
-    privacy = json.loads((run / "edp_exponential" / "privacy.json").read_text())
+    privacy = read(run / "edp_exponential", "privacy")
     assert privacy["num_workers"] == num_workers
     assert privacy["holds"]["epsilon"] > 0 and "reason" not in privacy["holds"]
     assert results["sgd"]["ser"] < 0.2  # it learned: saying nothing right costs about 1

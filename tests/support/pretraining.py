@@ -3,15 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
-from support.workers import PATIENCE, WAITING
+from support import commands
+from support.commands import ROOT, finish, lines_of, wait_for
+from support.workers import PATIENCE
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("call", "mum", "play", "jazz", "stop", "set", "alarm", "light", "rain", "time", "lamp",
          "song")  # fmt: skip
 CONFIG = """
@@ -37,53 +34,30 @@ def write_config(folder, lines=2000):
     return folder / "copies.yaml"
 
 
-def command(num_workers, *arguments):
-    """`edp-mx pretrain`, or with several workers its launcher."""
-    if num_workers == 1:
-        return [sys.executable, "-m", "edp_mx", "pretrain", *map(str, arguments)]
-    return [str(ROOT / "launch" / "pretrain.sh"), *map(str, arguments)]
-
-
 def start(num_workers, *arguments):
-    """A process that runs it."""
-    environment = {**os.environ, "NP": str(num_workers), "OMP_NUM_THREADS": "1",
-                   "PYTHONPATH": str(ROOT), **WAITING}  # fmt: skip
-    return subprocess.Popen(
-        command(num_workers, *arguments),
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    """`edp-mx pretrain` in the background, or with several workers its launcher."""
+    if num_workers == 1:
+        return commands.start("pretrain", *arguments)
+    return commands.start(ROOT / "launch" / "pretrain.sh", *arguments, NP=str(num_workers))
 
 
-def finish(process, code=0):
-    """What it wrote, when it has ended as expected."""
-    try:
-        output, errors = process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)
-        raise
-    assert process.returncode == code, errors
-    return output, errors
+def pretrain(num_workers, *arguments, code=0):
+    """Runs it to its end."""
+    return finish(start(num_workers, *arguments), code)
 
 
 def rows(run):
     """The lines of the log without what depends on the clock."""
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k != "pieces_per_second"} for line in lines]
+    return [
+        {k: v for k, v in row.items() if k != "pieces_per_second"} for row in commands.rows(run)
+    ]
 
 
-def kill_in_the_middle(process, run, rank, after):
-    """Kills a worker with -9 when so many lines are in the log; the step that it had logged."""
-    log, deadline = run / "metrics.jsonl", time.monotonic() + PATIENCE
-    while not log.exists() or log.read_text().count("\n") < after:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def kill_in_the_middle(run, *arguments, num_workers=1, rank=0, after=9):
+    """Runs until so many lines are in the log, and kills a worker with -9."""
+    process = start(num_workers, *arguments, "--run", run)
+    wait_for(lambda: lines_of(run / "metrics.jsonl") >= after, process)
     worker = json.loads((run / ".workers" / f"worker_{rank}.json").read_text())
     os.kill(worker["pid"], signal.SIGKILL)
     process.communicate(timeout=PATIENCE)
     assert not (run / "results.json").exists() and (run / "checkpoint.npz").exists()
-    return json.loads(log.read_text().splitlines()[-1])["step"]

@@ -1,0 +1,88 @@
+"""The real command line, in processes of their own, and what its runs leave behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from support.workers import PATIENCE, WAITING
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+QUICKSTART = CONFIGS / "quickstart.yaml"
+CALIBRATED = [QUICKSTART, CONFIGS / "mechanism" / "edp_calibrated.yaml"]
+TINY = ["data.embeddings.dimension=8", "model.hidden_size=8", "model.character_filters=4",
+        "training.batch_size=16"]  # fmt: skip
+NO_DECAY = ["privacy.decay.kind=none", "privacy.decay.rate=0"]
+
+
+def start(*command, output=subprocess.PIPE, **environment):
+    """A command in the background, of `edp-mx` unless it begins with a program's path."""
+    if not Path(command[0]).is_absolute():
+        command = (sys.executable, "-m", "edp_mx", *command)
+    return subprocess.Popen(
+        [str(part) for part in command],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **WAITING,
+             **environment},
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(process, code=0, text=None):
+    """What it wrote, `.stdout` and `.stderr`, when it has ended as expected."""
+    try:
+        output, errors = process.communicate(text, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+    assert process.returncode == code and "Traceback" not in errors, errors
+    return subprocess.CompletedProcess(process.args, code, output, errors)
+
+
+def edp_mx(*command, code=0, text=None, **environment):
+    """Runs a command to its end."""
+    return finish(start(*command, **environment), code, text)
+
+
+def wait_for(is_there, process):
+    """Waits until a running command has got so far."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_there():
+        assert process.poll() is None or is_there(), process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def lines_of(path):
+    """How many lines a file has that may not be there yet."""
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def read(run, name):
+    return json.loads((run / f"{name}.json").read_text())
+
+
+def rows(run):
+    """The lines of the log, each a dict."""
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(run):
+    with np.load(run / "weights.npz") as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def assert_is_whole(run):
+    """The README of a run tells of each of its files."""
+    readme = (run / "README.md").read_text()
+    for path in run.iterdir():
+        name = "rank_<i>.log" if path.name.startswith("rank_") else path.name
+        assert path.name == "README.md" or f"`{name}" in readme, path.name
