@@ -13,11 +13,10 @@ from support.tables import read_table
 from edp_mx.attacks.directory import read_attack, read_guesses, write_outcome
 from edp_mx.attacks.membership.roc import roc_curve, tpr_within
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
-from edp_mx.attacks.settings_differences import OTHER_SETTINGS
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import HEADER, attack_rows, write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
-from edp_mx.reports.exposure_page import describe_exposure, exposure_rows, write_exposure_report
+from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
 
@@ -72,6 +71,15 @@ def test_the_page_needs_no_other_file(attacked):
     assert len(attack_rows(outcome.to_dict())[0]) == len(HEADER)
 
 
+def test_an_attack_that_is_no_json_leaves_the_old_one_whole(attacked):
+    run, folder, _, scores = attacked
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    guesses = [Guesses("loss", "says", scores.judged_signals.loss)]
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_outcome(run, "threshold", guesses, scores, facts={"AUC": np.nan})
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_names_are_escaped(generator, tmp_path):
     scores = made_scores(generator, 10, gap=0.5)
     run = RunDirectory(tmp_path / "<b>&run")
@@ -79,22 +87,6 @@ def test_names_are_escaped(generator, tmp_path):
     write_outcome(run, "threshold", guesses, scores, facts={"<i>": "&"})
     html = write_report(run.path / "attack-threshold").read_text()
     assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
-
-
-def test_the_page_says_what_the_shadows_have_other_than_the_run(generator, tmp_path):
-    scores = made_scores(generator, 10, gap=0.5)
-    run = RunDirectory(tmp_path / "run")
-    guesses = [Guesses("LiRA online", "says", scores.signals.loss)]
-    for unlike, fact, is_warned in (
-        ({"training.epochs": {"run": 14, "trained": 3}}, "training.epochs 3 instead of 14", True),
-        ({}, "none", False),
-    ):
-        write_outcome(run, "lira", guesses, scores, facts={OTHER_SETTINGS: unlike})
-        html = write_report(run.path / "attack-lira").read_text()
-        assert f'<td class="says">{fact}</td>' in html
-        assert (f"The shadow models have settings other than the run&#39;s: {fact}." in html) == (
-            is_warned
-        )
 
 
 def test_long_curves_keep_their_shape(generator, tmp_path):
@@ -154,10 +146,3 @@ def test_exposure_by_repeats(tmp_path):
     ]
     html = (tmp_path / "report.html").read_text()
     assert "canaries in mine" in html and "settings other than" not in html
-    short = {OTHER_SETTINGS: {"training.epochs": {"run": 14, "trained": 1}}}
-    write_json(tmp_path / "exposure.json", {**value, "facts": short})
-    write_exposure_report(tmp_path)
-    warning = "The model with canaries has settings other than the run's: training.epochs 1 instead"
-    assert warning.replace("'", "&#39;") in (tmp_path / "report.html").read_text()
-    assert warning in describe_exposure(canaries, short)
-    assert "instead" not in describe_exposure(canaries, {OTHER_SETTINGS: {}})

@@ -123,13 +123,6 @@ def test_beyond_a_double_the_logarithm_is_drawn(tmp_path):
     assert [p.epochs for p in short if not p.holds.is_infinite] == list(range(1, 19))
 
 
-def test_an_infinite_epsilon_has_no_curve(tmp_path):
-    points = curve_of_plan(plan(5))
-    rows, colours = plotted(tmp_path, points, unbounded("the noise seed was fixed"))
-    assert rgb(BLUE) in colours and rgb(VERMILION) not in colours
-    assert {row["that_holds"] + row["log10_that_holds"] for row in rows} == {""}
-
-
 def test_nothing_released_is_an_empty_picture(tmp_path):
     rows, colours = plotted(tmp_path, [], holds(plan(0)))
     assert rows == [] and rgb(BLUE) not in colours

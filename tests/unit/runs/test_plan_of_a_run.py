@@ -58,29 +58,32 @@ def calibrated_by_command(capsys, *options):
     return json.loads(printed(capsys, "calibrate", *sizes, *options, "--json"))
 
 
-@pytest.mark.parametrize("kind", DECAYS)
-@pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
-@pytest.mark.parametrize("mechanism", ["edp_sgd", "dp_sgd"])
-def test_the_target_of_a_run_is_that_of_the_command(configured, capsys, kind, sampler, mechanism):
+SETTINGS = [  # of a configuration, and the same as options of the command
+    *(
+        ({"mechanism": mechanism, "sampler": sampler}, kind, 1)
+        for mechanism in ("edp_sgd", "dp_sgd")
+        for sampler in ("shuffle", "poisson")
+        for kind in DECAYS
+    ),
+    ({"variant": "published"}, "none", K),
+    ({"variant": "calibrated"}, "none", K),
+]
+
+
+@pytest.mark.parametrize("settings, kind, k", SETTINGS)
+def test_the_target_of_a_run_is_that_of_the_command(configured, capsys, settings, kind, k):
     """The same z₀ to the last digit."""
     rate = DECAYS[kind]
     config = configured(
-        "target_epsilon=3", f"mechanism={mechanism}", f"sampler={sampler}",
-        f"decay={{kind: {kind}, rate: {rate}}}",
+        "target_epsilon=3", *(f"{key}={value}" for key, value in settings.items()),
+        f"micro_batches_per_worker={k}", f"decay={{kind: {kind}, rate: {rate}}}",
     )  # fmt: skip
-    found = planned(config, sampler).noise_multiplier
-    options = ["--target-epsilon", "3", "--mechanism", mechanism, "--sampler", sampler]
+    plan = planned(config, settings.get("sampler", "shuffle"), k=k)
+    assert plan.release.micro_batches_per_worker == k
+    options = [part for key, value in settings.items() for part in (f"--{key}", value)]
+    options += ["--target-epsilon", "3", "--micro-batches-per-worker", str(k)]
     command = calibrated_by_command(capsys, *options, "--decay", kind, "--decay-rate", str(rate))
-    assert found == command["noise_multiplier"]
-
-
-@pytest.mark.parametrize("variant", ["published", "calibrated"])
-def test_several_micro_batches_of_a_worker_too(configured, capsys, variant):
-    config = configured("target_epsilon=3", f"variant={variant}", f"micro_batches_per_worker={K}")
-    plan = planned(config, k=K)
-    assert plan.release.micro_batches_per_worker == K
-    options = ["--target-epsilon", "3", "--variant", variant, "--micro-batches-per-worker", str(K)]
-    assert plan.noise_multiplier == calibrated_by_command(capsys, *options)["noise_multiplier"]
+    assert plan.noise_multiplier == command["noise_multiplier"]
 
 
 @pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
@@ -126,10 +129,17 @@ def test_lengths_refuse_a_target_too(tmp_path):
                 planned(load_config(path))
 
 
-@pytest.mark.parametrize("key", ["target_epsilon", "max_epsilon"])
-def test_without_a_mechanism_neither_is_a_setting(configured, key):
-    with pytest.raises(UserError, match=f"{key} must be left out"):
-        configured("mechanism=none", f"{key}=3")
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (["mechanism=none", "target_epsilon=3"], "target_epsilon must be left out"),
+        (["mechanism=none", "max_epsilon=3"], "max_epsilon must be left out"),
+        (["noise_multiplier=1", "target_epsilon=3"], "target_epsilon exclude each other"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(configured, settings, message):
+    with pytest.raises(UserError, match=message):
+        configured(*settings)
     assert planned(configured("mechanism=none")).release is None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edp_mx.config import dump_config, load_config
+from edp_mx.config import load_config
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.config import PretrainingConfig
@@ -131,11 +131,6 @@ def test_a_text_that_is_smaller_than_a_batch_is_refused(config):
         text_for(config, 0, 5)
 
 
-def test_settings_survive_being_written_down(config, tmp_path):
-    (tmp_path / "again.yaml").write_text(dump_config(config))
-    assert load_config(tmp_path / "again.yaml", kind=PretrainingConfig) == config
-
-
 @pytest.mark.parametrize("override, message", [
     ("pretraining.epochs=0", "pretraining.epochs must be at least 1"),
     ("pretraining.checkpoint_every=70", "must be a multiple of log_every (50)"),
@@ -153,12 +148,6 @@ def test_two_vocabularies_are_one_too_many(config, tmp_path):
     overrides = ["vocabulary.path=vocab.txt", "model.checkpoint=folder"]
     with pytest.raises(UserError, match="vocabulary.path must be left out"):
         load_config(tmp_path / "pretraining.yaml", overrides, kind=PretrainingConfig)
-
-
-def test_no_limit_on_the_gradient_can_be_set(config, tmp_path):
-    path = tmp_path / "pretraining.yaml"
-    settings = load_config(path, ["pretraining.max_grad_norm=null"], kind=PretrainingConfig)
-    assert settings.pretraining.max_grad_norm is None
 
 
 def test_an_error_of_the_first_worker_is_everyone_s():

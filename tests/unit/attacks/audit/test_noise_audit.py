@@ -27,13 +27,6 @@ def test_the_interval_is_that_of_chi_square(generator):
     assert abs(failed - 200) < 67
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.1, 1.0])
-def test_shared_noise_correlates(shared, generator):
-    one = generator.normal(size=20_000)
-    other = shared * one + (1 - shared) * generator.normal(size=20_000)
-    assert _correlation("workers", one, other, SIGNIFICANCE).is_passed is (shared == 0)
-
-
 def test_silence_is_no_noise():
     silent = np.zeros(1000, np.float32)
     assert not _spread("noise", [silent], 1.0, SIGNIFICANCE).is_passed

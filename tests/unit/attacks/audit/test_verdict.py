@@ -42,9 +42,7 @@ def test_no_bound_at_all_cannot_be_refuted():
 
 def test_the_sentence_says_it_all():
     text = verdict(13.9).describe()
-    assert text.splitlines()[0] == (
-        "REFUTED: at 95 % confidence one step leaks at least epsilon = 13.9 at delta = 1e-05; "
-        "the published accounting claims 4.4"
-    )
-    assert "the accounting that holds claims 15: not refuted" in text
+    for part in ("REFUTED: at 95 %", "epsilon = 13.9 at delta = 1e-05", "claims 4.4",
+                 "claims 15: not refuted"):  # fmt: skip
+        assert part in text
     assert verdict(1.0).describe().startswith("not refuted: at 95 %")

@@ -6,10 +6,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 
-from edp_mx.attacks.membership.roc import measure
 from edp_mx.attacks.membership.run_scores import Selection, compute_signals
-from edp_mx.attacks.membership.scores import MembershipScores, Origin
-from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
@@ -58,35 +55,6 @@ def test_the_loss_is_the_training_loss_without_dropout(parts):
     signals = compute_signals(model, encoded, batch_size=7, progress=plain)
     loss = model.loss(encoded.batch(range(23))).asnumpy()
     np.testing.assert_allclose(signals.loss, loss, rtol=1e-5)
-
-
-def test_the_order_is_that_of_the_corpus(parts):
-    config, model, vocabulary, utterances = parts
-    some = utterances[:12]
-    ahead, back = (
-        compute_signals(model, encode_part(config, us, vocabulary, "some"), batch_size=5,
-                        progress=plain).loss
-        for us in (some, some[::-1])
-    )  # fmt: skip
-    np.testing.assert_allclose(ahead, back[::-1], rtol=1e-4)
-
-
-def test_a_model_that_never_saw_either_half_gives_one_half(parts):
-    config, model, vocabulary, utterances = parts
-    encoded = encode_part(config, utterances, vocabulary, "all")
-    signals = compute_signals(model, encoded, batch_size=256, progress=plain)
-    size = len(utterances)
-    scores = MembershipScores(
-        signals=signals,
-        is_member=np.random.default_rng(1).permutation(size) < size // 2,
-        is_reference=np.zeros(size, bool),
-        ids=tuple(u.id for u in utterances),
-        intents=tuple(u.intent for u in utterances),
-        origin=Origin(weights="", corpus="communication", seed=0, is_balanced=False),
-    )
-    for one in threshold_attacks(scores):
-        auc = measure(one.scores, scores.labels, seed=0, draws=20).auc.value
-        assert auc == pytest.approx(0.5, abs=0.03), one.name
 
 
 def test_nobody_and_bad_settings_are_refused(parts):

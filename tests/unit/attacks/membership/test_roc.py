@@ -37,13 +37,6 @@ def test_area_and_points_are_scikit_learns(case):
         assert tpr_within(curve, limit) == tpr[fpr <= limit].max()
 
 
-@given(CASES)
-def test_area_is_the_chance_that_a_member_scores_higher(case):
-    scores, is_member = np.array(case[0], float), np.array(case[1])
-    pairs = [(a > b) + 0.5 * (a == b) for a in scores[is_member] for b in scores[~is_member]]
-    assert area(roc_curve(scores, is_member)) == pytest.approx(np.mean(pairs))
-
-
 def test_tpr_at_a_small_fpr_by_hand():
     # 1,000 non-members 0 … 999; members: ten above all, twenty above all but five, the rest below
     scores = np.concatenate([np.arange(1000.0), [2000.0] * 10, [994.5] * 20, [-1.0] * 70])
@@ -54,17 +47,6 @@ def test_tpr_at_a_small_fpr_by_hand():
     assert success.balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
     assert success.best_balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
     assert (success.members, success.non_members) == (100, 1000)
-
-
-def test_the_interval_is_as_wide_as_theory_says(generator):
-    members, others = generator.normal(1, 1, 400), generator.normal(0, 1, 400)
-    scores, is_member = np.concatenate([members, others]), np.arange(800) < 400
-    _, low, high = measure(scores, is_member, seed=1).auc
-    # Hanley and McNeil 1982, with the true area
-    a = norm.cdf(1 / np.sqrt(2))
-    q1, q2 = a / (2 - a), 2 * a**2 / (1 + a)
-    stddev = np.sqrt((a * (1 - a) + 399 * (q1 + q2 - 2 * a**2)) / 400**2)
-    assert (high - low) / (2 * 1.96 * stddev) == pytest.approx(1.0, abs=0.2)
 
 
 @pytest.mark.parametrize(
@@ -83,20 +65,6 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(gap, size, true,
         _, low, high = number(success)
         held += low <= true <= high
     assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
-
-
-def test_shuffled_labels_and_a_model_that_saw_neither_give_one_half(generator):
-    is_member = np.arange(2000) < 1000
-    scores = generator.normal(is_member * 2.0, 1.0)
-    assert measure(scores, is_member, seed=0).auc.value > 0.9
-    for labels, values in (
-        (generator.permutation(is_member), scores),
-        (is_member, generator.normal(size=2000)),
-    ):
-        auc = measure(values, labels, seed=0).auc
-        _, low, high = auc  # 3.92 standard errors wide
-        assert abs(auc.value - 0.5) < 1.6 * (high - low)
-        assert abs(auc.value - 0.5) < 0.08  # 6 standard errors
 
 
 def test_the_same_seed_gives_the_same_intervals(generator):

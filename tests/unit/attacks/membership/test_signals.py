@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from edp_mx.attacks.membership.runner_up import best_two_scores
 from edp_mx.attacks.membership.signals import (
     LEAST_LOSS,
     log_odds_of,
@@ -110,17 +109,6 @@ def test_the_true_path_may_be_the_best_one(generator):
     assert signals.slot_margin[0] == pytest.approx(signals.sequence_margin[0])
 
 
-def test_an_utterance_does_not_feel_its_batch(generator):
-    case = random_case(generator, [5, 2, 4])
-    whole = signals_of(**case)
-    for n, length in enumerate(case["lengths"]):
-        alone = {key: value if key == "chain" else value[n : n + 1] for key, value in case.items()}
-        alone["emissions"] = alone["emissions"][:, :length]
-        alone["slots"] = alone["slots"][:, :length]
-        for name, value in signals_of(**alone)._asdict().items():
-            np.testing.assert_allclose(getattr(whole, name)[n], value[0], rtol=1e-9, atol=1e-12)
-
-
 def test_sure_outputs_stay_finite(generator):
     case = random_case(generator, [4, 3], scale=400.0)
     signals = signals_of(**case)
@@ -134,12 +122,6 @@ def test_with_one_tag_there_is_no_runner_up(generator):
     signals = signals_of(**case)
     assert np.isposinf(signals.sequence_margin).all() and np.isposinf(signals.intent_margin).all()
     assert signals.slot_loss == pytest.approx([0.0, 0.0], abs=1e-12)
-
-
-def test_two_best_paths_among_equals():
-    flat = Chain(np.zeros((2, 2)), np.zeros(2), np.zeros(2))
-    best, second = best_two_scores(np.zeros((1, 3, 2)), np.array([3]), flat)
-    assert best == second == 0.0
 
 
 def test_a_sure_right_answer_has_no_modified_entropy_and_a_wrong_one_much():

@@ -54,15 +54,7 @@ def test_calibration_helps_where_intents_differ_in_difficulty(generator):
         for name in ("loss", "loss calibrated by intent")
     )
     assert calibrated > plain + 0.03
-
-
-def test_without_a_reference_nothing_is_calibrated(generator):
     assert "loss calibrated by intent" not in by_name(made_scores(generator, 5, gap=1.0))
-
-
-def test_the_reference_is_not_judged(generator):
-    scores = made_scores(generator, 20, gap=1.0, reference=7)
-    assert all(one.scores.shape == (40,) for one in threshold_attacks(scores))
 
 
 def test_words_alone_by_hand(generator):
