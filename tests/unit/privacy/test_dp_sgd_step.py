@@ -3,7 +3,6 @@
 import mxnet as mx
 import numpy as np
 import pytest
-from mxnet import autograd
 from support.examples import (
     SCALES,
     WIDTH,
@@ -20,7 +19,6 @@ from support.examples import (
 )
 
 from edp_mx.accounting.decay import Decay
-from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
@@ -131,38 +129,3 @@ def test_the_trainer_updates_by_what_was_clipped(generator):
             np.testing.assert_allclose(
                 parameter.data().asnumpy(), value - total / 4, rtol=1e-4, atol=1e-5
             )
-
-
-def test_a_raw_gradient_is_refused_and_changes_nothing(generator):
-    """backward() between the mechanism and the step: its raw gradient is not released."""
-    step = Step(generator)
-    trainer, released = step.trainer(), step.privatise(np.arange(4))
-    with autograd.record():
-        loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
-    loss.backward()
-    with pytest.raises(UserError, match="what backward.. wrote never; call privatise"):
-        trainer.step_private(released)
-    assert (step.network.first.weight.data().asnumpy()
-            == step.weights[0][0].astype(np.float32)).all()  # fmt: skip
-
-
-def test_a_raw_gradient_between_clipping_and_noise_is_refused(generator):
-    step = Step(generator)
-    clipped = step.clipping.clip(one_by_one(step.network, step.examples, [0]))
-    with autograd.record():
-        loss = step.network.loss(step.examples.batch(np.arange(4))).sum()
-    loss.backward()
-    with pytest.raises(UserError, match="these gradients are raw"):
-        clipped.take()
-
-
-def test_one_sum_trains_once(generator):
-    step = Step(generator)
-    trainer = step.trainer()
-    released = step.privatise(np.arange(4))
-    trainer.step_private(released)
-    with pytest.raises(UserError, match="released (only )?once"):
-        trainer.step_private(released)
-    step.flat.mark(is_fresh=True)
-    with pytest.raises(UserError, match="released (only )?once"):
-        trainer.step_private(released)

@@ -79,12 +79,6 @@ def test_scale_and_add_is_scale_then_add(size, generator):
     np.testing.assert_allclose(result, 0.3 * array + 2.5 * noise, rtol=1e-5, atol=1e-5)
 
 
-def test_no_noise_only_scales():
-    array = np.ones(5, np.float32)
-    NoiseStream.from_operating_system().scale_and_add(array, factor=0.5, stddev=0.0)
-    assert (array == 0.5).all()
-
-
 def test_equal_keys_are_refused_by_rank():
     refuse_equal(["a", "b", "c"])
     with pytest.raises(UserError, match="workers 1 and 2"):

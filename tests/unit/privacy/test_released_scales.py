@@ -216,11 +216,6 @@ def test_the_ledger_is_told_one_gaussian_without_amplification(sampler):
     assert over / math.sqrt(2 * math.pi) == pytest.approx(1e-5, rel=1e-3)
 
 
-def test_the_keys_of_a_configuration():
-    config = PrivacyConfig(layer_scales="dp_release", sampler="poisson")
-    assert config.scale_release == ScaleRelease(10.0, 1.0, 300)
-
-
 class Corpus:
     """Stands for the training part; keeps which records were asked for."""
 

@@ -20,13 +20,15 @@ from edp_mx.runtime import distributed
 class Parts:
     """A trainer, its network, and the mechanism of Algorithm 1."""
 
-    def __init__(self):
+    def __init__(self, units=1):
         distributed.start()
+        self.units = units
         self.net = nn.Dense(1, in_units=3, use_bias=False, prefix="net_")
         self.net.initialize(mx.init.Zero())
         self.flat = FlatGradients(layers_of(self.net))
         release = release_with(unit="micro_batch", micro_batch_size=2, max_grad_norm=0.1,
-                               layer_scales=(1.0,), adjacency="replace_one")  # fmt: skip
+                               micro_batches_per_worker=units, layer_scales=(1.0,),
+                               adjacency="replace_one")  # fmt: skip
         self.clipping = LoopClipping(flat=self.flat, max_grad_norm=0.1, layer_scales=(1.0,))
         self.mechanism = Mechanism(plan=plan_with(release, z=1e-6), clipping=self.clipping,
                                    noise=NoiseStream.from_operating_system())  # fmt: skip
@@ -42,16 +44,17 @@ class Parts:
         loss.backward()
 
     def privatise(self):
-        return self.mechanism.privatise([self.losses], epoch=0)
+        return self.mechanism.privatise(self.units * [self.losses], epoch=0)
 
     @property
     def weight(self):
         return self.net.weight.data().asnumpy()
 
 
-@pytest.fixture
-def parts():
-    return Parts()
+@pytest.fixture(params=[1, 3])
+def parts(request):
+    """With one unit, whose gradient stays where `backward` left it, and with several."""
+    return Parts(request.param)
 
 
 def test_a_private_step_moves_the_weights_by_the_clipping_norm(parts):

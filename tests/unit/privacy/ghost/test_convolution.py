@@ -119,29 +119,6 @@ def test_groups_of_examples_change_nothing(shape, window, monkeypatch):
     np.testing.assert_allclose(again, whole, rtol=1e-5, atol=1e-5 * np.abs(whole).max())
 
 
-def test_rows_whose_tokens_come_first():
-    """CLC reads characters (T, N, C): the rows of an example lie N apart."""
-    shape, window = CASES[0]
-    inputs, gradients = draw(shape, window)
-    as_mxnet = [np.concatenate(list(array.swapaxes(0, 1))) for array in (inputs, gradients)]
-    views = [array.reshape(4, 3, *array.shape[1:]).swapaxes(0, 1) for array in as_mxnet]
-    check(*views, window, drawn_factors(0, 3))
-    np.testing.assert_array_equal(views[0], inputs)
-
-
-def test_tokens_of_padding_count_for_nothing():
-    shape, window = CASES[0]
-    inputs, gradients = draw(shape, window)
-    more = np.concatenate([inputs, 9 * np.ones_like(inputs)], axis=1)
-    zeros = np.concatenate([gradients, np.zeros_like(gradients)], axis=1)
-    np.testing.assert_allclose(
-        convolution.weight_gradients(more, zeros, window),
-        convolution.weight_gradients(inputs, gradients, window),
-        rtol=1e-5,
-        atol=1e-5,
-    )
-
-
 def test_large_gradients_and_examples_that_are_not_finite():
     shape, window = CASES[0]
     inputs, gradients = draw(shape, window)

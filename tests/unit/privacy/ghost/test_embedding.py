@@ -55,28 +55,11 @@ def test_more_axes_in_any_order(order):
     assert_sum(total, 0.0, own, np.ones(3), scale=20)
 
 
-def test_the_gradients_are_not_copied():
-    gradients = laid_out(drawn(0, 3, 4, 5), swapped=True)
-    ids = np.arange(12).reshape(3, 4)
-    numbers, examples, rows = embedding._flat(ids, gradients)
-    assert np.shares_memory(rows, gradients)
-    for number, example, row in zip(numbers, examples, rows):
-        np.testing.assert_array_equal(row, gradients[example, number % 4])
-
-
 def test_a_repeated_token_counts_once_with_its_sum():
     """‖g₁ + g₂‖², not ‖g₁‖² + ‖g₂‖²: they differ as far as they can here."""
     gradients = np.array([[[3, 4], [3, 4]], [[3, 4], [-3, -4]]], np.float32)
     for ids, norms in (([[5, 5], [5, 5]], [100, 0]), ([[5, 6], [5, 6]], [50, 50])):
         np.testing.assert_allclose(embedding.squared_norms(np.array(ids), gradients), norms)
-
-
-def test_padding_counts_if_it_has_a_gradient():
-    ids = np.array([[4, 0, 0]])
-    with_gradient = np.ones((1, 3, 1), np.float32)
-    without = with_gradient * np.float32([[[1], [0], [0]]])
-    np.testing.assert_allclose(embedding.squared_norms(ids, with_gradient), [5])
-    np.testing.assert_allclose(embedding.squared_norms(ids, without), [1])
 
 
 @pytest.mark.parametrize("num_positions", [1, 480, 4000])
