@@ -11,7 +11,7 @@ from edp_mx.accounting.pld.bounds import Steps, lower_on, upper_on
 from edp_mx.accounting.pld.convolution import LARGEST_SIZE, Lattice, make_lattice
 from edp_mx.accounting.pld.parts import parts_of
 
-DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window, attempt by attempt
+DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window where that is needed
 CLOSE = 3e-3  # of ε; the bound is close if a quarter of the spacing gains no more
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; the share that the bound on rounding may take
@@ -35,6 +35,7 @@ class DirectedBounds:
         self._found = math.inf  # by the attempt before
         self._best: Optional[Tuple[Lattice, Steps]] = None
         self._attempts, self._finer, self._is_done = 0, 0.25, False
+        self._level = 0  # of DROPPED
         self._attempt()
 
     def refine(self) -> bool:
@@ -51,9 +52,12 @@ class DirectedBounds:
 
     def _attempt(self) -> None:
         """One more upper bound; what it gains shows what the spacing costs."""
-        steps = self._steps[min(self._attempts, len(self._steps) - 1)]
-        window = asdict(steps.window)
-        lattice = make_lattice(**window, finer=self._finer, largest=self._largest)
+        if self._attempts > 1:
+            self._level = min(self._level + 1, len(DROPPED) - 1)
+        steps, lattice = self._lattice()
+        if self._attempts == 1 and lattice.size >= self._largest:  # only a smaller window helps
+            self._level = 1
+            steps, lattice = self._lattice()
         found, rounding = upper_on(lattice, steps)
         gained = self._found - found if self._found < math.inf else math.inf
         if found <= self.upper or self._best is None:
@@ -65,6 +69,12 @@ class DirectedBounds:
         self._is_done = is_last or is_close
         self._attempts, self._found = self._attempts + 1, found
         self._finer *= 1 if is_fine else 4
+
+    def _lattice(self) -> Tuple[Steps, Lattice]:
+        """The steps at the present level of DROPPED, and a lattice for their window."""
+        steps = self._steps[self._level]
+        window = asdict(steps.window)
+        return steps, make_lattice(**window, finer=self._finer, largest=self._largest)
 
 
 def _most(direction: str, events: Sequence[Event]) -> float:
