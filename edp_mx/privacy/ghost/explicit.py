@@ -35,11 +35,13 @@ def squared_norms(gradients: np.ndarray) -> np.ndarray:
     return norms
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
     """Return each example's gradient of a vector added at every position, such as a bias.
 
     Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
     SUM_BLOCK positions.
+    Edge cases: not finite where one of the example's own positions is not.
     """
     if gradients.ndim == 2:
         return gradients.astype(np.float64)

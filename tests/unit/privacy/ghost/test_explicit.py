@@ -56,3 +56,11 @@ def test_long_sums_do_not_drift(num_positions):
     gradients = np.full((2, num_positions, 3), 0.1, np.float32)
     sums = explicit.sums_over_positions(gradients)
     np.testing.assert_allclose(sums, num_positions * np.float64(np.float32(0.1)), rtol=3e-6)
+
+
+def test_infinities_of_opposite_sign_stay_with_their_example():
+    gradients = np.ones((3, 5, 2), np.float32)
+    gradients[1, 0], gradients[1, 3] = np.inf, -np.inf
+    sums = explicit.sums_over_positions(gradients)  # a warning would be an error
+    assert np.isnan(sums[1]).all()
+    np.testing.assert_array_equal(sums[[0, 2]], np.full((2, 2), 5.0))
