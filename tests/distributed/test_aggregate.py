@@ -43,7 +43,7 @@ def train_worker(weights, batches, variant, k):
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
 @pytest.mark.parametrize(
     ("num_workers", "k"),
-    [(1, 1), (1, 8), (2, 1), (2, 4), (3, 1), pytest.param(8, 1, marks=pytest.mark.slow)],
+    [(1, 1), (1, 8), (2, 1), (2, 4), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (3, 8))],
 )
 def test_the_aggregate_without_noise_is_algorithm_1(num_workers, k, variant, generator):
     """Of N = workers · k micro-batches, whoever has them."""

@@ -33,7 +33,7 @@ def release_noise(variant, num_steps, size, per_worker=1):
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
 @pytest.mark.parametrize(
     ("num_workers", "k"),
-    [(1, 1), (2, 1), (2, 4), (3, 1), pytest.param(8, 1, marks=pytest.mark.slow)],
+    [(1, 1), (2, 1), (2, 4), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (3, 8))],
 )
 def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, variant):
     results = run_workers(release_noise, num_workers, variant, STEPS, SIZE, k)

@@ -112,6 +112,7 @@ def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys
     assert threshold["origin"]["is_balanced"] and threshold["results"][0]["members"] <= 40
 
 
+@pytest.mark.slow  # unit tests hold the plan and its refusals
 def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, capsys):
     target = copy_of(runs[0], tmp_path)
     small = ["--jobs", 2, "--set", "training.epochs=6", "training.learning_rate=0.01"]

@@ -25,8 +25,14 @@ def audit(run, *options, settings=(), code=0, program=()):
 
 @pytest.mark.parametrize(
     "settings",
-    [(), ("privacy.sampler=poisson", "privacy.adjacency=zero_out")],
-    ids=["replaced", "drawn and left out"],
+    [
+        pytest.param((), id="replaced"),
+        pytest.param(
+            ("privacy.sampler=poisson", "privacy.adjacency=zero_out"),
+            id="drawn and left out",
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 def test_a_run_that_learns_by_heart_is_seen_through(tmp_path, settings):
     run = tmp_path / "run"
