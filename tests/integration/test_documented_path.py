@@ -23,14 +23,14 @@ data: {embeddings: {dimension: 16}}
 def corpus_of_ones_own(tmp_path_factory):
     """A folder with the page's three files, and the shipped configurations with a small CLC."""
     folder = tmp_path_factory.mktemp("own")
-    utterances = make_utterances("communication", 1200, seed=1)
+    utterances = list(make_utterances("communication", size=1200, seed=1))
     rows = [
-        {"tokens": list(u.tokens), "slots": list(u.tags), "intent": u.intent} for u in utterances
+        {"tokens": list(u.tokens), "slots": list(u.slots), "intent": u.intent} for u in utterances
     ]
     (folder / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = sorted({word for u in utterances for word in u.tokens})
     (folder / "words.txt").write_text("\n".join(words) + "\n")
-    slots = sorted({tag[2:] for u in utterances for tag in u.tags if tag != "O"})
+    slots = sorted({tag[2:] for u in utterances for tag in u.slots if tag != "O"})
     labels = {"slots": slots, "intents": sorted({u.intent for u in utterances})}
     (folder / "labels.json").write_text(json.dumps(labels))
     shutil.copytree(ROOT / "configs", folder / "configs")
