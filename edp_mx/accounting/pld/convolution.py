@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Iterable, Sequence, Tuple
 
 import numpy as np
@@ -36,6 +36,13 @@ class Lattice:
     size: int
     tilt: float
     reach: Tuple[float, float]
+
+    def coarser(self, times: int) -> Lattice:
+        """Return a lattice of the same window with points that many times further apart."""
+        size = next_fast_len(self.size // times + 2, real=True)
+        return replace(
+            self, spacing=self.spacing * times, first=math.floor(self.first / times), size=size
+        )
 
     @property
     def losses(self) -> np.ndarray:

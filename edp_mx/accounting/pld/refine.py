@@ -15,6 +15,7 @@ DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window where that 
 CLOSE = 3e-3  # of ε; the bound is close if a quarter of the spacing gains no more
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; the share that the bound on rounding may take
+LOWER_COARSER = 4  # for the lower bound of many multipliers, which would take most of the time
 FINEST = 2**23  # points over all multipliers, where a lattice exceeds LARGEST_SIZE
 
 
@@ -29,8 +30,8 @@ class DirectedBounds:
     def __init__(self, direction: str, events: Sequence[Event], delta: float) -> None:
         above, below, self.is_exact = parts_of(events, direction)
         self._steps = [Steps(direction, above, below, delta, dropped) for dropped in DROPPED]
-        spectra = sum(len(part.multipliers) for part in above)
-        self._largest = max(LARGEST_SIZE, FINEST // spectra)
+        self._spectra = sum(len(part.multipliers) for part in above)
+        self._largest = max(LARGEST_SIZE, FINEST // self._spectra)
         self.upper = _most(direction, events)
         self._found = math.inf  # by the attempt before
         self._best: Optional[Tuple[Lattice, Steps]] = None
@@ -48,7 +49,10 @@ class DirectedBounds:
     def lower(self) -> float:
         """Return an ε below which a test refutes all, on the lattice of the best upper bound."""
         assert self._best is not None
-        return lower_on(*self._best)
+        lattice, steps = self._best
+        if lattice.size * self._spectra > 2 * FINEST:  # any lattice gives a valid test
+            lattice = lattice.coarser(LOWER_COARSER)
+        return lower_on(lattice, steps)
 
     def _attempt(self) -> None:
         """One more upper bound; what it gains shows what the spacing costs."""
