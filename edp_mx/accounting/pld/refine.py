@@ -15,7 +15,6 @@ DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window where that 
 CLOSE = 3e-3  # of ε; the bound is close if a quarter of the spacing gains no more
 CLOSE_ENOUGH = 1e-7  # the same where ε itself is next to nothing
 ROUNDING = 2e-3  # of δ; the share that the bound on rounding may take
-LOWER_COARSER = 4  # for the lower bound of many multipliers, which would take most of the time
 FINEST = 2**23  # points over all multipliers, where a lattice exceeds LARGEST_SIZE
 
 
@@ -51,7 +50,7 @@ class DirectedBounds:
         assert self._best is not None
         lattice, steps = self._best
         if lattice.size * self._spectra > 2 * FINEST:  # any lattice gives a valid test
-            lattice = lattice.coarser(LOWER_COARSER)
+            lattice = lattice.coarser(2 if self.is_exact else 8)  # nodes cost far more than that
         return lower_on(lattice, steps)
 
     def _attempt(self) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from loss_oracle import delta_of_one_step, epsilon_by_integral
 from scipy.optimize import brentq
 from support.gaussian import gaussian_delta
+from threadpoolctl import threadpool_limits
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld import parts
@@ -220,7 +221,9 @@ def test_shuffled_epochs_are_refused():
 @pytest.mark.parametrize("distinct", [50, 10_000])
 def test_ten_thousand_heterogeneous_steps_take_seconds(distinct):
     steps = [(0.02, 3 / (1 + 3.5 * t / distinct), 10_000 // distinct) for t in range(distinct)]
-    started = time.process_time()
-    found = interval(steps, 5e-4)
-    assert time.process_time() - started < 10
+    with threadpool_limits(1):  # threads that wait take processor time too
+        started = time.process_time()
+        found = interval(steps, 5e-4)
+        seconds = time.process_time() - started
+    assert seconds < 10
     assert found.upper - found.lower < (1e-5 if distinct == 50 else 0.05) * found.upper
