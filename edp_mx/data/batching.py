@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Union
+from typing import NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -27,6 +27,21 @@ class PieceInputs(NamedTuple):
     firsts: np.ndarray
 
 
+class StateInputs(NamedTuple):
+    """What a frozen part of a model made of the utterances; see `data.states`.
+
+    Shapes: states (M, R, H), padded with 0: float32; and where the rows belong to word pieces,
+        lengths (M,) and firsts (M, T) as in `PieceInputs`.
+    """
+
+    states: np.ndarray
+    lengths: Optional[np.ndarray] = None
+    firsts: Optional[np.ndarray] = None
+
+
+Inputs = Union[WordInputs, PieceInputs, StateInputs]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """M utterances, padded with zeros to the longest of them.
@@ -40,7 +55,7 @@ class Batch:
         occurs in the training part.
     """
 
-    inputs: Union[WordInputs, PieceInputs]
+    inputs: Inputs
     lengths: np.ndarray
     slots: np.ndarray
     intents: np.ndarray

@@ -7,8 +7,9 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.batching import Batch
+from edp_mx.data.batching import Batch, Inputs
 from edp_mx.data.columns import Columns, chunks, gathered
+from edp_mx.data.states import StoredStates
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
@@ -33,6 +34,8 @@ class EncodedCorpus:
         intent_ids, slot_ids: the id of each intent and each tag of `columns`.
         table: the encoding of each distinct token.
         num_cut: how many utterances were longer than the maximum and lost their ends.
+        states: what the frozen part of a model made of each utterance, once it is stored; batches
+            then have it in place of words or pieces.
 
     Shapes: rows, lengths (U,), the latter in the smallest signed type; slot_ids (tags,);
         intent_ids (intents,).
@@ -48,6 +51,7 @@ class EncodedCorpus:
     slot_ids: np.ndarray
     table: Table
     num_cut: int
+    states: Optional[StoredStates] = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -63,8 +67,11 @@ class EncodedCorpus:
         places, is_token = gather(self.columns.offsets[rows], lengths, longest)
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
+        inputs: Inputs = self.table.inputs(self.columns.tokens[places], is_token)
+        if self.states is not None:
+            inputs = self.states.inputs(index, inputs)
         return Batch(
-            inputs=self.table.inputs(self.columns.tokens[places], is_token),
+            inputs=inputs,
             lengths=lengths,
             slots=slots.clip(min=0),
             intents=intents.clip(min=0),

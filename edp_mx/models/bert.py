@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
 
 import gluonnlp
+import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
@@ -137,6 +138,18 @@ class BERT(gluon.HybridBlock):
             *model.encoder.layer_norm.collect_params().values(),
         ]
 
+    def lower_states(self, pieces, piece_lengths, *, num_layers: int):
+        """Return the states above the lowest layers. Shapes: (N, P), (N,) → (N, P, H)."""
+        model, F = self.model, mx.nd
+        rows = model.word_embed(pieces) + model.token_type_embed(F.zeros_like(pieces))  # (N, P, H)
+        positions = model.encoder.position_weight.data()[: pieces.shape[1]]  # (P, H)
+        rows = model.encoder.layer_norm(F.broadcast_add(rows, F.expand_dims(positions, axis=0)))
+        rows = F.swapaxes(rows, 0, 1)  # (P, N, H)
+        visible = visible_lengths(F, rows, piece_lengths)  # (N, P)
+        for i in range(num_layers):
+            rows, _ = model.encoder.transformer_cells[i](rows, visible)
+        return F.swapaxes(rows, 0, 1)
+
     def _freeze(self, config: BERTConfig) -> None:
         """Take the gradient from the parameters that are not trained."""
         frozen = [] if config.is_embedding_trainable else self.embedding_parameters()
@@ -148,6 +161,13 @@ class BERT(gluon.HybridBlock):
     def hybrid_forward(self, F, pieces, piece_lengths):
         """See the class. Shapes: (N, P), (N,) → (N, P, H), (N, H)."""
         return self.model(pieces, F.zeros_like(pieces), piece_lengths)
+
+
+def visible_lengths(F, rows, piece_lengths):
+    """Return how many pieces each piece sees. Shapes: (P, N, H), (N,) → (N, P) int32."""
+    zeros = F.zeros_like(F.contrib.arange_like(rows, axis=0))  # (P,)
+    visible = F.broadcast_add(F.reshape(piece_lengths, (-1, 1)), F.reshape(zeros, (1, -1)))
+    return F.cast(visible, dtype="int32")
 
 
 def _settle_shapes(model: gluonnlp.model.BERTModel, config: BERTConfig) -> None:

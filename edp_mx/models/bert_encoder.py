@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 import mxnet as mx
-from mxnet import gluon
+import numpy as np
+from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
+from edp_mx.data.batching import Batch
 from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
+from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values, visible_lengths
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
     load_bert,
     read_checkpoint,
     require_sizes,
 )
-from edp_mx.models.encoder import Encoder, Family
+from edp_mx.models.encoder import Encoder, Family, FrozenPart
 from edp_mx.models.id_ranges import check_ids, check_lengths
 
 
@@ -42,6 +44,7 @@ class BERTEncoder(Encoder):
         super().__init__(**block)
         self._num_pieces = num_pieces
         self._max_positions = config.max_positions
+        self._frozen_layers = config.frozen_layers
         self.output_size = config.hidden_size
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, prefix="")
@@ -50,6 +53,24 @@ class BERTEncoder(Encoder):
     def embedding_parameters(self) -> List[gluon.Parameter]:
         """See `Encoder`."""
         return self.bert.embedding_parameters()
+
+    def frozen_part(self) -> Optional[FrozenPart]:
+        """See `Encoder`: embeddings and lowest layers, if they are frozen."""
+        cells, frozen = self.bert.model.encoder.transformer_cells, self._frozen_layers
+        lower = [*self.bert.embedding_parameters()]
+        for i in range(frozen):
+            lower += cells[i].collect_params().values()
+        if not frozen or any(p.grad_req != "null" for p in lower):
+            return None
+
+        def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
+            context = self.bert.piece_embedding.list_ctx()[0]
+            pieces, lengths, _ = self.inputs(batch, context)
+            with autograd.pause(train_mode=False):
+                rows = self.bert.lower_states(pieces, lengths, num_layers=frozen)
+            return rows.asnumpy(), lengths.asnumpy().astype(np.int64)
+
+        return FrozenPart(states, UpperBERT(self, num_frozen=frozen))
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
@@ -71,10 +92,56 @@ class BERTEncoder(Encoder):
     def hybrid_forward(self, F, pieces, piece_lengths, firsts):
         """See the class. Shapes: (N, P), (N,), (N, T) → (N, T, H), (N, H)."""
         sequence, pooled = self.bert(pieces, piece_lengths)  # (N, P, H), (N, H)
-        rows = F.expand_dims(F.contrib.arange_like(firsts, axis=0), axis=1)  # (N, 1)
-        places = F.stack(F.broadcast_like(rows, firsts), firsts, axis=0)  # (2, N, T)
-        states = F.gather_nd(sequence, places)  # (N, T, H)
-        return self.dropout(states), self.dropout(pooled)
+        return self.dropout(at_tokens(F, sequence, firsts)), self.dropout(pooled)
+
+
+class UpperBERT(Encoder):
+    """The layers of a BERT encoder above its frozen ones.
+
+    Args:
+        encoder: the whole, whose blocks this one shares.
+        num_frozen: number of frozen layers.
+
+    Shapes: states below (N, P, H), piece_lengths (N,), first pieces (N, T) → states (N, T, H),
+    pooled (N, H).
+    """
+
+    def __init__(self, encoder: BERTEncoder, *, num_frozen: int) -> None:
+        super().__init__(prefix="")
+        self.output_size = encoder.output_size
+        cells = encoder.bert.model.encoder.transformer_cells
+        self.cells = nn.HybridSequential(prefix="")
+        self.cells.add(*[cells[i] for i in range(num_frozen, len(cells))])
+        self.pooler = encoder.bert.model.pooler
+        self.dropout = encoder.dropout
+
+    def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        """See `Encoder`."""
+        states, lengths, firsts = batch.inputs
+        return (
+            mx.nd.array(states, ctx=context, dtype="float32"),
+            mx.nd.array(lengths, ctx=context, dtype="float32"),
+            mx.nd.array(firsts, ctx=context, dtype="float32"),
+        )
+
+    def hybrid_forward(self, F, below, piece_lengths, firsts):
+        """See the class."""
+        rows = F.swapaxes(below, 0, 1)  # (P, N, H)
+        visible = visible_lengths(F, rows, piece_lengths)  # (N, P)
+        for cell in self.cells._children.values():
+            rows, _ = cell(rows, visible)
+        rows = F.SequenceMask(rows, piece_lengths, use_sequence_length=True, axis=0)
+        sequence = F.swapaxes(rows, 0, 1)  # (N, P, H)
+        first = F.reshape(F.slice_axis(sequence, axis=1, begin=0, end=1), (-1, self.output_size))
+        pooled = self.pooler(first)  # (N, H)
+        return self.dropout(at_tokens(F, sequence, firsts)), self.dropout(pooled)
+
+
+def at_tokens(F, sequence, firsts):
+    """Return the states at the first pieces. Shapes: (N, P, H), (N, T) → (N, T, H)."""
+    rows = F.expand_dims(F.contrib.arange_like(firsts, axis=0), axis=1)  # (N, 1)
+    places = F.stack(F.broadcast_like(rows, firsts), firsts, axis=0)  # (2, N, T)
+    return F.gather_nd(sequence, places)
 
 
 def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) -> BERTEncoder:

@@ -48,6 +48,11 @@ class CRF(gluon.Block):
             self.scores = ChainScores(num_tags, prefix="")
 
     @property
+    def num_tags(self) -> int:
+        """K."""
+        return self.scores.transitions.shape[0]
+
+    @property
     def context(self) -> mx.Context:
         """The device of the scores."""
         return self.scores.transitions.list_ctx()[0]

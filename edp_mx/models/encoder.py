@@ -12,13 +12,22 @@ from mxnet import gluon
 from edp_mx.data.batching import Batch
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
-from edp_mx.runtime.settings import Settings
+from edp_mx.runtime.settings import Settings, setting
+
+TRAINED = ("all", "heads", "biases")
 
 
+@dataclass(frozen=True)
 class ModelConfig(Settings):
-    """Settings of an encoder: a frozen dataclass per family, whose `family` names it."""
+    """Settings of an encoder: a frozen dataclass per family, whose `family` names it.
 
-    family: str
+    Attributes:
+        trained: all, heads (the encoder is frozen, and its outputs are computed once) or biases
+            (of the encoder, and the heads).
+    """
+
+    family: str = ""
+    trained: str = setting("all", one_of=TRAINED)
 
 
 class Encoder(gluon.HybridBlock):
@@ -49,6 +58,10 @@ class Encoder(gluon.HybridBlock):
         """Return the parameters that `training.learning_rates.embeddings` is for."""
         return []
 
+    def frozen_part(self) -> Optional[FrozenPart]:
+        """Return the frozen lower part of an encoder whose upper part is trained; None if none."""
+        return None
+
     def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
         """Start from word vectors made elsewhere. Shapes: (words, dimension).
 
@@ -56,6 +69,22 @@ class Encoder(gluon.HybridBlock):
             UserError: the vectors do not fit the encoder's words, or it has no vectors of words.
         """
         raise UserError("data.embeddings: this model.family has no word vectors to start from")
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenPart:
+    """The lower part of an encoder, in which nothing is trained, and the rest of it.
+
+    Attributes:
+        states: batch → rows of states and how many of them are not padding, without dropout.
+        rest: the rest of the encoder, which reads those rows (`StateInputs`) and shares its
+            parameters with the encoder.
+
+    Shapes: states: → (M, R, H) float32, (M,).
+    """
+
+    states: Callable[[Batch], Tuple[np.ndarray, np.ndarray]]
+    rest: Encoder
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ class IntentHead(gluon.HybridBlock):
 
     def __init__(self, input_size: int, num_intents: int, **block: str) -> None:
         super().__init__(**block)
+        self.num_intents = num_intents
         with self.name_scope():
             self.dense = nn.Dense(num_intents, in_units=input_size, prefix="dense_")
 

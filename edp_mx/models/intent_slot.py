@@ -46,19 +46,16 @@ class IntentSlotModel(gluon.Block):
 
     Args:
         encoder: the part that reads the tokens.
-        num_slots: number of tags K.
-        num_intents: number of intents I.
+        intent: I intent scores of an utterance.
+        slot: K tag scores of a token, and the CRF over them.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
     random draws.
     """
 
-    def __init__(self, encoder: Encoder, *, num_slots: int, num_intents: int) -> None:
+    def __init__(self, encoder: Encoder, intent: IntentHead, slot: SlotHead) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
-        self._num_slots, self._num_intents = num_slots, num_intents
-        self.encoder = encoder
-        self.intent = IntentHead(encoder.output_size, num_intents, prefix="intent_")
-        self.slot = SlotHead(encoder.output_size, num_slots, prefix="slot_")
+        self.encoder, self.intent, self.slot = encoder, intent, slot
 
     def forward(self, batch: Batch):
         """Return emissions and intent scores. Shapes: (N, T, K), (N, I)."""
@@ -78,8 +75,8 @@ class IntentSlotModel(gluon.Block):
         Source: paper, "sum of the CRF loss (NER) and the cross entropy loss (IC)".
         """
         mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
-        check_ids("slots", batch.slots[mask], self._num_slots)
-        check_ids("intents", batch.intents, self._num_intents)
+        check_ids("slots", batch.slots[mask], self.slot.crf.num_tags)
+        check_ids("intents", batch.intents, self.intent.num_intents)
         emissions, intent_scores = self(batch)
         slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
         return slot_losses + cross_entropy(intent_scores, batch.intents)
@@ -150,7 +147,12 @@ def build_model(
         seed: determines the initial values.
         context: the device of the parameters.
     """
-    model = IntentSlotModel(encoder, num_slots=num_slots, num_intents=num_intents)
+    size = encoder.output_size
+    model = IntentSlotModel(
+        encoder,
+        IntentHead(size, num_intents, prefix="intent_"),
+        SlotHead(size, num_slots, prefix="slot_"),
+    )
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)
     for head in (model.intent, model.slot):
         initialize(head, seed=seed, context=context)

@@ -22,6 +22,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.errors import UserError
+from edp_mx.models.frozen import freeze
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
 from edp_mx.models.registry import family_of
 
@@ -192,8 +193,10 @@ def model_for(
     Raises:
         UserError: the model's settings do not go with those of the data.
     """
+    encoder = family_of(config.model).build(config.model, config.data, vocabulary)
+    freeze(encoder, config.model.trained)
     return build_model(
-        family_of(config.model).build(config.model, config.data, vocabulary),
+        encoder,
         num_slots=len(vocabulary.slots),
         num_intents=len(vocabulary.intents),
         seed=config.training.seed,

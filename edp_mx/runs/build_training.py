@@ -27,13 +27,15 @@ class Training:
     """A run that is ready to train.
 
     Attributes:
-        prepared: corpus, vocabulary, encoded parts, model.
+        prepared: corpus, vocabulary, encoded parts, and the part of the model that is trained.
+        model: the whole model, which shares its parameters.
         flat: the gradients.
         spending: the plan, the ledger and the budget.
         loop: trains the model as planned and permitted.
     """
 
     prepared: Prepared
+    model: IntentSlotModel
     flat: FlatGradients
     spending: Spending
     loop: TrainingLoop
@@ -61,12 +63,13 @@ def build_training(
     training = config.training
     sampler = _sampler(config, workers, prepared)
     broadcast_weights(prepared.model, workers)
+    whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
     flat = FlatGradients(layers_of(prepared.model))
     spending = Spending(plan_for(config, prepared, sampler, workers.size), workers, run)
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
-    set_learning_rates(prepared.model, training.learning_rate, training.learning_rates)
+    set_learning_rates(whole, training.learning_rate, training.learning_rates)
     trainer = PrivateTrainer(
         flat=flat,
         optimizer=training.optimizer,
@@ -83,7 +86,7 @@ def build_training(
         permit=spending.permit,
         heartbeat=heartbeat,
     )
-    return Training(prepared, flat, spending, loop)
+    return Training(prepared, whole, flat, spending, loop)
 
 
 def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:

@@ -7,7 +7,6 @@ from typing import List, Sequence
 import numpy as np
 from mxnet import autograd
 
-from edp_mx.data.encoding import encode
 from edp_mx.data.utterance import Utterance
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.ghost.check import refuse_wrong
@@ -26,7 +25,7 @@ def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
     Raises:
         UserError: they disagree.
     """
-    encoded = encode(random_utterances(prepared, LENGTHS, seed=0x6057), prepared.vocabulary)
+    encoded = prepared.encode(random_utterances(prepared, LENGTHS, seed=0x6057))
     rows = 1 if unit == "utterance" else 2
     units = np.arange(len(LENGTHS)).reshape(-1, rows)  # (U, rows)
     at_once = max(1, ghost.chunk_size // rows)

@@ -11,7 +11,6 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
 from edp_mx.data.draws import Sampler
-from edp_mx.data.encoding import encode
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.config import PrivacyConfig
@@ -188,4 +187,4 @@ def micro_batch_of(sampler: Sampler) -> int:
 def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
     """Return a batch of random tokens with random labels, which holds nothing of the data."""
     utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
-    return encode(utterances, prepared.vocabulary).batch(range(size))
+    return prepared.encode(utterances).batch(range(size))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass
-from typing import Any, Optional
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
-from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.splits import users_on_two_sides
 from edp_mx.data.users import users_of
+from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.models.encoder import FrozenPart
+from edp_mx.models.frozen import frozen_part
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import (
     checkpoint_for,
@@ -24,6 +28,7 @@ from edp_mx.runs.build import (
     start_from_pretrained,
     vocabulary_for,
 )
+from edp_mx.runs.frozen_states import with_states
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
@@ -37,6 +42,8 @@ class Prepared:
     Attributes:
         users: who said each training utterance, (U,), see `data.users.users_of`; None if users are
             not the unit of privacy.
+        frozen: the layers below the model, whose outputs the encoded parts hold; see
+            `above_frozen`.
     """
 
     corpus: Corpus
@@ -46,6 +53,39 @@ class Prepared:
     test: EncodedCorpus
     model: IntentSlotModel
     users: Optional[np.ndarray] = None
+    frozen: Optional[FrozenPart] = None
+
+    def encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
+        """Encode other utterances for the model."""
+        encoded = encode(utterances, self.vocabulary)
+        return encoded if self.frozen is None else with_states(encoded, self.frozen)
+
+    def above_frozen(self, folder: Path, heartbeat: Heartbeat = no_heartbeat) -> Prepared:
+        """Return the part of the model above its frozen layers, and what it reads of the corpus.
+
+        The outputs of the frozen layers are computed here, once: they are the same at each step,
+        since nothing there is trained and there is no dropout. Each worker stores its own.
+
+        Args:
+            folder: of the run, whose disk has room for the outputs.
+            heartbeat: called while they are computed.
+
+        Returns:
+            Itself where no layer at the bottom is frozen. Parameters are shared either way.
+        """
+        frozen = frozen_part(self.model.encoder)
+        if frozen is None:
+            return self
+        model = IntentSlotModel(frozen.rest, self.model.intent, self.model.slot)
+        model.hybridize(static_alloc=True)
+        train, validation, test = (
+            with_states(encoded, frozen, folder=folder, heartbeat=heartbeat)
+            for encoded in (self.train, self.validation, self.test)
+        )
+        logger.info("the outputs of the frozen layers were computed once and stored")
+        return replace(
+            self, model=model, train=train, validation=validation, test=test, frozen=frozen
+        )
 
 
 def prepare(
@@ -93,7 +133,15 @@ def prepare_corpus(
     model = model_for(config, vocabulary, device(workers))
     start_from_pretrained(model, config, vocabulary, checkpoint)
     users = _training_users(config, corpus)
-    return Prepared(corpus=corpus, vocabulary=vocabulary, model=model, users=users, **encoded)
+    return Prepared(
+        corpus=corpus,
+        vocabulary=vocabulary,
+        train=encoded["train"],
+        validation=encoded["validation"],
+        test=encoded["test"],
+        model=model,
+        users=users,
+    )
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:

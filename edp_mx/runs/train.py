@@ -69,7 +69,7 @@ class _Run:
     ) -> None:
         self.config, self.directory, self.training = config, directory, training
         self.loop, self.spending, self.progress = training.loop, training.spending, progress
-        self.workers, self.model = self.loop.workers, self.loop.model
+        self.workers, self.model = self.loop.workers, training.model
         self.selection = Selection(self.model, config.training)
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
@@ -210,7 +210,7 @@ class _Run:
         prepared = self.training.prepared
         utterances = getattr(prepared.corpus, part)
         hypotheses = predict_utterances(
-            self.model,
+            self.loop.model,
             getattr(prepared, part),
             utterances,
             prepared.vocabulary,

@@ -1,0 +1,67 @@
+"""Which parts of a model are trained, and the frozen lower part, whose outputs can be stored."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.data.batching import Batch
+from edp_mx.models.encoder import Encoder, FrozenPart
+
+_BIASES = ("bias", "beta")
+
+
+def freeze(encoder: Encoder, trained: str) -> None:
+    """Take the gradient from the encoder's parameters that are not trained.
+
+    Args:
+        trained: all | heads (the encoder is frozen) | biases (its biases and the offsets of its
+            layer norms are trained). What the family's own settings freeze stays frozen.
+
+    Source: Ben Zaken et al. 2022 ("BitFit"); for private training Bu et al. 2022 ("DP-BiTFiT").
+    """
+    for name, parameter in encoder.collect_params().items():
+        if trained == "heads" or (trained == "biases" and not name.endswith(_BIASES)):
+            parameter.grad_req = "null"
+
+
+class GivenStates(Encoder):
+    """What is left of an encoder that is frozen as a whole: its outputs, row 0 the pooled one.
+
+    Shapes: (N, 1 + T, H) → states (N, T, H), pooled (N, H).
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(prefix="")
+        self.output_size = encoder.output_size
+
+    def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        """See `Encoder`."""
+        return (mx.nd.array(batch.inputs.states, ctx=context, dtype="float32"),)
+
+    def hybrid_forward(self, F, rows):
+        """See the class."""
+        states = F.slice_axis(rows, axis=1, begin=1, end=None)  # (N, T, H)
+        return states, F.reshape(F.slice_axis(rows, axis=1, begin=0, end=1), (0, -1))
+
+
+def frozen_part(encoder: Encoder) -> Optional[FrozenPart]:
+    """Return the part of an encoder that is the same at each step; None where there is none."""
+    if any(p.grad_req != "null" for p in encoder.collect_params().values()):
+        return encoder.frozen_part()
+
+    def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
+        with autograd.pause(train_mode=False):
+            tokens, pooled = encoder(*encoder.inputs(batch, context_of(encoder)))
+        rows = np.concatenate([pooled.asnumpy()[:, None], tokens.asnumpy()], axis=1)
+        return rows, batch.lengths + 1
+
+    return FrozenPart(states, GivenStates(encoder))
+
+
+def context_of(block: gluon.Block) -> mx.Context:
+    """Return the device of a block's parameters."""
+    return next(iter(block.collect_params().values())).list_ctx()[0]

@@ -1,0 +1,83 @@
+"""Frozen layers whose outputs are stored: the same training as through the whole network."""
+
+import numpy as np
+import pytest
+from mxnet import autograd
+
+from edp_mx.attacks.training import train_prepared
+from edp_mx.config import load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.runs.prepare import Prepared, prepare_corpus
+from edp_mx.runtime.distributed import start
+
+SETTINGS = """
+data:
+  {{corpus: communication, size: 80, vocabulary: {{source: sample}}, labels: {{source: sample}}}}
+privacy: {{mechanism: dp_sgd, noise_multiplier: 0.5, insecure_fixed_seed: 1, chunk_size: 8}}
+training: {{epochs: 2, batch_size: 9, learning_rate: 0.02}}
+model: {model}
+"""
+BERT = (
+    "family: bert, num_layers: 3, num_heads: 2, hidden_size: 8, intermediate_size: 12, dropout: 0"
+)
+MODELS = {
+    "clc, heads": "{family: clc, hidden_size: 5, dropout: 0, trained: heads}",
+    "bert, heads": f"{{{BERT}, trained: heads}}",
+    "bert, top layer": f"{{{BERT}, is_embedding_trainable: false, frozen_layers: 2}}",
+}
+
+
+@pytest.fixture(params=MODELS)
+def prepared(request, tmp_path) -> Prepared:
+    (tmp_path / "run.yaml").write_text(SETTINGS.format(model=MODELS[request.param]))
+    config = load_config(tmp_path / "run.yaml")
+    found = prepare_corpus(load_corpus(config.data), config, start())
+    object.__setattr__(found, "config", config)
+    return found
+
+
+def test_losses_and_gradients_are_those_of_the_whole_model(prepared, tmp_path):
+    above, rows = prepared.above_frozen(tmp_path), [7, 0, 3, 11]
+    assert above.frozen is not None
+    found = []
+    for part in (prepared, above):
+        with autograd.record():
+            losses = part.model.loss(part.train.batch(rows))
+        losses.backward()
+        gradients = {
+            name: p.grad().asnumpy()
+            for name, p in part.model.collect_params().items()
+            if p.grad_req != "null"
+        }
+        found.append((losses.asnumpy(), gradients))
+    (whole_losses, whole), (losses, gradients) = found
+    np.testing.assert_allclose(losses, whole_losses, rtol=1e-5)
+    assert gradients.keys() == whole.keys()
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(gradient, whole[name], rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path, monkeypatch):
+    before = {n: p.data().asnumpy() for n, p in prepared.model.collect_params().items()}
+
+    def trained():
+        for name, parameter in prepared.model.collect_params().items():
+            parameter.set_data(before[name])
+        config = prepared.config
+        train_prepared(prepared, config, start(), tmp_path / "run", lambda steps, *_: steps)
+        return {n: p.data().asnumpy() for n, p in prepared.model.collect_params().items()}
+
+    stored = trained()
+    monkeypatch.setattr(Prepared, "above_frozen", lambda self, *_: self)
+    whole = trained()
+    changed = [name for name in whole if (whole[name] != before[name]).any()]
+    assert changed and not any(name in changed for name in ("bert_word_embed_embedding0_weight",))
+    for name in whole:
+        np.testing.assert_allclose(stored[name], whole[name], atol=2e-4, err_msg=name)
+
+
+def test_nothing_is_stored_where_all_is_trained(tmp_path):
+    (tmp_path / "run.yaml").write_text(SETTINGS.format(model="{family: clc, hidden_size: 4}"))
+    config = load_config(tmp_path / "run.yaml")
+    prepared = prepare_corpus(load_corpus(config.data), config, start())
+    assert prepared.above_frozen(tmp_path) is prepared
