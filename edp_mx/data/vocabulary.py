@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -28,8 +28,8 @@ class VocabularyConfig(Settings):
         source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public), "file" (a public list, one word per line; for a BERT its vocab.txt, or a folder
             with a tokenizer in Hugging Face's layout), "embeddings" (the words of the embeddings'
-            file) or "checkpoint" (the pieces of a BERT's `model.checkpoint`). With "train" and
-            "sample" a BERT's pieces are learned.
+            file) or "checkpoint" (those of `model.start_from` or `model.checkpoint`). With "train"
+            and "sample" a BERT's pieces are learned.
         path: the list, with "file"; the utterances, with "sample" (a stand-in needs none, since it
             draws a sample of its own).
         min_count: with "train" and "sample", rarer words become unknown words.
@@ -165,6 +165,7 @@ class Vocabulary:
         embeddings_path: Optional[str] = None,
         word_sample: Sequence[Utterance] = (),
         label_sample: Sequence[Utterance] = (),
+        start: Optional[Vocabulary] = None,
     ) -> Vocabulary:
         """Build the vocabulary from the training part, or from public lists alone.
 
@@ -172,6 +173,7 @@ class Vocabulary:
             train: the training part; with public lists only its labels are checked.
             embeddings_path: `data.embeddings.path`, needed by the source "embeddings".
             word_sample, label_sample: public utterances, needed by the source "sample".
+            start: of the run that the model starts from, needed by the source "checkpoint".
 
         Raises:
             UserError: a list is missing or broken, or a public label list lacks a label of the
@@ -186,7 +188,19 @@ class Vocabulary:
             the training part only the tags that occur are taken ("I-city" may be absent).
         """
         if vocabulary.source == "checkpoint":
-            raise UserError("data.vocabulary.source: checkpoint needs model.family: bert")
+            if start is None or not start.words:
+                raise UserError(
+                    "data.vocabulary.source: checkpoint needs model.start_from, a run of this "
+                    "model.family"
+                )
+            slots, intents = labels_of(train, labels, label_sample)
+            return replace(
+                start,
+                slots=tuple(slots),
+                intents=tuple(intents),
+                word_source="checkpoint",
+                label_source=labels.source,
+            )
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
             words = _words_of(seen, vocabulary)

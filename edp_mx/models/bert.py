@@ -56,6 +56,8 @@ class BERTConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.checkpoint is not None and self.start_from is not None:
+            raise SettingError("start_from", "excludes checkpoint; leave one out")
         if self.hidden_size % self.num_heads:
             raise SettingError(
                 "hidden_size",

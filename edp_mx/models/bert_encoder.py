@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -53,6 +53,11 @@ class BERTEncoder(Encoder):
     def embedding_parameters(self) -> List[gluon.Parameter]:
         """See `Encoder`."""
         return self.bert.embedding_parameters()
+
+    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
+        """See `Encoder`."""
+        assert vocabulary.tokenizer is not None
+        return {self.bert.piece_embedding.name: vocabulary.tokenizer.pieces}
 
     def frozen_part(self) -> Optional[FrozenPart]:
         """See `Encoder`: embeddings and lowest layers, if they are frozen."""
@@ -165,9 +170,10 @@ def read_start(config: BERTConfig) -> Optional[Checkpoint]:
     Raises:
         UserError: the checkpoint is broken, or its sizes differ from the settings.
     """
-    if config.checkpoint is None:
+    folder = config.checkpoint or config.start_from
+    if folder is None:
         return None
-    checkpoint = read_checkpoint(config.checkpoint)
+    checkpoint = read_checkpoint(folder)
     require_sizes(config, checkpoint)
     return checkpoint
 

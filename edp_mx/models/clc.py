@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -106,6 +106,13 @@ class CLCEncoder(Encoder):
     def embedding_parameters(self) -> List[gluon.Parameter]:
         """See `Encoder`."""
         return [self.words.weight]
+
+    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
+        """See `Encoder`."""
+        (characters,) = (
+            n for n in self.characters.collect_params() if n.endswith("embedding_weight")
+        )
+        return {self.words.weight.name: vocabulary.words, characters: vocabulary.characters}
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:
         """See `Encoder`."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
 from edp_mx.data.batching import Batch
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
+from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import Settings, setting
 
 TRAINED = ("all", "heads", "biases")
@@ -24,10 +26,13 @@ class ModelConfig(Settings):
     Attributes:
         trained: all, heads (the encoder is frozen, and its outputs are computed once) or biases
             (of the encoder, and the heads).
+        start_from: a folder to start from: a finished run, or for a BERT a checkpoint in Hugging
+            Face's layout. What fits is taken, and it counts as public.
     """
 
     family: str = ""
     trained: str = setting("all", one_of=TRAINED)
+    start_from: Optional[str] = path_field()
 
 
 class Encoder(gluon.HybridBlock):
@@ -61,6 +66,10 @@ class Encoder(gluon.HybridBlock):
     def frozen_part(self) -> Optional[FrozenPart]:
         """Return the frozen lower part of an encoder whose upper part is trained; None if none."""
         return None
+
+    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
+        """Return what the rows of parameters stand for, by the parameters' names."""
+        return {}
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
         """Start from word vectors made elsewhere. Shapes: (words, dimension).

@@ -22,9 +22,11 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.errors import UserError
+from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
 from edp_mx.models.registry import family_of
+from edp_mx.runs.start_from import RunStart
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,9 @@ def checkpoint_for(config: ExperimentConfig) -> Optional[Any]:
     Raises:
         UserError: the checkpoint is broken or does not fit the model.
     """
+    start = config.model.start_from
+    if start is not None and not (Path(start) / CONFIG).is_file():
+        return RunStart.read(Path(start))
     return family_of(config.model).read_checkpoint(config.model)
 
 
@@ -71,6 +76,7 @@ def vocabulary_for(
         embeddings_path=data.embeddings.path,
         word_sample=word_sample,
         label_sample=label_sample,
+        start=checkpoint.vocabulary if isinstance(checkpoint, RunStart) else None,
     )
 
 
@@ -79,9 +85,10 @@ def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional
     vocabulary = data.vocabulary
     if (checkpoint is None) == (vocabulary.source == "checkpoint"):
         raise UserError(
-            "data.vocabulary.source: checkpoint needs the folder in model.checkpoint"
+            "data.vocabulary.source: checkpoint needs a folder in model.start_from or "
+            "model.checkpoint"
             if checkpoint is None
-            else "a model that starts from model.checkpoint has its word pieces: set "
+            else "a model that starts from other weights has their word pieces: set "
             "data.vocabulary.source: checkpoint"
         )
     if data.embeddings.path is not None or vocabulary.source == "embeddings":
@@ -120,6 +127,9 @@ def start_from_pretrained(
     """
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
+    if isinstance(checkpoint, RunStart):
+        checkpoint.load_into(model, vocabulary)
+        return
     load = family_of(config.model).load_checkpoint
     if checkpoint is not None and load is not None:
         load(model.encoder, checkpoint)

@@ -1,0 +1,118 @@
+"""The weights of another run to start from: what fits is taken, what does not is listed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Optional
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
+from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.training.checkpoint import Arrays, read_arrays
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class RunStart:
+    """The weights and the vocabulary of a finished run.
+
+    Attributes:
+        folder: of the run.
+    """
+
+    folder: Path
+    vocabulary: Vocabulary
+    weights: Arrays
+
+    @classmethod
+    def read(cls, folder: Path) -> RunStart:
+        """Read a run.
+
+        Raises:
+            UserError: it is not the folder of a finished run, or a file of it is damaged.
+        """
+        run = RunDirectory.existing(folder)
+        vocabulary = Vocabulary.from_json(run.read("vocabulary"))
+        return cls(folder, vocabulary, read_arrays(run.weights, "a file of weights"))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The word pieces.
+
+        Raises:
+            UserError: the run's model reads words.
+        """
+        if self.vocabulary.tokenizer is None:
+            raise UserError(f"model.start_from: the model of {self.folder} reads words, not pieces")
+        return self.vocabulary.tokenizer
+
+    def load_into(self, model: IntentSlotModel, vocabulary: Vocabulary) -> None:
+        """Set what has the same name and meaning; what is left out stays as drawn, and is logged.
+
+        Rows that stand for words, characters or pieces go by what they stand for. A head is taken
+        only if its labels are the same.
+
+        Raises:
+            UserError: not a single parameter of the encoder fits.
+        """
+        theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
+        left = []
+        taken = 0
+        for name, parameter in model.collect_params().items():
+            values = self._values(
+                name, parameter.data().asnumpy(), theirs.get(name), ours.get(name)
+            )
+            if values is None or not self._same_labels(name, model, vocabulary):
+                left.append(name)
+                continue
+            parameter.set_data(mx.nd.array(values, dtype="float32"))
+            taken += 1
+        if not set(model.encoder.collect_params()) - set(left):
+            raise UserError(
+                f"model.start_from: no parameter of {self.folder} fits the encoder; the settings "
+                "below model: must be those of that run"
+            )
+        logger.info(
+            "starting from %s, which is taken for public: %d parameters are its own; left out: %s",
+            self.folder,
+            taken,
+            ", ".join(left) or "none",
+        )
+
+    def _same_labels(self, name: str, model: IntentSlotModel, vocabulary: Vocabulary) -> bool:
+        """Whether a parameter is not a head's, or one whose labels are the same."""
+        for head, labels in ((model.intent, "intents"), (model.slot, "slots")):
+            if name in head.collect_params():
+                return getattr(self.vocabulary, labels) == getattr(vocabulary, labels)
+        return True
+
+    def _values(
+        self,
+        name: str,
+        drawn: np.ndarray,
+        theirs: Optional[Dict[str, int]],
+        ours: Optional[Dict[str, int]],
+    ) -> Optional[np.ndarray]:
+        """The new values of a parameter; None if the run has none that fit."""
+        found = self.weights.get(name)
+        if found is None or found.shape[1:] != drawn.shape[1:]:
+            return None
+        if theirs is None or ours is None:
+            return found if found.shape == drawn.shape else None
+        shared = [entry for entry in ours if entry in theirs]
+        drawn[[ours[entry] for entry in shared]] = found[[theirs[entry] for entry in shared]]
+        return drawn
+
+
+def _tables(model: IntentSlotModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
+    """Which row of a parameter stands for which word, character or piece, by parameter."""
+    tables = model.encoder.tables(vocabulary)
+    return {name: {entry: i for i, entry in enumerate(rows)} for name, rows in tables.items()}

@@ -1,0 +1,95 @@
+"""A model that starts from the weights of another run."""
+
+import json
+
+import numpy as np
+import pytest
+
+from edp_mx.config import load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.errors import UserError
+from edp_mx.runs.prepare import prepare_corpus
+from edp_mx.runtime.distributed import start
+from edp_mx.training.checkpoint import save_weights
+
+SETTINGS = """
+data:
+  corpus: {corpus}
+  size: 120
+  vocabulary: {{source: {words}, min_count: {rarest}}}
+  labels: {{source: sample}}
+model: {model}
+privacy: {{mechanism: none}}
+"""
+CLC = "{family: clc, hidden_size: 4, start_from: START}"
+BERT = (
+    "{family: bert, num_layers: 1, num_heads: 2, hidden_size: 8, intermediate_size: 8, "
+    "start_from: START}"
+)
+
+
+def prepared(tmp_path, *, model, corpus="communication", words="sample", rarest=1):
+    settings = SETTINGS.format(corpus=corpus, words=words, rarest=rarest, model=model)
+    (tmp_path / "run.yaml").write_text(settings)
+    config = load_config(tmp_path / "run.yaml")
+    return prepare_corpus(load_corpus(config.data), config, start())
+
+
+def values(found):
+    return {n: p.data().asnumpy() for n, p in found.model.collect_params().items()}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write what is read of a finished run."""
+
+    def write(model):
+        found = prepared(tmp_path, model=model.replace(", start_from: START", ""), rarest=2)
+        for parameter in found.model.collect_params().values():
+            parameter.set_data(parameter.data() + 1)
+        folder = tmp_path / "first"
+        folder.mkdir()
+        (folder / "config.yaml").write_text((tmp_path / "run.yaml").read_text())
+        (folder / "vocabulary.json").write_text(json.dumps(found.vocabulary.to_json()))
+        save_weights(found.model, folder / "weights.npz")
+        return folder, found
+
+    return write
+
+
+@pytest.mark.parametrize("model", [CLC, BERT], ids=["clc", "bert"])
+def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, model):
+    folder, first = run(model)
+    second = prepared(tmp_path, model=model.replace("START", str(folder)), words="checkpoint")
+    old = values(first)
+    for name, new in values(second).items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
+
+
+def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog):
+    folder, first = run(CLC)
+    with caplog.at_level("INFO"):
+        second = prepared(tmp_path, model=CLC.replace("START", str(folder)), corpus="health")
+    drawn = prepared(tmp_path, model=CLC.replace(", start_from: START", ""), corpus="health")
+    old, new, fresh = values(first), values(second), values(drawn)
+    (words,) = (name for name in new if name.endswith("words_weight"))
+    shared = set(first.vocabulary.words) & set(second.vocabulary.words)
+    assert 2 < len(shared) < len(second.vocabulary.words)
+    for i, word in enumerate(second.vocabulary.words):
+        row = old[words][first.vocabulary.words.index(word)] if word in shared else fresh[words][i]
+        np.testing.assert_array_equal(new[words][i], row)
+    for name in second.model.intent.collect_params():
+        np.testing.assert_array_equal(new[name], fresh[name])
+    assert "taken for public" in caplog.text and "intent_dense_weight" in caplog.text
+
+
+def test_a_run_of_other_sizes_is_refused(tmp_path, run):
+    folder, _ = run(BERT)
+    larger = BERT.replace("size: 8", "size: 12").replace("START", str(folder))
+    with pytest.raises(UserError, match="no parameter of .* fits the encoder"):
+        prepared(tmp_path, model=larger, words="checkpoint")
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match="nothing"):
+        prepared(tmp_path, model=CLC.replace("START", str(tmp_path / "nothing")))
