@@ -51,6 +51,8 @@ def train_prepared(
         training = build_training(prepared, config, workers, RunDirectory(folder))
         for _ in training.loop.epochs(progress):
             pass
+        if training.loop.average is not None:
+            training.loop.average.apply()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.dealing import deal
@@ -18,6 +19,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import LearningRates
 from edp_mx.training.loop import TrainingLoop
 
@@ -85,8 +87,19 @@ def build_training(
         workers=workers,
         permit=spending.permit,
         heartbeat=heartbeat,
+        average=_average(config, flat, training.epochs * sampler.steps_per_epoch),
     )
     return Training(prepared, whole, flat, spending, loop)
+
+
+def _average(
+    config: ExperimentConfig, flat: FlatGradients, total_steps: int
+) -> Optional[WeightAverage]:
+    """The average of the trained weights; None if none is configured."""
+    if config.training.average.kind == "none":
+        return None
+    trained = [parameter for layer in flat.layers for parameter in layer.parameters]
+    return WeightAverage(trained, config.training.average, total_steps=total_steps)
 
 
 def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:

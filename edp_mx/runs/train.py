@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any, Dict
 
 import mxnet as mx
@@ -70,6 +71,7 @@ class _Run:
         self.config, self.directory, self.training = config, directory, training
         self.loop, self.spending, self.progress = training.loop, training.spending, progress
         self.workers, self.model = self.loop.workers, training.model
+        self.average = training.loop.average
         self.selection = Selection(self.model, config.training)
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
@@ -78,6 +80,8 @@ class _Run:
         self._resume()
         self._describe()
         self._train()
+        if self.average is not None:
+            self.average.apply()
         self.selection.restore()
         if self.workers.is_first:
             save_weights(self.model, self.directory.weights)
@@ -94,6 +98,8 @@ class _Run:
         if state:
             state.restore(self.model, self.loop.trainer, path)
             self.selection.resume(state.best_ser, state.best_epoch, state.best)
+            if self.average is not None:
+                self.average.resume(state.average)
             self.first_epoch, self.seconds = state.epochs, state.seconds
             logger.info("resuming after epoch %d", state.epochs)
 
@@ -139,7 +145,9 @@ class _Run:
         for epoch in self.loop.epochs(self.progress, first_epoch=self.first_epoch):
             self.seconds += epoch.seconds
             refuse_diverged(self.model, epoch.epoch)
-            scores = self._score("validation")
+            with self.average.applied() if self.average else nullcontext():
+                scores = self._score("validation")
+                stops = self.selection.stops_after(epoch.epoch, scores.ser)
             row = self._row(epoch, scores)
             if log:
                 log.add(row)
@@ -151,7 +159,6 @@ class _Run:
                 100 * scores.ser,
                 epoch.seconds,
             )
-            stops = self.selection.stops_after(epoch.epoch, scores.ser)
             self._checkpoint(epoch.epoch)
             if stops:
                 break
@@ -171,6 +178,7 @@ class _Run:
             best_ser=best_ser,
             best_epoch=best_epoch,
             best=best,
+            average=self.average.values if self.average else {},
             ledger_size=mark.size if mark else 0,
             ledger_digest=mark.digest if mark else "",
         ).write(self.directory.checkpoint)

@@ -61,6 +61,22 @@ class Schedule(Settings):
 
 
 @dataclass(frozen=True)
+class Average(Settings):
+    """The average of the weights that a run is scored with and ends with.
+
+    Attributes:
+        kind: none (the last weights), ema (an exponential moving average over the steps) or tail
+            (the mean over the last steps).
+        decay: of ema: what is kept of the average at each step; less at the beginning.
+        tail_fraction: of tail: the share of all steps that is averaged.
+    """
+
+    kind: str = setting("none", one_of=("none", "ema", "tail"))
+    decay: float = setting(0.99, above=0, below=1)
+    tail_fraction: float = setting(0.3, above=0, at_most=1)
+
+
+@dataclass(frozen=True)
 class TrainingConfig(Settings):
     """How long a model is trained, and how fast.
 
@@ -72,6 +88,7 @@ class TrainingConfig(Settings):
         learning_rate: the highest step size.
         learning_rates: step sizes of groups of parameters that differ from it.
         schedule: warm-up and decay of the step size.
+        average: of the weights, after each epoch and at the end.
         seed: seed of the initial weights, the dropout and the order of the records; never of the
             noise, nor of the dropout of dp_sgd, whose masks have a secret key.
         checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
@@ -89,6 +106,7 @@ class TrainingConfig(Settings):
     learning_rate: float = setting(1e-3, above=0)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)
+    average: Average = field(default_factory=Average)
     seed: int = setting(0, at_least=0)
     checkpoint: str = setting("last", one_of=("last", "best_on_validation"))
     early_stop_patience: int = setting(0, at_least=0)

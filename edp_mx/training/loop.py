@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 import mxnet as mx
 
@@ -17,6 +17,7 @@ from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
+from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.gradient import UnitLosses
 
@@ -51,6 +52,7 @@ class TrainingLoop:
         permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
             before the first of them, so that they can be written down before they are released.
         heartbeat: called at each step.
+        average: of the weights, to which each step adds its own; None if none is kept.
     """
 
     model: IntentSlotModel
@@ -62,6 +64,7 @@ class TrainingLoop:
     workers: Workers
     permit: Callable[[int], int]
     heartbeat: Heartbeat = no_heartbeat
+    average: Optional[WeightAverage] = None
 
     def epochs(
         self, progress: Progress = no_progress, *, first_epoch: int = 0
@@ -105,6 +108,8 @@ class TrainingLoop:
                 chunks = losses(batches, epoch=epoch, step=step)
                 released = self.mechanism.privatise(chunks, epoch=epoch)
                 self.trainer.step_private(released)
+                if self.average is not None:
+                    self.average.add(place)
                 total += released.loss
             mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
             mean = float(self.workers.mean(total.asnumpy() / steps)[0])

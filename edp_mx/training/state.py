@@ -124,6 +124,7 @@ class TrainingState(RunState):
     Attributes:
         epochs: done.
         best_ser, best_epoch, best: `Selection.standing`.
+        average: `WeightAverage.values`, if an average is kept.
         ledger_size, ledger_digest: how far the ledger had come, see `ledger.LedgerMark`; 0 and ""
             without a mechanism.
     """
@@ -134,6 +135,7 @@ class TrainingState(RunState):
     best_ser: float
     best_epoch: int
     best: Arrays = field(default_factory=dict)
+    average: Arrays = field(default_factory=dict)
     ledger_size: int = 0
     ledger_digest: str = ""
 
