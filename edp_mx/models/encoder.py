@@ -28,11 +28,14 @@ class ModelConfig(Settings):
             (of the encoder, and the heads).
         start_from: a folder to start from: a finished run, or for a BERT a checkpoint in Hugging
             Face's layout. What fits is taken, and it counts as public.
+        heads: drawn, or names: with a run in start_from, a label that the run does not know starts
+            from the run's labels that are most alike in name.
     """
 
     family: str = ""
     trained: str = setting("all", one_of=TRAINED)
     start_from: Optional[str] = path_field()
+    heads: str = setting("drawn", one_of=("drawn", "names"))
 
 
 class Encoder(gluon.HybridBlock):

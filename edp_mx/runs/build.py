@@ -128,7 +128,7 @@ def start_from_pretrained(
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
     if isinstance(checkpoint, RunStart):
-        checkpoint.load_into(model, vocabulary)
+        checkpoint.load_into(model, vocabulary, by_names=config.model.heads == "names")
         return
     load = family_of(config.model).load_checkpoint
     if checkpoint is not None and load is not None:
