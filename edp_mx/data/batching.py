@@ -29,15 +29,10 @@ class PieceInputs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """M utterances, padded with zeros to the longest of them.
+    """M utterances, padded with zeros to the longest; a label that the vocabulary lacks is 0.
 
-    Shapes:
-        lengths (M,), in tokens; slots (M, T), intents (M,): int32;
-        indices (M,): int64, places in the corpus.
-
-    Edge cases:
-        A label that the vocabulary lacks is 0 here: such an utterance has no true loss. It never
-        occurs in the training part.
+    Shapes: lengths (M,), in tokens; slots (M, T), intents (M,): int32; indices (M,): int64, places
+        in the corpus.
     """
 
     inputs: Union[WordInputs, PieceInputs]

@@ -1,8 +1,4 @@
-"""Where large corpora are kept as numbers, so that a later start need not read their text.
-
-What is kept is as private as the corpus: its folder is the user's alone. What was long not used
-goes when another corpus is kept.
-"""
+"""Where large corpora are kept as numbers, in a folder of the user's alone."""
 
 from __future__ import annotations
 
@@ -47,14 +43,10 @@ def cache_folder() -> Optional[Path]:
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
-    """Return a name for what is made of some files by some settings.
+    """Return a name for what some settings (plain values) make of some files, each with its name.
 
-    Args:
-        settings: plain values.
-        files: each with the name under which it is read.
-
-    Guarantee: any byte that changes in a file, or in the code that reads, makes and splits
-    corpora, gives another name. Times and sizes of files have no say.
+    Guarantee: any byte that changes in a file, or in the code that reads, makes and splits corpora,
+        gives another name. Times and sizes of files have no say.
     """
     code = Path(__file__).parent
     sources = [
@@ -103,13 +95,11 @@ def keep(
     """Keep a corpus under a name, unless another process does; then wait for that.
 
     Args:
-        utterances, arrange: see `write_store`; not taken where another process was faster.
+        utterances, arrange, progress, total: see `write_store`; not taken where another process was
+            faster.
         unchanged: whether the files are still those of `key`; asked when they have been read.
-        heartbeat: told what goes on.
-        progress, total: see `write_store`.
 
-    Returns:
-        The stored corpus; None where it cannot be kept (which is said in the log).
+    Returns: the stored corpus; None where it cannot be kept (which is said in the log).
 
     Raises:
         UserError: the corpus is broken or changes while it is read, or `folder` is not private.
@@ -146,13 +136,13 @@ def keep(
 
 
 def _name(key: str, path: Path) -> str:
-    """The name of a file that is kept: it says what is in it, so that a torn one is told."""
+    """Name a kept file after its content, so that a torn one is told."""
     return f"{key}-{sha256_of(path)[:32]}.arrow"
 
 
 @contextlib.contextmanager
 def _aside(folder: Path, key: str) -> Iterator[Path]:
-    """An empty file to write to. What is torn, or a killed process left, is removed first."""
+    """Make an empty file to write to, after removing what is torn or a killed process left."""
     for left in (*folder.glob(f".{key}.*"), *folder.glob(f"{key}-*")):
         left.unlink()
     handle, name = tempfile.mkstemp(dir=folder, prefix=f".{key}.")  # mode 0600
@@ -164,9 +154,8 @@ def _aside(folder: Path, key: str) -> Iterator[Path]:
 
 
 def _evict(folder: Path, kept: Path) -> None:
-    """Remove what no start has used for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest.
-
-    A process that has a file mapped keeps it.
+    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest; mappings outlive
+    it.
     """
     found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != ".lock"]
     total = 0
@@ -181,7 +170,7 @@ def _evict(folder: Path, kept: Path) -> None:
 
 @contextlib.contextmanager
 def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
-    """Held by one process at a time; the system takes it from one that is killed."""
+    """Hold a lock; the system takes it from a process that is killed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         while True:
             try:
@@ -194,7 +183,7 @@ def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What others may write is not trusted, and what they may read is no place for a corpus."""
+    """Refuse a folder that others may write to or read."""
     status = folder.stat()
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise UserError(

@@ -23,10 +23,9 @@ class Numbers(Dict[str, int]):
 
 @dataclass(frozen=True, eq=False)
 class Texts(Sequence[str]):
-    """Strings that lie one after the other as UTF-8, and become text when they are asked for.
+    """Strings one after the other as UTF-8, perhaps mapped from files, decoded when asked for.
 
-    Shapes: content (bytes,) uint8; offsets (strings + 1,): a string lies from one to the next. They
-    may be mapped from files.
+    Shapes: content (bytes,) uint8; offsets (strings + 1,): a string lies from one to the next.
     """
 
     content: np.ndarray
@@ -55,7 +54,6 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """Return what `encoded` was given."""
     return content.decode("utf-8", "surrogatepass")
 
 
@@ -63,13 +61,10 @@ def decoded(content: bytes) -> str:
 class Columns:
     """The tokens, tags, intents, users and ids of utterances, without padding.
 
-    Attributes:
-        token_names, tag_names, intent_names, user_names: the distinct strings; a place is a number
-            below. Utterances that name no user have the number of "".
-        mapping: of the file that all arrays lie in, if they do.
+    Tokens, tags, intents and users are places in their names; who names no user has the user "".
+    `mapping` is the file that all arrays lie in, if they do.
 
-    Shapes:
-        U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
+    Shapes: U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
         `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users, ids (U,).
     """
 
@@ -137,20 +132,16 @@ class Columns:
 
 
 def chunks(length: int) -> Iterator[slice]:
-    """Cut many utterances into those that are looked at together: some thousands at a time."""
     return (slice(first, first + _CHUNK) for first in range(0, length, _CHUNK))
 
 
 def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Gather what some utterances have in a column.
+    """Return the numbers of some utterances in a row, (n,), and where each utterance begins,
+    (rows,).
 
-    Returns:
-        Their numbers, one utterance after the other, (n,), and where among these each utterance
-        begins, (rows,).
-
-    Shapes: numbers (S,), the column; starts, lengths (rows,).
+    Shapes: numbers (S,), a column; starts, lengths (rows,).
     """
     counts = lengths.astype(np.int64)
     begins = np.cumsum(counts) - counts  # (rows,)

@@ -32,9 +32,8 @@ _OWN_VALIDATION = 0.05
 class Corpus:
     """All utterances of a corpus, and which of them train, validate and test.
 
-    Attributes:
-        fingerprints: of "train", "validation", "test" and "corpus" (the three in a row), as far as
-            they are known without a pass over the utterances.
+    `fingerprints` has "train", "validation", "test" and "corpus" (the three in a row), as far as
+    they are known without a pass over the utterances.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Corpus:
 
     @cached_property
     def validation(self) -> Sequence[Utterance]:
-        """The validation part."""
         return self._part("validation")
 
     @cached_property
@@ -74,24 +72,19 @@ def load_corpus(
     heartbeat: Callable[[str], None] = lambda _: None,
     progress: Progress = no_progress,
 ) -> Corpus:
-    """Find, read (or make) and split a corpus.
-
-    A large one is read once and kept as numbers (see `cache`), which later starts map into memory
-    without reading any text; its utterances are then made as they are asked for.
+    """Find, read (or make) and split a corpus; a large one is read once and cached (see `cache`).
 
     Args:
         heartbeat: called with what is being done, for the watchdog.
         progress: wrapped around the utterances when a large corpus is read for the first time.
 
-    Returns:
-        The same corpus and split for the same settings and files.
+    Returns: the same corpus and split for the same settings and files.
 
     Raises:
-        UserError: it is not found, broken, has no split of its own, a part of it is empty, or
-            some of its utterances name a user and others do not.
+        UserError: it is not found, broken, has no split of its own, a part of it is empty, or some
+            of its utterances name a user and others do not.
 
-    Edge cases:
-        A corpus whose own split has no validation part (SNIPS as published) has 5 % of its
+    Edge cases: a corpus whose own split has no validation part (SNIPS as published) has 5 % of its
         training part held out. Its own split may hold a user or an utterance on two sides, as
         published (see `splits.users_on_two_sides`). The paper's split holds no user on two sides
         where the corpus names users, and no repeated utterance where it does not.
@@ -112,7 +105,7 @@ def load_corpus(
 def _kept(
     config: DataConfig, heartbeat: Callable[[str], None], progress: Progress
 ) -> Optional[Corpus]:
-    """The corpus from the cache if it is large, or in memory if it is small; None without cache."""
+    """Return the corpus from the cache, or in memory if it is small; None without cache."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -140,7 +133,6 @@ def _kept(
 
 
 def _cache_key(config: DataConfig) -> str:
-    """The cache key of all that decides the utterances and the split."""
     data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
     if is_made(config):
         return cache_key(data, grammar_files(config.corpus))
@@ -149,7 +141,6 @@ def _cache_key(config: DataConfig) -> str:
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
-    """The corpus in memory."""
     sizes: Dict[str, int] = {}
     read: List[Utterance] = []
     for part, utterance in utterances:
@@ -164,7 +155,7 @@ def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Co
 def _arrange(
     config: DataConfig, sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray
 ) -> Tuple[np.ndarray, Split]:
-    """Places of the utterances that are wanted, (U,), in order, and the split of these."""
+    """Return the places of the wanted utterances in order, (U,), and the split of these."""
     if config.split == "paper":
         rows = numbers_below(len(keys)) if is_made(config) else _chosen(len(keys), config)
         if len(rows) < len(keys):
@@ -179,7 +170,6 @@ def _arrange(
 
 
 def _chosen(total: int, config: DataConfig) -> np.ndarray:
-    """Ascending places of the utterances that the settings ask for."""
     if config.size is None:
         return numbers_below(total)
     if config.size > total:

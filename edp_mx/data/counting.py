@@ -14,12 +14,7 @@ _PER_LINE = 1000  # of the same token
 
 
 def token_counts(utterances: Sequence[Utterance]) -> Dict[str, int]:
-    """Count the occurrences of each token, in the order of first appearance.
-
-    Example:
-        >>> token_counts([Utterance(("to", "be", "to"), ("O",) * 3, "x")])
-        {'to': 2, 'be': 1}
-    """
+    """Count the occurrences of each token, in the order of first appearance."""
     if isinstance(utterances, StoredUtterances):
         columns = utterances.columns
         return columns.occurring(columns.tokens, columns.token_names, utterances.rows)

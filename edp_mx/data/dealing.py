@@ -47,19 +47,10 @@ def deal(
         length_buckets, lengths, adjacency: see `Shard.deal`; not for Poisson.
         insecure_fixed_seed: makes draws and choices repeatable, hence no secret; for tests only.
 
-    Returns:
-        `MicroBatches`, `Utterances` or `Users`.
-
     Raises:
         UserError: these settings cannot be dealt; the sentence names the key.
 
     Shapes: users (num_records,) whole numbers from 0; lengths (num_records,).
-
-    Example:
-        >>> dealt = deal(unit="micro_batch", sampler="shuffle", num_records=100, batch_size=16,
-        ...              rank=0, num_workers=2, micro_batches_per_worker=4, seed=0)
-        >>> dealt.steps_per_epoch, dealt.micro_batch_size, next(dealt.draws(0)).sizes.tolist()
-        (6, 2, [2, 2, 2, 2])
     """
     _refuse_unknown(unit, sampler, micro_batches_per_worker, rank, num_workers)
     places = num_records

@@ -19,13 +19,12 @@ class Description:
     """Counts of a corpus.
 
     Attributes:
-        utterances, tokens, words: numbers of utterances, tokens and distinct tokens.
+        words: number of distinct tokens.
         repeated: number of utterances with the same tokens as an earlier one.
         lengths: quantiles of the number of tokens, at `QUANTILES`.
         intents, slots: numbers of utterances and spans, commonest first.
         examples: the first utterance of each of the three commonest intents.
-        users: number of named users.
-        per_user: least, median and greatest number of their utterances; empty without users.
+        per_user: least, median and greatest number of a user's utterances; empty without users.
         unnamed: number of utterances that name no user.
     """
 
@@ -43,13 +42,7 @@ class Description:
 
 
 def describe(utterances: Iterable[Utterance]) -> Description:
-    """Count a corpus in one pass.
-
-    Example:
-        >>> told = describe([Utterance(("call", "mum"), ("O", "B-contact"), "call")] * 2)
-        >>> told.utterances, told.tokens, told.repeated, told.slots
-        (2, 4, 1, {'contact': 2})
-    """
+    """Count a corpus in one pass."""
     intents: Counter = Counter()
     slots: Counter = Counter()
     words: Counter = Counter()

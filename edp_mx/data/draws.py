@@ -17,9 +17,6 @@ S = TypeVar("S", bound="Sampler")
 class Draw:
     """The records that one worker clips in one step, grouped in consecutive units.
 
-    Raises:
-        ValueError: the sizes do not add up to the number of records.
-
     Shapes: records (R,) int64; sizes (U,) int64, which add up to R. A unit may be empty.
     """
 
@@ -31,7 +28,6 @@ class Draw:
             raise ValueError(f"sizes for {self.sizes.sum()} records, not {len(self.records)}")
 
     def units(self) -> List[np.ndarray]:
-        """Return the records of each unit, U vectors."""
         ends = np.cumsum(self.sizes).tolist()
         return [self.records[end - size : end] for end, size in zip(ends, self.sizes.tolist())]
 
@@ -41,12 +37,9 @@ class Sampler:
     """Decides who takes part in which step, on one worker; built by `dealing.deal`.
 
     Attributes:
-        unit: "micro_batch", "utterance" or "user".
         lanes: shards of places, dealt over all workers; a place is a record or a user.
         num_units: n, the number of records (or users) of all workers together; public.
-        empty: places that never take part, see `without`.
-
-    Shapes: empty (E,) int64.
+        empty: (E,) int64, places that never take part, see `without`.
     """
 
     unit: ClassVar[str]
@@ -57,12 +50,10 @@ class Sampler:
 
     @property
     def sampler(self) -> str:
-        """Either "shuffle" or "poisson"."""
         return self.lanes[0].sampler
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of draws per epoch, the same on all workers."""
         return self.lanes[0].steps_per_epoch
 
     @property
@@ -72,16 +63,13 @@ class Sampler:
 
     @property
     def micro_batch_size(self) -> float:
-        """|M|, the public size of a lane, in records, or in users for the unit "user".
-
-        A whole number for shuffle; the expected size, not always whole, for Poisson. It is the same
-        divisor whatever was drawn.
+        """|M|, the public size of a lane, expected for Poisson: the same divisor whatever was
+        drawn.
         """
         return self.lanes[0].micro_batch_size
 
     @property
     def micro_batches_per_worker(self) -> int:
-        """k, the number of lanes of this worker."""
         return len(self.lanes)
 
     @property
@@ -94,19 +82,15 @@ class Sampler:
         """Yield what this worker clips in each step of an epoch."""
 
     def without(self: S, places: np.ndarray) -> S:
-        """Return the same sampler with empty places.
+        """Return the same sampler with empty places, (E,) records or users of any worker.
 
         Deal, steps, n and divisors are the same, and other places are drawn as before. The record
         of an empty place is left out when it is drawn, and nothing replaces it: a micro-batch is
         smaller, an utterance or a user is missing.
-
-        Args:
-            places: (E,) records of any worker; users of any worker for the unit "user".
         """
         return replace(self, empty=np.union1d(self.empty, np.asarray(places, np.int64)))
 
     def _present(self, places: np.ndarray) -> np.ndarray:
-        """Return those of some places that are not empty."""
         return places[~np.isin(places, self.empty)] if len(self.empty) else places
 
 
@@ -114,12 +98,9 @@ class Sampler:
 class MicroBatches(Sampler):
     """Algorithm 1 with k micro-batches per worker: the gradient of each is clipped as one.
 
-    Guarantee:
-        The records are dealt over the lanes of all workers. Lane number l draws the same
-        micro-batches whichever worker has it: 1 worker with 8 lanes, 2 with 4 and 8 with 1 draw the
-        same ones in each step (in distribution for Poisson, since its draws are secret).
-
-    Edge cases: a micro-batch may be empty, for Poisson or because of empty places; it still counts.
+    Guarantee: the records are dealt over the lanes of all workers. Lane number l draws the same
+        micro-batches whichever worker has it (in distribution for Poisson, whose draws are secret).
+        A micro-batch may be empty, for Poisson or because of empty places; it still counts.
     """
 
     unit: ClassVar[str] = "micro_batch"

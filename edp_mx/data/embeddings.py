@@ -57,16 +57,9 @@ class EmbeddingsConfig(Settings):
 def load_embeddings(
     config: EmbeddingsConfig, wanted_words: Sequence[str]
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
-    """Return the vectors of wanted words.
+    """Return the wanted words that are found, in that order, and their vectors.
 
-    A text file is streamed; only the lines of wanted words are parsed and kept, so that a file of
-    2 M × 300 needs little more memory than the result.
-
-    Args:
-        wanted_words: as the vocabulary spells them; repeats are looked up once.
-
-    Returns:
-        The words found, in the order wanted, and their vectors.
+    A text file is streamed, so that 2 M × 300 need little more memory than the result.
 
     Raises:
         UserError: the file is missing or torn, has another dimension, or a value is no finite
@@ -74,10 +67,9 @@ def load_embeddings(
 
     Shapes: the matrix is float32 (found words, dimension).
 
-    Edge cases:
-        The first of repeated words wins. If the file has a lower-case word only in another case
-        ("Boston" for "boston"), its first such form is taken. A `.bin` model builds a vector from
-        parts of words for each word, so every word is found. Without a path nothing is found.
+    Edge cases: the first of repeated words wins. If the file has a lower-case word only in another
+        case ("Boston" for "boston"), its first such form is taken. A `.bin` model builds a vector
+        for any word. Without a path nothing is found.
     """
     wanted = list(dict.fromkeys(wanted_words))
     if config.path is None or not wanted:
@@ -113,20 +105,15 @@ def train_fasttext(
 ) -> None:
     """Train subword vectors (skip-gram) on a text of separate utterances, one per line.
 
-    This is the paper's way for its internal corpora. The text must not be the training part, since
-    no ε covers what the vectors reveal of it.
-
-    Args:
-        out_path: the `.bin` model, written whole or not at all.
-        threads: more than one is faster, but not repeatable.
+    The text must not be the training part: no ε covers what the vectors reveal of it. `threads`
+    above one is faster, but not repeatable. `out_path`, a `.bin` model, is whole or not there.
 
     Raises:
         UserError: the text is missing or holds no word that occurs `min_count` times.
 
     Edge cases: with fewer than ten threads fastText initialises only `threads` tenths of its
-        vectors and writes the memory it found in the others to the file. It therefore runs in a
-        process of its own, where that memory is zero: nothing of this process gets into the file,
-        and one thread is repeatable.
+        vectors and saves the memory it found in the others. It therefore runs in a process of its
+        own, where that memory is zero.
     """
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
@@ -207,7 +194,6 @@ def _header_dimension(line: bytes) -> int:
 
 
 def _parse(values: List[bytes], place: str) -> np.ndarray:
-    """Return the numbers of one line."""
     try:
         vector = np.array([float(value) for value in values], dtype=np.float32)
     except ValueError as error:
@@ -218,7 +204,6 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 
 
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
-    """Return vectors of a fastText model, (words, D)."""
     model = _load_model(str(config.path))
     if model.get_dimension() != config.dimension:
         raise UserError(
@@ -229,7 +214,6 @@ def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
 
 
 def _load_model(path: str) -> Any:
-    """Load a fastText model."""
     import fasttext
 
     if not os.path.isfile(path):

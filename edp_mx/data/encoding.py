@@ -28,17 +28,12 @@ class EncodedCorpus:
 
     Attributes:
         columns: the text of the whole corpus; if it lies in files, it is read batch by batch.
-        rows: which of the corpus' utterances these are.
-        lengths: the number of tokens of each, cut to the maximum.
-        intent_ids, slot_ids: the id of each intent and each tag of `columns`.
+        rows: (U,), which of the corpus' utterances these are.
+        lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
+            type.
+        intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
         table: the encoding of each distinct token.
         num_cut: how many utterances were longer than the maximum and lost their ends.
-
-    Shapes: rows, lengths (U,), the latter in the smallest signed type; slot_ids (tags,);
-        intent_ids (intents,).
-
-    Edge cases: a label that the vocabulary lacks is −1 here. If the corpus lies in files, only
-        `lengths` and the table take memory of this process: mostly one byte per utterance.
     """
 
     columns: Columns
@@ -53,10 +48,7 @@ class EncodedCorpus:
         return len(self.rows)
 
     def batch(self, indices: Indices) -> Batch:
-        """Return the utterances at `indices`, padded to the longest of them.
-
-        Shapes: see `Batch`; C is the longest token's length, at least 1.
-        """
+        """Return the utterances at `indices`, padded to the longest of them."""
         index = np.asarray(indices, dtype=np.int64)
         rows, lengths = self.rows[index], self.lengths[index].astype(np.int32)  # (M,) each
         longest = int(lengths.max()) if len(index) else 0
@@ -75,14 +67,7 @@ class EncodedCorpus:
 def evaluation_batches(
     corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
 ) -> Iterator[Batch]:
-    """Yield all utterances once, in batches of similar length, the shortest first.
-
-    Args:
-        rank, num_workers: select one worker's share; together they are the whole corpus.
-
-    Raises:
-        UserError: a batch size below 1.
-    """
+    """Yield a worker's share of all utterances, in batches of similar length, shortest first."""
     if batch_size < 1:
         raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
     order = _by_length(corpus.lengths)
@@ -99,18 +84,15 @@ def encode(
     max_pieces: int = MAX_PIECES,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encode utterances as words and characters, or as word pieces.
+    """Encode utterances as words and characters, or as word pieces, as the vocabulary decides.
 
     Args:
-        vocabulary: decides which of the two.
         max_tokens: further tokens of an utterance are cut off (their slots count as missed).
         max_characters: further characters of a token are cut off (words only).
-        max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off;
-            a first token that alone is longer loses its last pieces (word pieces only).
+        max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off; a
+            first token that alone is longer loses its last pieces (word pieces only).
         like: a corpus encoded with the same settings, whose table is reused if it belongs to the
             same stored corpus.
-
-    Edge cases: unknown words and characters are `UNK`, labels that the vocabulary lacks −1.
     """
     if isinstance(utterances, StoredUtterances):
         columns, rows = utterances.columns, utterances.rows
@@ -139,11 +121,7 @@ def encode(
 def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, room: int
 ) -> Tuple[np.ndarray, int]:
-    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some.
-
-    Args:
-        room: the number of word pieces that fit; unused for words.
-    """
+    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
     num_cut = 0
     for chunk in chunks(len(rows)):
@@ -160,7 +138,7 @@ def _lengths(
 def _that_fit(
     tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
 ) -> np.ndarray:
-    """Count the tokens of some utterances that fit with all their pieces, (rows,).
+    """Count the tokens of some utterances, (rows,), whose pieces fit into `room`.
 
     Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
     """
@@ -173,10 +151,7 @@ def _that_fit(
 
 
 def _by_length(lengths: np.ndarray) -> np.ndarray:
-    """Return `argsort(lengths, kind="stable")` as int32, without its two int64 vectors.
-
-    Shapes: lengths (U,), whole numbers of few different values.
-    """
+    """Return `argsort(lengths, kind="stable")` as int32, without its two int64 vectors."""
     order, filled = np.empty(len(lengths), np.int32), 0
     for length in np.unique(lengths):
         places = np.flatnonzero(lengths == length)

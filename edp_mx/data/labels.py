@@ -42,11 +42,7 @@ class LabelsConfig(Settings):
 def labels_of(
     train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
 ) -> Tuple[List[str], List[str]]:
-    """Return the slot tags ("O" first) and the intents.
-
-    Args:
-        train: the training part, whose labels must all be known.
-        sample: public utterances, needed by the source "sample".
+    """Return the slot tags ("O" first) and the intents; all those of `train` must be known.
 
     Raises:
         UserError: the list is missing or broken, or lacks a label of the training part (the
@@ -66,7 +62,6 @@ def labels_of(
 
 
 def _listed_labels(path: str) -> List[List[str]]:
-    """Return the slots and intents of a public list."""
     value = read_json(path)
     for key in ("slots", "intents"):
         entries = value.get(key) if isinstance(value, dict) else None
@@ -80,7 +75,6 @@ def _listed_labels(path: str) -> List[List[str]]:
 def _check_labels(
     train: Sequence[Utterance], slots: Set[str], intents: Set[str], path: str
 ) -> None:
-    """Refuse a label of the training part that the public list lacks."""
     if tags_of(train) <= slots and intents_of(train) <= intents:
         return
     for utterance in train:

@@ -13,13 +13,7 @@ MASKED, RANDOM = 0.8, 0.1  # of the chosen pieces; the rest is kept as it is
 
 
 class Maskable:
-    """The pieces of a vocabulary that may be masked.
-
-    Args:
-        num_pieces: size of the vocabulary.
-        mask_id: the id of [MASK].
-        special_ids: pieces that are never chosen.
-    """
+    """The pieces of a vocabulary that may be masked: all but the special ones."""
 
     def __init__(self, *, num_pieces: int, mask_id: int, special_ids: Sequence[int]) -> None:
         self.mask_id = mask_id

@@ -16,16 +16,10 @@ class SecretWords:
     """A stream of 64-bit words: AES-256 in counter mode under a key of the operating system.
 
     Args:
-        use: what the words decide; only repeatable words depend on it.
         insecure_fixed_seed: makes the words repeatable, hence no secret; for tests only.
-        rank, epoch: of the worker that draws; only repeatable words depend on them.
+        use, rank, epoch: only repeatable words depend on them.
 
     Guarantee: each stream has a new key, which is never written down.
-
-    Example:
-        >>> words = SecretWords("nothing", insecure_fixed_seed=None, rank=0, epoch=0).next(3)
-        >>> words.dtype, words.shape
-        (dtype('uint64'), (3,))
     """
 
     def __init__(

@@ -34,12 +34,7 @@ def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     """Return utterances from which words or labels may be taken at no cost to privacy.
 
-    Args:
-        path: where they are. Without it a stand-in draws some of its own, by another seed than its
-            data, since its grammar is public.
-
-    Raises:
-        UserError: there is no path, and the corpus is no stand-in.
+    Without a path a stand-in draws its own, by another seed than its data: its grammar is public.
     """
     if path is not None:
         return read_utterances(path)
@@ -53,14 +48,7 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
 
 
 def find_corpus(config: DataConfig) -> Path:
-    """Return where a corpus lies.
-
-    This is `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>` in the working
-    folder, where `edp-mx data fetch` puts it.
-
-    Raises:
-        UserError: it is in none of them; the sentence says how to get it.
-    """
+    """Return `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>`."""
     if config.path is not None:
         if not os.path.exists(config.path):
             raise UserError(f"data.path: {config.path} does not exist")

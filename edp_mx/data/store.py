@@ -29,12 +29,7 @@ Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, S
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A corpus that lies in a file.
-
-    Attributes:
-        fingerprints: of "train", "validation", "test", and of "corpus", which is one after the
-            other.
-    """
+    """A corpus that lies in a file, with the fingerprints of its parts and of all ("corpus")."""
 
     utterances: StoredUtterances
     split: Split
@@ -64,7 +59,7 @@ def write_store(
         OSError: the disk is full.
 
     Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
-    token or user about 200 until all is written.
+        token or user about 200 until all is written.
     """
     with Spool(path.parent) as spool:
         read = progress(utterances, "reading the corpus", total)
@@ -115,7 +110,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: Dict[str,
 
 
 def _columns(arrays: Mapping[str, np.ndarray], mapping: Optional[mmap.mmap] = None) -> Columns:
-    """The columns without copies; of tags and intents there are few."""
+    """Make columns without copies; of tags and intents there are few."""
     parts: Dict[str, Any] = {
         name: arrays[name] for name in ("offsets", "tokens", "tags", "intents", "users")
     }
@@ -129,7 +124,6 @@ def _columns(arrays: Mapping[str, np.ndarray], mapping: Optional[mmap.mmap] = No
 def _stored(
     arrays: Mapping[str, np.ndarray], columns: Columns, prints: Mapping[str, str]
 ) -> Stored:
-    """The utterances that were arranged, and their split."""
     rows = arrays["rows"]
     is_whole = len(rows) == len(columns) and all(
         (rows[chunk] - chunk.start == np.arange(len(rows[chunk]))).all()
@@ -140,7 +134,7 @@ def _stored(
 
 
 def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
-    """Ids must be unique; where two hashes are equal, the ids themselves are compared."""
+    """Where two hashes are equal, compare the ids themselves."""
     ordered = np.sort(hashes)
     suspect = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     seen = set()
@@ -153,7 +147,6 @@ def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
 def _fingerprints(
     stored: Stored, heartbeat: Callable[[str], None], progress: Progress
 ) -> Dict[str, str]:
-    """Of the parts, and of one after the other."""
     whole, found = Fingerprint(), {}
     for part in PARTS:
         alone = Fingerprint()
@@ -167,7 +160,6 @@ def _fingerprints(
 
 
 def _counted(items: Iterable[Any], heartbeat: Callable[[str], None]) -> Iterable[Any]:
-    """The items, with a heartbeat now and then."""
     for count, item in enumerate(items, start=1):
         yield item
         if count % _BETWEEN == 0:

@@ -16,12 +16,9 @@ class StoredUtterances(Sequence[Utterance]):
     """Some utterances of a stored corpus, in any order, as a sequence of `Utterance`.
 
     Attributes:
-        columns: the whole corpus.
-        rows: which of its utterances these are.
+        rows: (U,), which of the corpus' utterances these are; may be mapped from a file.
         is_whole: whether these are all of them, in order, so that a place is a row.
         fingerprint: see `fingerprint.fingerprint`; empty where it is not known.
-
-    Shapes: rows (U,), whole numbers; they may be mapped from a file.
     """
 
     columns: Columns
@@ -48,7 +45,6 @@ class StoredUtterances(Sequence[Utterance]):
         return replace(self, rows=rows, fingerprint=fingerprint, is_whole=False)
 
     def _make(self, rows: np.ndarray) -> List[Utterance]:
-        """Make the utterances of some rows of the corpus."""
         columns = self.columns
         starts, lengths = columns.spans(rows)
         numbers, begins = gathered(columns.tokens, starts, lengths)
@@ -84,7 +80,6 @@ def select(
 
 
 def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str]:
-    """Yield the ids of the utterances at some places."""
     if not isinstance(utterances, StoredUtterances):
         yield from (utterances[i].id for i in indices)
         return

@@ -12,10 +12,7 @@ _ORDER = 0x0D  # what the seed is used for here
 
 @dataclass(frozen=True, eq=False)
 class PieceBatch:
-    """Lines as word pieces, padded to the longest.
-
-    Shapes: pieces (N, P) int32, with [CLS] and [SEP] · lengths (N,) int32.
-    """
+    """Lines as [CLS] pieces [SEP], (N, P) int32, padded to the longest; lengths (N,)."""
 
     pieces: np.ndarray
     lengths: np.ndarray
@@ -47,10 +44,7 @@ def global_batches(
 
 
 def _buffers(lines: Iterable[str], size: int) -> Iterator[List[str]]:
-    """Yield the lines in groups of `size`; the last may be almost twice as large, never smaller.
-
-    A small last group would be left out as a whole in every epoch.
-    """
+    """Yield lines in groups of `size`; the last is larger, since a small one would be left out."""
     full: List[str] = []
     buffer: List[str] = []
     for line in lines:

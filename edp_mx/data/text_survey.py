@@ -33,7 +33,6 @@ class Survey:
 
     @property
     def total_lines(self) -> int:
-        """Number of lines of all files."""
         return sum(self.lines)
 
     def merge(self, shares: Sequence[Tuple[np.ndarray, int]]) -> Survey:
@@ -59,13 +58,9 @@ def survey(
         encode: a function from a line to its piece ids, without [CLS] and [SEP].
         max_pieces: of a line, with [CLS] and [SEP]; pieces that are cut off are not counted.
         max_held_out: number of held-out lines that are kept.
-        heartbeat: called now and then with the progress, for the watchdog.
 
-    Returns:
-        The text with its held-out lines, and the counts; pieces are counted in this share alone.
-
-    Raises:
-        UserError: a file cannot be read, or no line is held out.
+    Returns: the text with its held-out lines, and the counts; pieces are counted in this share
+        alone.
     """
     sample, sha = Sample(max_held_out), hashlib.sha256()
     pieces = np.zeros(num_pieces, np.int64)  # (V,)

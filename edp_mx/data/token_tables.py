@@ -19,7 +19,7 @@ class WordTable:
     """Word and characters of each distinct token: what a CLC reads.
 
     Shapes: F distinct tokens. words (F,), offsets (F + 1,), characters (those of all tokens,):
-    token f has `characters[offsets[f]:offsets[f + 1]]`.
+        token f has `characters[offsets[f]:offsets[f + 1]]`.
     """
 
     words: np.ndarray
@@ -28,7 +28,6 @@ class WordTable:
 
     @classmethod
     def of(cls, tokens: Sequence[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
-        """Look each token up; its characters beyond the maximum are cut off."""
         rows = (vocabulary.character_ids(token[:max_characters]) for token in tokens)
         words = np.fromiter(map(vocabulary.word_id, tokens), np.int32, len(tokens))  # (F,)
         return cls(words, *_flatten(rows))
@@ -47,10 +46,7 @@ class WordTable:
 
 @dataclass(frozen=True, eq=False)
 class PieceTable:
-    """Word pieces of each distinct token: what a BERT reads.
-
-    Shapes: F distinct tokens. offsets (F + 1,), pieces (those of all tokens,).
-    """
+    """Word pieces of each distinct token: what a BERT reads. Shapes: as in `WordTable`."""
 
     offsets: np.ndarray
     pieces: np.ndarray
@@ -58,7 +54,6 @@ class PieceTable:
 
     @classmethod
     def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
-        """Split each token; its pieces beyond `room` are cut off."""
         offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
         return cls(offsets, pieces, tokenizer.special_ids)
 

@@ -19,22 +19,17 @@ class Users(Sampler):
     Attributes:
         records, offsets: the utterances of each user, see `users.records_by_user`.
         max_utterances_per_user: K.
-        rank: the rank of this worker.
         insecure_fixed_seed: makes the choices repeatable, hence no secret; for tests only.
 
-    Guarantee:
-        A user is drawn as a place of a `Shard` (at most once per epoch) or a `PoissonShard`
+    Guarantee: a user is drawn as a place of a `Shard` (at most once per epoch) or a `PoissonShard`
         (independently in each step). If a user has more than K utterances, every set of K of them
-        is equally likely (up to ties of 64-bit words: c utterances have one less than once in
-        2⁶⁴ / c² choices), independently of all other users, steps and epochs; otherwise all of them
-        take part. The choice is as secret as Poisson draws, with a new key per worker, epoch and
-        start; `training.seed` fixes only the deal of users.
-        The number of a user's utterances changes the draw of no other user.
-
-    Shapes: records (R,), offsets (users + 1,).
+        is equally likely (up to ties of 64-bit words: c utterances have one less than once in 2⁶⁴ /
+        c² choices), independently of all other users, steps and epochs; otherwise all of them take
+        part. The choice is as secret as Poisson draws; `training.seed` fixes only the deal of
+        users. The number of a user's utterances changes the draw of no other user.
 
     Edge cases: a user without utterances is a unit of size 0. A neighbouring corpus has the same n;
-    one user's place is empty (zero_out) or taken by another user (replace_one).
+        one user's place is empty (zero_out) or taken by another user (replace_one).
     """
 
     unit: ClassVar[str] = "user"
@@ -47,7 +42,6 @@ class Users(Sampler):
 
     @property
     def indices(self) -> np.ndarray:
-        """The records of this worker's users, ascending, without those of empty places."""
         found, _ = self._records_of(super().indices)
         return np.sort(found)
 

@@ -15,7 +15,6 @@ HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.ou
 
 
 def names_users(utterances: Sequence[Utterance]) -> bool:
-    """Return whether any utterance names its user."""
     if not isinstance(utterances, StoredUtterances):
         return any(utterance.user for utterance in utterances)
     names, numbers, rows = _stored_users(utterances)
@@ -28,26 +27,15 @@ def names_users(utterances: Sequence[Utterance]) -> bool:
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
-    """Return the user of each utterance as a number, in the order of first appearance.
+    """Return the user of each utterance as a number from 0, in the order of first appearance.
 
-    Args:
-        utterances: a list, or a part of a stored corpus; the text of the latter is not read.
-
-    Returns:
-        Numbers from 0 to the number of users − 1, each of which occurs.
+    The text of a part of a stored corpus is not read; another part of it has other numbers.
 
     Raises:
         UserError: an utterance names no user; the sentence has the id of the first such utterance
             and says how users are named.
 
     Shapes: (U,) int32.
-
-    Edge cases: another part of the same corpus has other numbers.
-
-    Example:
-        >>> said = [Utterance(("hi",), ("O",), "greet", user=user) for user in ("ann", "bo", "ann")]
-        >>> users_of(said)
-        array([0, 1, 0], dtype=int32)
     """
     names: Sequence[str]
     if isinstance(utterances, StoredUtterances):
@@ -69,21 +57,11 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
 
 
 def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the records of each user, one user after the other.
+    """Return the records of each user, one user after the other, and where those of each begin.
 
-    Args:
-        users: as `users_of` returns them.
-
-    Returns:
-        The records, and where those of each user begin: user u has
-        `records[offsets[u] : offsets[u + 1]]`, ascending.
+    User u has `records[offsets[u] : offsets[u + 1]]`, ascending.
 
     Shapes: users (R,), records (R,) int32 where that suffices, offsets (users + 1,) int64.
-
-    Example:
-        >>> records, offsets = records_by_user(np.array([0, 1, 0]))
-        >>> records.tolist(), offsets.tolist()
-        ([0, 2, 1], [0, 2, 3])
     """
     kind = np.int32 if len(users) <= np.iinfo(np.int32).max else np.int64
     records = np.argsort(users, kind="stable").astype(kind)

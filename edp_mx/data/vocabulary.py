@@ -80,11 +80,9 @@ class Vocabulary:
         return self.word_source != "train" and self.label_source != "train"
 
     def word_id(self, token: str) -> int:
-        """Return the id of a token's word, `UNK` if unknown."""
         return self._ids["words"].get(token.lower() if self.lowercase else token, UNK)
 
     def character_ids(self, token: str) -> List[int]:
-        """Return the ids of a token's characters, in its own case."""
         ids = self._ids["characters"]
         return [ids.get(character, UNK) for character in token]
 
@@ -97,7 +95,6 @@ class Vocabulary:
         return self._ids["intents"].get(intent, -1)
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the vocabulary as plain values, for the run directory."""
         names = ("words", "characters", "slots", "intents")
         return {
             **{name: list(getattr(self, name)) for name in names},
@@ -109,11 +106,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, value: Dict[str, Any]) -> Vocabulary:
-        """Build the vocabulary from the values of `to_json`.
-
-        Raises:
-            UserError: a key is missing.
-        """
+        """Build the vocabulary from the values of `to_json`."""
         try:
             return cls(
                 words=tuple(value["words"]),
@@ -138,11 +131,7 @@ class Vocabulary:
         labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
         label_sample: Sequence[Utterance] = (),
     ) -> Vocabulary:
-        """Build a BERT's vocabulary: its pieces, with labels as in `build`.
-
-        Raises:
-            UserError: as in `build`, for the labels.
-        """
+        """Build a BERT's vocabulary: its pieces, with labels as in `build`."""
         slots, intents = labels_of(train, labels, label_sample)
         return cls(
             words=(),
@@ -177,13 +166,11 @@ class Vocabulary:
             UserError: a list is missing or broken, or a public label list lacks a label of the
                 training part (the sentence names the label and the utterance).
 
-        Guarantee:
-            With public sources the result depends on no utterance. Ids follow the alphabet or the
-            public list, never the frequency in the training part.
+        Guarantee: with public sources the result depends on no utterance. Ids follow the alphabet
+            or the public list, never the frequency in the training part.
 
-        Edge cases:
-            A public word list also gives the characters: those of its words, in both cases. From
-            the training part only the tags that occur are taken ("I-city" may be absent).
+        Edge cases: a public word list also gives the characters: those of its words, in both cases.
+            From the training part only the tags that occur are taken ("I-city" may be absent).
         """
         if vocabulary.source == "checkpoint":
             raise UserError("data.vocabulary.source: checkpoint needs model.family: bert")
@@ -208,7 +195,6 @@ class Vocabulary:
 def _listed_words(
     config: VocabularyConfig, embeddings_path: Optional[str]
 ) -> Tuple[List[str], List[str]]:
-    """Return the words and characters of a public list."""
     if config.source == "file":
         assert config.path is not None  # held by the config
         entries: Iterable[str] = (line.strip() for _, line in read_lines(Path(config.path)))

@@ -23,7 +23,7 @@ _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 def _find(path: Path) -> Sources:
-    """A file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
+    """Take a file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
     if path.is_file():
         return single_file(path, *_SUFFIXES)
 
@@ -35,14 +35,7 @@ def _find(path: Path) -> Sources:
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream a JSON-lines file; blank lines are skipped.
-
-    Args:
-        id_prefix: where a line brings no id of its own, it is `<id_prefix>/<line>`.
-
-    Raises:
-        UserError: a line is not such an object; the sentence names the file and the line.
-    """
+    """Stream a JSON-lines file; blank lines are skipped."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -63,7 +56,6 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
 
 def _check_record(record: Any, place: str) -> None:
-    """Refuse a record with wrong keys or types."""
     if not isinstance(record, dict):
         raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
     for key in _REQUIRED:

@@ -16,7 +16,7 @@ USERS_FILE = "user"
 
 
 def _find(path: Path) -> Sources:
-    """The folder itself, or its folders `train`, `valid` and `test`."""
+    """Take the folder itself, or its folders `train`, `valid` and `test`."""
     if (path / TOKENS_FILE).is_file():
         return {"": [(path, "")]}
     return sources_by_part(
@@ -25,26 +25,15 @@ def _find(path: Path) -> Sources:
 
 
 def _parallel_files(folder: Path) -> List[Path]:
-    """The three files, and `user` where there is one."""
     users = folder / USERS_FILE
     return [*(folder / name for name in THREE_FILES), *([users] if users.is_file() else [])]
 
 
 def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream one folder of `seq.in`, `seq.out` and `label`, one utterance per line.
+    """Stream one folder, one utterance per line; lines that are empty in all files at the end are
+    left out.
 
-    A fourth file `user` beside them, if there is one, names who said each utterance.
-
-    Args:
-        id_prefix: ids are `<id_prefix>/<line>`, for example "train/17".
-
-    Raises:
-        UserError: a file is missing, the files differ in length, or a line is broken or names no
-            user.
-
-    Edge cases:
-        Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label. Lines that
-        are empty in all files at their end are left out.
+    Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label.
     """
     for name in THREE_FILES:
         if not (folder / name).is_file():

@@ -19,15 +19,7 @@ _SHUFFLE_SEED = 20240229
 
 @dataclass(frozen=True)
 class English:
-    """The content of `english.yaml`.
-
-    Attributes:
-        recipes: by name, what the patterns of a grammar refer to.
-        phrases: openings, closings and fillers.
-        question_words: an utterance that begins with one of these is no command.
-        droppable: small words that a speaker may leave out.
-        homophones: the word that is heard in place of another.
-    """
+    """The content of `english.yaml`; `recipes` is what the patterns of a grammar refer to."""
 
     recipes: Mapping[str, Recipe]
     phrases: Mapping[str, Recipe]
@@ -57,7 +49,6 @@ def english() -> English:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a data file of this package holds."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
@@ -69,7 +60,7 @@ def combine(*parts: Sequence[str]) -> List[str]:
 
 
 def _listed(entry: Mapping[str, Any], parts: Mapping[str, Sequence[str]]) -> List[str]:
-    """The words of a list, which are written out, combined, or ranges of numbers."""
+    """Return the words of a list, which are written out, combined, or ranges of numbers."""
     if "words" in entry:
         return list(entry["words"].split())
     if "combine" in entry:

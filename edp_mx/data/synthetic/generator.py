@@ -70,7 +70,6 @@ class SpanTags(Dict[int, str]):
 
 
 def _grammar(name: str, *, size: int, seed: int) -> Grammar:
-    """The grammar of that name, after a check of the request."""
     if name not in STANDINS:
         raise UserError(f"there is no synthetic corpus {name!r}, only {', '.join(STANDINS)}")
     if size < 1:
@@ -81,7 +80,7 @@ def _grammar(name: str, *, size: int, seed: int) -> Grammar:
 
 
 def _blocks(grammar: Grammar, *, size: int, seed: int) -> Iterator[Tuple[int, List[Row]]]:
-    """The rows of a corpus, block by block, each with the number of its first row."""
+    """Yield the rows of a corpus, block by block, each with the number of its first row."""
     key = int.from_bytes(hashlib.sha256(grammar.name.encode()).digest()[:4], "big")
     generator = Generator(grammar)
     for start in range(0, size, BLOCK):
@@ -96,8 +95,7 @@ def make_utterances(corpus: str, *, size: int, seed: int) -> Iterator[Utterance]
     Args:
         corpus: one of `STANDINS`.
         size: number of utterances; the first n are the same for every size.
-        seed: seed of the draw. It does not change the catalogues: two seeds give two samples of the
-            same world.
+        seed: two seeds give two samples of the same world.
 
     Raises:
         UserError: an unknown corpus, a size below 1 or a negative seed.
@@ -126,15 +124,10 @@ def write_corpus(
     """Stream the utterances of `make_utterances` to a JSON-lines file at constant memory.
 
     Args:
-        corpus, size, seed: as for `make_utterances`.
         out: the file; it appears whole or not at all.
         progress: called after each block with the number of utterances just written.
 
-    Returns:
-        The SHA-256 of the file's content, in hexadecimal.
-
-    Raises:
-        UserError: as for `make_utterances`, or the file cannot be written.
+    Returns: the SHA-256 of the file's content, in hexadecimal.
     """
     grammar = _grammar(corpus, size=size, seed=seed)
     digest = hashlib.sha256()
@@ -151,7 +144,7 @@ def write_corpus(
 
 
 def _json_line(corpus: str, number: int, row: Row) -> str:
-    """One JSON line, as `readers.json_lines` reads it; no word of a grammar needs escaping."""
+    """Make a line as `readers.json_lines` reads it; no word of a grammar needs escaping."""
     text, tags, intent = row
     tokens, slots = text.replace(" ", '", "'), tags.replace(" ", '", "')
     return (

@@ -73,7 +73,6 @@ def grammar_files(name: str) -> List[Tuple[str, Path]]:
 
 @lru_cache(maxsize=None)
 def load_grammar(name: str) -> Grammar:
-    """Return the grammar of a stand-in, by its name in `STANDINS`."""
     tree = read_yaml(FOLDER / f"{name}.yaml")
     return Grammar(
         name=name,
@@ -102,12 +101,7 @@ class Carrier:
 
 
 def expand(line: str) -> Dict[str, float]:
-    """Return all readings of a carrier's choices with their probabilities.
-
-    Example:
-        >>> list(expand("(call|ring) {contact_name}"))
-        ['call {contact_name}', 'ring {contact_name}']
-    """
+    """Return all readings of a carrier's choices with their probabilities."""
     choice = CHOICE.search(line)
     if choice is None:
         return {" ".join(line.split()): 1.0}
@@ -135,5 +129,4 @@ def carriers(grammar: Grammar) -> Tuple[List[Carrier], np.ndarray]:
 
 
 def _shares(count: int, exponent: float) -> np.ndarray:
-    """The probabilities of `count` values, commonest first."""
     return np.diff(zipf_cdf(count, exponent), prepend=0.0)

@@ -24,7 +24,7 @@ NEIGHBOURS = {
 
 
 def is_command(row: Row) -> bool:
-    """Return whether the utterance begins as a command, so that "can you" may stand before it."""
+    """Return whether "can you" may stand before the utterance."""
     return row[1].startswith("O") and row[0].split(" ", 1)[0] not in english().question_words
 
 
