@@ -81,7 +81,7 @@ def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
     entries = (*spent, *scales)
     rest = [t for t in range(plan.epochs) if f"epoch {t}" not in done]
     planned = tuple(map(plan.entry, rest))
-    if _fits(plan, (*entries, *planned)):
+    if not rest or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)
     whole = _largest(len(rest), lambda count: _fits(plan, (*entries, *planned[:count])))
     entries = (*entries, *planned[:whole])
