@@ -35,10 +35,8 @@ class ExperimentConfig:
 
     Attributes:
         name: the beginning of the run directory's name.
-        data: the corpus, its split and its vocabulary.
-        model: the network; `family` (an entry of `models.registry`) chooses which keys there are.
+        model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
-        training: epochs, batches, optimizer and seeds.
     """
 
     name: str = "run"
@@ -59,13 +57,12 @@ def load_config(files: Files, overrides: Sequence[str] = ..., *, kind: Type[T]) 
 def load_config(
     files: Files, overrides: Sequence[str] = (), *, kind: Any = ExperimentConfig
 ) -> Any:
-    """Read settings from YAML files that are laid over each other.
+    """Read settings from YAML files, one or several of which each overrides those before it.
 
     A file may include others: `include: [a.yaml, b.yaml]`, with paths relative to that file.
     Included files are merged from left to right, and the file's own keys come last.
 
     Args:
-        files: one file, or several of which each overrides the keys of those before it.
         overrides: `key.path=value` texts, applied last.
         kind: the dataclass to fill.
 
@@ -106,7 +103,6 @@ def _plain(value: Any, is_path: bool = False) -> Any:
 
 @lru_cache(maxsize=None)
 def _converter() -> Converter:
-    """Return a converter that fills dataclasses from mappings and converts no type silently."""
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook_func(
         lambda kind: get_origin(kind) is tuple,

@@ -12,11 +12,7 @@ from edp_mx.errors import UserError
 
 
 def refuse_blind_budget(plan: Plan, key: str) -> None:
-    """Refuse a target or a budget where ε is infinite for a reason other than the noise.
-
-    Args:
-        plan: of the run, with a mechanism.
-        key: of the setting that asks for it, for the message.
+    """Refuse a target or a budget, by its key, where ε is infinite whatever the noise.
 
     Raises:
         UserError: a private input that the user does not declare public, or a fixed seed.
@@ -36,10 +32,7 @@ def refuse_blind_budget(plan: Plan, key: str) -> None:
 def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
     """Refuse to release α if its cost and what was spent exceed `max_epsilon`.
 
-    Args:
-        plan: of the run.
-        spent: what its ledger holds already. If a run was interrupted before it wrote α down, that
-            includes an earlier release of α, which is made and counted again.
+    A run that was interrupted before it wrote α down releases it again; then both releases count.
 
     Raises:
         UserError: states the cost of α.

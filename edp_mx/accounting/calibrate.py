@@ -31,17 +31,8 @@ def calibrate_rf(
 ) -> float:
     """Return the smallest z₀ for which shuffled epochs stay within (ε, δ), converted exactly.
 
-    z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε.
-
-    Args:
-        target_epsilon: ε > 0.
-        delta: δ, between 0 and 1.
-        decay: d(t).
-        epochs: T ≥ 1.
-        spent_log_rho: log ρ of other releases that count too, e.g. of α.
-
-    Returns:
-        An effective noise multiplier on the safe side (ε is met, not exceeded).
+    z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε, less
+    what other releases spend. The multiplier is an effective one, on the safe side.
 
     Raises:
         UserError: an impossible target, or a z₀ beyond a double.
@@ -93,17 +84,7 @@ def calibrate_poisson(
 ) -> float:
     """Return the smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
 
-    Args:
-        target_epsilon: ε > 0.
-        delta: δ, between 0 and 1.
-        decay: d(t).
-        epochs: T ≥ 1.
-        steps_per_epoch: number of steps at each multiplier.
-        sample_rate: q, in (0, 1].
-        neighbours: zero_out, replace_one or replace_in_mean; see `Composition`.
-
-    Returns:
-        An effective noise multiplier on the safe side: ε at it is at most the target.
+    The multiplier is an effective one, on the safe side: ε at it is at most the target.
 
     Raises:
         UserError: an impossible target, or one that needs a z₀ outside of 1e-6 to 1e6.
@@ -142,19 +123,10 @@ def solve_multiplier(
 ) -> float:
     """Return the smallest noise multiplier, to 1e-5, whose ε is at most the target.
 
-    Args:
-        epsilon_of: ε at a multiplier, decreasing. Called some ten times if `start` is near.
-        start: where to look first.
-
-    Returns:
-        A multiplier for which `epsilon_of` gave at most the target.
+    `epsilon_of` falls with the multiplier; it is called some ten times if `start` is near.
 
     Raises:
         UserError: none between 1e-6 and 1e6 does.
-
-    Example:
-        >>> round(solve_multiplier(lambda z: 3.0 / z, target_epsilon=2.0), 4)
-        1.5
     """
 
     @lru_cache(maxsize=None)

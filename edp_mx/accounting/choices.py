@@ -28,11 +28,7 @@ NO_PUBLISHED_DP_SGD = (
 
 
 def unit_of(mechanism: str, unit: Optional[str]) -> str:
-    """Return what a mechanism clips: the unit asked for, or the mechanism's default.
-
-    Raises:
-        UserError: a unit that the mechanism does not clip.
-    """
+    """Return what a mechanism clips: the unit asked for, or the mechanism's default."""
     units = UNITS_OF.get(mechanism, UNITS[:1])
     if unit is not None and unit not in units:
         raise UserError(

@@ -20,7 +20,7 @@ def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
     """Return the ε that holds against whoever sees every aggregate, if the inputs are public.
 
     Args:
-        plan: of the run, with a mechanism.
+        plan: with a mechanism.
         entries: what was released according to a ledger, or is planned to be.
 
     Raises:
@@ -69,10 +69,7 @@ def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
 
 
 def as_published(entries: Sequence[Entry]) -> Composition:
-    """Return the events as if z_t were the effective multiplier (one record moves the sum by C).
-
-    The cost of α is left out, as in the paper.
-    """
+    """Return the events as if z_t were the effective multiplier, without the cost of α."""
     events = [
         replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
         for entry in entries

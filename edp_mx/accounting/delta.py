@@ -22,7 +22,6 @@ def choose_delta(
     """Return δ for a corpus of n records.
 
     Args:
-        num_examples: n, the number of records in training.
         delta: a value of one's own, with mode default or value.
         delta_mode: default (`delta` if given, else 1 / (2n)), value (`delta`), or paper.
         corpus_is_public: which of the paper's two values: 5e-4 (public) or 5e-5 (internal).
@@ -32,10 +31,6 @@ def choose_delta(
             arguments that contradict each other.
 
     Source: docs/privacy.md, section 7.
-
-    Example:
-        >>> choose_delta(num_examples=1000)
-        0.0005
     """
     check_choice("delta_mode", delta_mode, MODES)
     if num_examples < 1:

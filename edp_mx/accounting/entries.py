@@ -19,7 +19,6 @@ class Entry:
 
     Attributes:
         what: in words, e.g. "epoch 3".
-        event: given to the accountants.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
     """
 
@@ -43,11 +42,7 @@ class Entry:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            UserError: a field is missing, unknown, or no number.
-        """
+        """Read what `to_dict` wrote."""
         event = dict(values)
         try:
             what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")

@@ -33,12 +33,10 @@ class Guarantee:
     """The privacy statement about a plan and what was released under it; built by `guarantee`.
 
     Attributes:
-        plan: all that the run committed to.
         entries: what was counted: all that was released, or might have been.
         as_published: ε as the paper counts it.
         holds: ε that holds for what ran; ∞ with its reasons.
         holds_if: ε under the conditions that it names; equal to `holds` where there are none.
-        warnings: what deserves a second look.
         not_covered: what no ε here covers.
     """
 

@@ -20,11 +20,9 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of a ledger file.
+    """The content of a ledger file; its plan has α if that was written down.
 
     Attributes:
-        plan: what the run committed to, with α if it was written down.
-        entries: in the order in which they were written.
         is_torn: the last line was cut off by a crash; nothing had been released for it.
     """
 
@@ -35,12 +33,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class LedgerMark:
-    """State of a ledger at the time of a checkpoint.
-
-    Attributes:
-        size: its length in bytes.
-        digest: SHA-256 of these bytes.
-    """
+    """State of a ledger at the time of a checkpoint: its length in bytes, and their SHA-256."""
 
     size: int
     digest: str
@@ -74,19 +67,11 @@ class LedgerFile:
         self._refuse_other_plan(plan)
 
     def append(self, entry: Entry) -> None:
-        """Write an entry down; the release may be made only once this has returned.
-
-        Raises:
-            UserError: the file cannot be written, e.g. on a full disk; nothing may be released.
-        """
+        """Write an entry down; the release may be made only once this has returned."""
         self._append(entry.to_dict())
 
     def complete(self, scales: Sequence[float]) -> None:
-        """Write α down once it is known, before the first step.
-
-        Raises:
-            UserError: the ledger holds another α.
-        """
+        """Write α down once it is known, before the first step; refuse any but the ledger's."""
         release = self.read().plan.release
         assert release is not None  # a ledger without one is refused
         if release.layer_scales is None:

@@ -22,7 +22,6 @@ class LedgerAccount:
     """What a ledger adds up to.
 
     Attributes:
-        ledger: as it was read.
         spent: the guarantee of its entries.
         planned: the guarantee of the plan in its head; the same object where nothing differs.
         differences: between entries and plan, one sentence each.
@@ -83,12 +82,7 @@ def differences(ledger: Ledger) -> Tuple[str, ...]:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in words.
-
-    Example:
-        >>> ranges([0, 1, 2, 5])
-        '0 to 2, 5'
-    """
+    """Return ascending numbers in words, such as "0 to 2, 5"."""
     parts: List[List[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:

@@ -18,13 +18,8 @@ _NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wr
 def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
     """Return the plan with the smallest z₀ whose ε, if its inputs are public, meets the target.
 
-    This is the solver behind both `privacy.target_epsilon` and `edp-mx calibrate`. The cost of α is
-    counted. Noise too small for float32 to add is not considered, so that z₀ may be larger than ε
-    alone requires.
-
-    Args:
-        plan: with any z₀.
-        target_epsilon: ε that is to hold for all that is planned.
+    The solver behind both `privacy.target_epsilon` and `edp-mx calibrate`. The cost of α is
+    counted; z₀ is never so small that float32 could not add its noise.
 
     Raises:
         UserError: an impossible target, or one that α alone exceeds.

@@ -16,10 +16,6 @@ def accuracy_within(epsilon: LogNumber, delta: float) -> float:
     (e^ε + δ) / (1 + e^ε), which is e^ε / (1 + e^ε) at δ = 0.
 
     Source: Kairouz, Oh and Viswanath (2015), Theorem 2.1.
-
-    Example:
-        >>> round(accuracy_within(LogNumber(math.log(1.0)), 0.0), 4)
-        0.7311
     """
     _check_delta(delta)
     odds_against = math.exp(-_plain(epsilon))
@@ -32,10 +28,6 @@ def tpr_within(epsilon: LogNumber, delta: float, *, fpr: float) -> float:
     min(e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)), at most 1.
 
     Source: Kairouz, Oh and Viswanath (2015), Theorem 2.1.
-
-    Example:
-        >>> round(tpr_within(LogNumber(math.log(1.0)), 1e-5, fpr=0.01), 4)
-        0.0272
     """
     _check_rate(fpr)
     _check_delta(delta)
@@ -49,10 +41,6 @@ def accuracy_gaussian(log_rho: float) -> float:
     """Return the share of right guesses against one Gaussian of zCDP ρ: Φ(μ/2), μ² = 2ρ.
 
     Source: Dong, Roth and Su (2022), Definition 2.6.
-
-    Example:
-        >>> round(accuracy_gaussian(math.log(0.5)), 4)
-        0.6915
     """
     return float(ndtr(_mu(log_rho) / 2))
 
@@ -61,10 +49,6 @@ def tpr_gaussian(log_rho: float, *, fpr: float) -> float:
     """Return the true positive rate against one Gaussian of zCDP ρ: Φ(Φ⁻¹(FPR) + μ).
 
     Source: Dong, Roth and Su (2022), Equation 6.
-
-    Example:
-        >>> round(tpr_gaussian(math.log(0.5), fpr=0.01), 4)
-        0.0924
     """
     _check_rate(fpr)
     return float(ndtr(ndtri(fpr) + _mu(log_rho)))

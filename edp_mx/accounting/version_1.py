@@ -21,11 +21,7 @@ FACTS = {
 def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
     """Return the plan that the facts in the head of a 0.1 ledger describe.
 
-    Their α is a placeholder of ones; the multiplier of `dp_release` is known from its own line
-    only.
-
-    Raises:
-        UserError: the facts are not those of a run of version 0.1.
+    Their α is a placeholder of ones; `dp_release` has its multiplier on its own line only.
     """
     odd = sorted(set(facts) - FACTS)
     if odd:

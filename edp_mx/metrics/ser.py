@@ -12,12 +12,7 @@ from edp_mx.metrics.spans import Span, spans_of
 
 @dataclass(frozen=True)
 class Counts:
-    """Correct slots, substitutions, deletions, insertions; counts of a corpus add up.
-
-    Example:
-        >>> (Counts(correct=2, deletions=1) + Counts(correct=1, insertions=2)).ser
-        0.75
-    """
+    """Correct slots, substitutions, deletions, insertions; counts of a corpus add up."""
 
     correct: int = 0
     substitutions: int = 0
@@ -49,9 +44,8 @@ class Counts:
 def count_overlapping(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
     """Return the largest number of pairs of spans that share a token, each span in at most one.
 
-    Both lists are sorted and free of overlaps. Of the two first spans, the one that ends first
-    cannot share tokens with a later span of the other list, so that pairing it now, or dropping it,
-    is optimal.
+    Both lists are sorted. Of the two first spans, the one that ends first cannot share tokens with
+    a later span of the other list, so that pairing it now, or dropping it, is optimal.
     """
     pairs = i = j = 0
     while i < len(reference) and j < len(hypothesis):
@@ -92,9 +86,6 @@ def align(
     paired if they share a token (`overlap`), have the same name (`type`), or never (`exact`). The
     number of pairs is the largest possible, so that the counts do not depend on an order.
 
-    Raises:
-        UserError: an unknown alignment.
-
     Departs: papers do not say how they align; `overlap` is our choice, the others are alternatives.
     """
     if alignment not in ALIGNMENTS:
@@ -119,13 +110,7 @@ def count_errors(
     hypothesis_intent: str,
     alignment: str = "overlap",
 ) -> Counts:
-    """Compare one utterance: its spans, and its intent as one more slot (correct or substituted).
-
-    Example:
-        >>> count_errors(["O", "B-to"], ["B-to", "I-to"], reference_intent="flight",
-        ...     hypothesis_intent="flight")
-        Counts(correct=1, substitutions=1, deletions=0, insertions=0)
-    """
+    """Compare one utterance: its spans, and its intent as one more slot."""
     if len(reference_tags) != len(hypothesis_tags):
         raise UserError(
             f"the reference has {len(reference_tags)} slot tags, the hypothesis "

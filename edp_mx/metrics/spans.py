@@ -20,12 +20,6 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
     A span opens at B-x, or at I-x where no x is open; it closes at O, at a B- or at another name.
 
-    Args:
-        tags: "O", "B-name" or "I-name", one per token. "B" and "I" alone have the name "_".
-
-    Raises:
-        UserError: a tag of another form.
-
     Source: conlleval; seqeval's default mode.
 
     Example:
@@ -52,15 +46,7 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
 
 def split_tag(tag: str) -> Tuple[str, str]:
-    """Return the prefix and the name of a BIO tag.
-
-    Raises:
-        UserError: neither O, B-… nor I-….
-
-    Example:
-        >>> split_tag("B-depart_time.time-of-day"), split_tag("O")
-        (('B', 'depart_time.time-of-day'), ('O', ''))
-    """
+    """Return the prefix and the name of a BIO tag; "B" and "I" alone have the name "_"."""
     if tag == "O":
         return "O", ""
     prefix, dash, name = tag.partition("-")

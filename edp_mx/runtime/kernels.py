@@ -33,13 +33,9 @@ _SIGNATURES = {
 
 
 class Kernels:
-    """The functions of the compiled library.
+    """The functions of the compiled library, which believes the arrays' sizes: callers check them.
 
-    All arrays are contiguous, and float32 unless said otherwise. The library believes their sizes:
-    callers check them.
-
-    Raises:
-        UserError: the library cannot be used; see `open_library`.
+    All arrays are contiguous, and float32 unless said otherwise.
     """
 
     def __init__(self) -> None:
@@ -70,13 +66,11 @@ class Kernels:
         Args:
             target: its first half gets the first numbers of the pairs, the rest the second ones;
                 of an odd size the last place gets the first number of the last pair.
-            source: may be the target itself. With a float64 source the sum is made in float64 and
-                rounded once.
+            source: may be the target itself; with float64 the sum is made in float64, rounded once.
             words, turns: 32 random bits for u and for θ.
             more: 64 more bits for each u that `count_small` counts, in their order.
 
-        Shapes: target (n,); source (n,), float32 or float64; words, turns int32 (⌈n/2⌉,); more
-        uint64.
+        Shapes: target, source (n,); words, turns int32 (⌈n/2⌉,); more uint64.
         """
         suffix = "_of_doubles" if source.dtype == np.float64 else ""
         getattr(self._library, f"scale_and_add_pairs{suffix}")(
@@ -112,18 +106,14 @@ class Kernels:
     ) -> None:
         """Take one step of an LSTM without its matrix products.
 
-        A row of gates holds the input, forget, cell and output gate one after the other.
-
         Args:
-            gates: the inputs' contribution; overwritten with the gates after their activations.
-            recurrent: the contribution of the states before; None in the first step.
-            before: the cells before; None in the first step.
+            gates: the inputs' contribution (input, forget, cell, output gate); overwritten with the
+                gates after their activations.
+            recurrent, before: the contribution of the states before, and the cells before.
             cells, squashed, states: filled with the cells, their tanh, and the states.
 
         Shapes: gates, recurrent (n, 4H) · bias (4H,) · before, cells, squashed, states (n, H); the
         rows of states may lie apart.
-        Edge cases: saturated gates are exact to 1e-7 and raise no warning; a value that is not
-        finite stays in its own example.
         Source: Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000.
         """
         self._library.lstm_cell(
@@ -146,10 +136,8 @@ class Kernels:
         """Take one step of an LSTM backwards, without its matrix products.
 
         Args:
-            gates, before, squashed: as `lstm_cell` left them.
             heads: the gradients of the states.
-            later: what the following step adds to those of the first m examples, which are the
-                only ones that have it; None in the last step.
+            later: what the following step adds to those of the first m examples.
             cells: the gradients of the cells; overwritten with those of the cells before.
             out: filled with the gradients of the gates before their activations.
 
@@ -188,9 +176,5 @@ def _address(array: Optional[np.ndarray]) -> Optional[int]:
 
 @lru_cache(maxsize=None)
 def kernels() -> Kernels:
-    """Return the compiled loops.
-
-    Raises:
-        UserError: the library cannot be used; see `open_library`.
-    """
+    """Return the compiled loops; refuse a library that cannot be used."""
     return Kernels()

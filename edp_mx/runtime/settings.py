@@ -12,12 +12,7 @@ _BOUNDS = "bounds"  # the key in a field's metadata
 
 
 class SettingError(UserError):
-    """A setting with an impossible value.
-
-    Attributes:
-        key: the field's name, or its path with dots.
-        demand: the rest of the sentence, e.g. "must be at least 1, not 0".
-    """
+    """A setting with an impossible value: its key, and the rest of the sentence after it."""
 
     def __init__(self, key: str, demand: str) -> None:
         super().__init__(f"{key} {demand}")
@@ -36,13 +31,10 @@ def setting(
     below: Optional[float] = None,
     one_of: Sequence[str] = (),
 ) -> Any:
-    """Declare a field of `Settings` with its default and its bounds.
+    """Declare a field of `Settings` with its default and its bounds; a number must also be finite.
 
-    Args:
-        at_least, above, at_most, below: the bounds of a number, which must also be finite.
-        one_of: the texts to choose from; each item of a list must be one of them.
-
-    Edge cases: None is never refused; it means that an optional setting was left out.
+    `one_of` are the texts to choose from, for each item of a list. None is never refused: it means
+    that an optional setting was left out.
     """
     bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
     given = tuple((name, bound) for name, bound in bounds.items() if bound is not None)
@@ -50,12 +42,7 @@ def setting(
 
 
 class Settings:
-    """Base of dataclasses that check their fields.
-
-    A dataclass whose keys depend on each other extends `__post_init__`.
-
-    Raises:
-        SettingError: a field is outside the bounds that its `setting` declares.
+    """Base of dataclasses that check their fields; those whose keys depend on each other extend it.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)

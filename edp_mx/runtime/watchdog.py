@@ -42,7 +42,6 @@ class Peer:
 
     @classmethod
     def myself(cls, rank: int) -> Peer:
-        """This process."""
         return cls(rank, os.getpid(), socket.gethostname())
 
     def is_dead(self) -> bool:
@@ -57,17 +56,11 @@ class Peer:
 class Watchdog:
     """A thread that ends this process when a peer dies or nothing moves for `seconds`.
 
-    Args:
-        peers: all workers, this one too, by rank.
-        rank: this worker.
-        seconds: how long no step may end before the job counts as hanging.
-        folder: where each worker keeps `worker_<rank>.json`, its last progress.
-
-    Edge cases: time in which this process itself was stopped (a scheduler that suspends a job, a
-    machine that sleeps) does not count. `with watchdog:` arms and disarms it, in the main thread. A
-    worker that ends by itself (well, with an error, or because it was told to) removes its file
-    first, so that only a worker that was killed leaves one behind. horovodrun answers a death with
-    SIGTERM to all others at once; whoever of them has the lowest rank still tells who died.
+    Each worker keeps its last progress in `folder/worker_<rank>.json`, and removes it when it ends
+    by itself, so that only a worker that was killed leaves one behind. Time in which this process
+    itself was stopped does not count. `with watchdog:` arms and disarms it, in the main thread.
+    horovodrun answers a death with SIGTERM to all others at once; whoever of them has the lowest
+    rank still tells who died.
     """
 
     def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:

@@ -31,12 +31,6 @@ def read_layers(paths: Sequence[Path]) -> Tuple[Tree, Origins]:
 
     The keys of each file override those of the files before it. A first file without a `name` is
     named after itself; a later one adds its own, unless it sets `name`.
-
-    Args:
-        paths: the files.
-
-    Raises:
-        UserError: a file is not YAML, repeats a key or includes itself.
     """
     tree: Tree = {}
     origins: Origins = {}
@@ -119,11 +113,7 @@ def _merge(tree: Tree, other: Tree) -> None:
 
 
 def override(tree: Tree, origins: Origins, text: str) -> None:
-    """Apply one `a.b=value` in place; the value is read as YAML.
-
-    Raises:
-        UserError: the text has another form.
-    """
+    """Apply one `a.b=value` in place; the value is read as YAML."""
     name, equals, value_text = text.partition("=")
     path = tuple(name.strip().split("."))
     if not equals or not all(path):

@@ -34,7 +34,6 @@ class Steps:
     Attributes:
         direction: remove, add, replace or swap.
         above, below: parts that dominate the steps, and parts that these dominate.
-        delta: δ.
         dropped: the share of δ that may be given up over all steps: outcomes of the least and the
             most loss are left out and counted as lost.
     """
@@ -61,7 +60,6 @@ class Steps:
 
     @property
     def count(self) -> int:
-        """The number of steps."""
         return sum(count for part in self.above for count, _ in part.steps)
 
     @property

@@ -25,7 +25,6 @@ class Lattice:
     Attributes:
         spacing: between points; a point of index i is the loss i · spacing.
         first: index of the first point of the window.
-        size: points in the window.
         tilt: λ; masses are kept times e^(λ · loss).
         reach: how far above (θ) and below (θ') the tilt Chernoff's bound is taken, for the mass
             right and left of the window.
@@ -46,16 +45,12 @@ class Lattice:
 
     @property
     def losses(self) -> np.ndarray:
-        """The losses of the window."""
         return (self.first + np.arange(self.size)) * self.spacing  # (size,)
 
 
 @dataclass(frozen=True)
 class Mass:
-    """Masses at lattice points; need not sum to 1.
-
-    Shapes: `index` (integers) and `log_mass` (A,).
-    """
+    """Masses at lattice points, which need not sum to 1. Shapes: (A,) each."""
 
     index: np.ndarray
     log_mass: np.ndarray
@@ -66,7 +61,6 @@ class Group:
     """Steps that are mixtures of the same masses.
 
     Attributes:
-        masses: the components.
         steps: for each run of equal steps their number and the share of each component.
     """
 
@@ -83,8 +77,8 @@ class Sum:
         log_scale: K(λ).
         log_right, log_left: bounds on the tilted mass right and left of the window. `tilted` has it
             at the opposite end, since the FFT is circular.
-        rounding: a bound on the error of each entry of `tilted`.
-        rounding_norm: a bound on the Euclidean norm of all these errors.
+        rounding, rounding_norm: bounds on the error of each entry of `tilted`, and on the Euclidean
+            norm of all of them.
     """
 
     lattice: Lattice
