@@ -23,8 +23,6 @@ class Outcome:
     """Measured success of one attack on one run.
 
     Attributes:
-        attack: threshold, shadow or lira.
-        run: name of the folder of the attacked run.
         origin: of its scores.
         results: (name, how it works, its success), the headline first.
         facts: further facts that explain the results.
@@ -71,12 +69,7 @@ def write_outcome(
     *,
     facts: Dict[str, Any],
 ) -> Outcome:
-    """Measure guesses about the members and non-members of a run and write the outcome.
-
-    Args:
-        guesses: about the judged utterances, in the order of `scores`; the headline first.
-        facts: for the outcome.
-    """
+    """Measure guesses about the judged utterances, the headline first, and write the outcome."""
     labels = scores.labels
     outcome = Outcome(
         attack,
@@ -101,11 +94,7 @@ def write_outcome(
 
 
 def read_guesses(folder: Path) -> SavedGuesses:
-    """Read the scores that an attack gave, `guesses.csv`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read the scores that an attack gave, `guesses.csv`."""
     path = folder / "guesses.csv"
     try:
         header, *rows = csv.reader(io.StringIO(path.read_text("utf-8")))
@@ -118,11 +107,7 @@ def read_guesses(folder: Path) -> SavedGuesses:
 
 
 def read_attack(folder: Path) -> Dict[str, Any]:
-    """Read `attack.json`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read `attack.json`."""
     value = read_json(folder / "attack.json")
     if not isinstance(value, dict) or not value.get("attack"):
         raise UserError(f"{folder / 'attack.json'} does not describe an attack")

@@ -39,10 +39,6 @@ def train_prepared(
     Args:
         config: `training.checkpoint` and early stopping are ignored.
         folder: made anew for the files of the training, and removed afterwards.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-
-    Raises:
-        UserError: the settings are impossible.
     """
     config = without_model_selection(config)
     shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted attack

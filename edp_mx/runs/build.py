@@ -30,22 +30,10 @@ logger = logging.getLogger(__name__)
 NUM_PIECES = 30_522  # of BERT's own vocabulary
 
 
-def checkpoint_for(config: ExperimentConfig) -> Optional[Any]:
-    """Read the pre-trained weights that the model starts from; None where it starts from none.
-
-    Raises:
-        UserError: the checkpoint is broken or does not fit the model.
-    """
-    return family_of(config.model).read_checkpoint(config.model)
-
-
 def vocabulary_for(
     config: ExperimentConfig, corpus: Corpus, checkpoint: Optional[Any] = None
 ) -> Vocabulary:
     """Build the vocabulary: words or pieces, and labels, from where the configuration takes them.
-
-    Args:
-        checkpoint: what `checkpoint_for` returned.
 
     Raises:
         UserError: a source is missing, broken, or does not go with the model.
@@ -109,14 +97,7 @@ def start_from_pretrained(
     vocabulary: Vocabulary,
     checkpoint: Optional[Any],
 ) -> None:
-    """Set the encoder's values to those of word vectors and checkpoint, where there are any.
-
-    Args:
-        checkpoint: what `checkpoint_for` returned.
-
-    Raises:
-        UserError: they do not fit the encoder.
-    """
+    """Set the encoder's values to those of word vectors and checkpoint, where there are any."""
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
     load = family_of(config.model).load_checkpoint
@@ -159,10 +140,9 @@ def encode_part(
     *,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encode with the configured maxima, and warn of utterances that they cut off.
+    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off.
 
     Args:
-        part: what the warning calls the utterances.
         like: another part, encoded with the same settings; see `encode`.
     """
     encoded = encode(
@@ -187,11 +167,7 @@ def encode_part(
 def model_for(
     config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context
 ) -> IntentSlotModel:
-    """Build a model of the configured family and size, with drawn values.
-
-    Raises:
-        UserError: the model's settings do not go with those of the data.
-    """
+    """Build a model of the configured family and size, with drawn values."""
     return build_model(
         family_of(config.model).build(config.model, config.data, vocabulary),
         num_slots=len(vocabulary.slots),

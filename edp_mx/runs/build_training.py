@@ -24,14 +24,7 @@ from edp_mx.training.loop import TrainingLoop
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A run that is ready to train.
-
-    Attributes:
-        prepared: corpus, vocabulary, encoded parts, model.
-        flat: the gradients.
-        spending: the plan, the ledger and the budget.
-        loop: trains the model as planned and permitted.
-    """
+    """A run that is ready to train; `loop` trains the model as `spending` permits."""
 
     prepared: Prepared
     flat: FlatGradients
@@ -50,8 +43,6 @@ def build_training(
 
     Args:
         prepared: its training part is dealt out, and counted as n, as it is given.
-        config: all settings.
-        workers: this worker among all; each calls this with the same arguments.
         run: keeps the ledger; where it holds a checkpoint, the run is resumed.
         heartbeat: called at each step.
 

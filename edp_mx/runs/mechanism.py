@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
 from edp_mx.data.draws import Sampler
 from edp_mx.data.encoding import encode
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Unclipped
-from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
@@ -71,34 +70,32 @@ def build_mechanism(
             config, workers, prepared, sampler, flat, noise=noise, heartbeat=heartbeat
         )
     plan = spending.complete(scales)
-    clipping = clipping_for(privacy, plan=plan, flat=flat, network=prepared.model)
+    assert plan.release is not None
+    clipping = clipping_for(
+        privacy.clipping, plan.release, flat, prepared.model, chunk_size=privacy.chunk_size
+    )
     if isinstance(clipping, GhostClipping):
-        assert plan.release is not None
         check_ghost(clipping, prepared, unit=plan.release.unit)
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
 def clipping_for(
-    privacy: PrivacyConfig, *, plan: Plan, flat: FlatGradients, network: gluon.Block
+    kind: Optional[str],
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
 ) -> NormClipping:
-    """Build the clipping of the gradients of the plan's units, as configured.
-
-    Raises:
-        UserError: a network whose norms ghost clipping has no rule for.
-    """
-    release = plan.release
-    assert release is not None and release.layer_scales is not None
-    if privacy.clipping == "loop":
-        return LoopClipping(
-            flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
-        )
-    return GhostClipping(
-        flat=flat,
-        network=network,
-        max_grad_norm=release.max_grad_norm,
-        layer_scales=release.layer_scales,
-        chunk_size=privacy.chunk_size,
-    )
+    """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
+    assert release.layer_scales is not None
+    norms: Dict[str, Any] = {
+        "max_grad_norm": release.max_grad_norm,
+        "layer_scales": release.layer_scales,
+    }
+    if kind == "loop":
+        return LoopClipping(flat=flat, **norms)
+    return GhostClipping(flat=flat, network=network, chunk_size=chunk_size, **norms)
 
 
 def layer_scales(
@@ -111,11 +108,7 @@ def layer_scales(
     noise: NoiseStream,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> Tuple[float, ...]:
-    """Return α from the configured source; the same on all workers.
-
-    Raises:
-        UserError: too few records for as many disjoint micro-batches as `dp_release` wants.
-    """
+    """Return α from the configured source; the same on all workers."""
     source = config.privacy.layer_scales
     if source == "ones":
         return (1.0,) * len(flat.layers)
@@ -134,11 +127,11 @@ def layer_scales(
         drawn = (draw.records for draw in sampler.draws(0) if len(draw.records))
         batch = prepared.train.batch(next(drawn, sampler.indices))
     else:
-        batch = random_batch(prepared, size=micro_batch_of(sampler), seed=config.training.seed)
+        public = [PUBLIC_TOKENS] * micro_batch_of(sampler)
+        utterances = random_utterances(prepared.vocabulary, public, seed=config.training.seed)
+        batch = encode(utterances, prepared.vocabulary).batch(range(len(public)))
     seed_dropout(config.training.seed, workers.rank)
-    with autograd.record():
-        loss = prepared.model.loss(batch).mean()
-    loss.backward()
+    _backward(prepared, batch)
     return scales_by_norm(flat, workers.mean)
 
 
@@ -152,15 +145,10 @@ def disjoint_passes(
     """Make backward passes on this worker's share of m micro-batches, no record twice.
 
     Which records share a micro-batch depends on the seed and their number, not on their content.
-
-    Raises:
-        UserError: too few records; raised on all workers alike.
+    Too few records are refused on all workers alike.
     """
-    release, seed, size = (
-        config.privacy.scale_release,
-        config.training.seed,
-        micro_batch_of(sampler),
-    )
+    release, seed = config.privacy.scale_release, config.training.seed
+    size = micro_batch_of(sampler)
     most = release.share(0, num_workers=workers.size)  # no worker has more
     if most * size > len(prepared.train) // workers.size:
         raise UserError(
@@ -174,9 +162,7 @@ def disjoint_passes(
         heartbeat(f"layer scales, micro-batch {number}")
         batch = prepared.train.batch(records[number * size : (number + 1) * size])
         seed_dropout(seed, workers.rank, number)
-        with autograd.record():
-            loss = prepared.model.loss(batch).mean()
-        loss.backward()
+        _backward(prepared, batch)
         yield number
 
 
@@ -185,7 +171,7 @@ def micro_batch_of(sampler: Sampler) -> int:
     return max(1, round(sampler.micro_batch_size))
 
 
-def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
-    """Return a batch of random tokens with random labels, which holds nothing of the data."""
-    utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
-    return encode(utterances, prepared.vocabulary).batch(range(size))
+def _backward(prepared: Prepared, batch: Batch) -> None:
+    with autograd.record():
+        loss = prepared.model.loss(batch).mean()
+    loss.backward()

@@ -17,13 +17,8 @@ from edp_mx.data.splits import users_on_two_sides
 from edp_mx.data.users import users_of
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.runs.build import (
-    checkpoint_for,
-    encode_parts,
-    model_for,
-    start_from_pretrained,
-    vocabulary_for,
-)
+from edp_mx.models.registry import family_of
+from edp_mx.runs.build import encode_parts, model_for, start_from_pretrained, vocabulary_for
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
@@ -34,9 +29,7 @@ logger = logging.getLogger(__name__)
 class Prepared:
     """A corpus in its three parts, as text and encoded, and the model that fits it.
 
-    Attributes:
-        users: who said each training utterance, (U,), see `data.users.users_of`; None if users are
-            not the unit of privacy.
+    Where users are the unit of privacy, `users` (U,) says who said each training utterance.
     """
 
     corpus: Corpus
@@ -77,16 +70,11 @@ def prepare_corpus(
     *,
     vocabulary: Optional[Vocabulary] = None,
 ) -> Prepared:
-    """Encode a corpus and build a model for it.
+    """Encode a corpus and build a model for it, and the vocabulary unless one is given.
 
-    Args:
-        corpus: takes the place of what `config.data` says of a corpus and its split.
-        vocabulary: built as `config.data` says if it is left out.
-
-    Raises:
-        UserError: settings that are impossible, or workers that build different vocabularies.
+    The corpus takes the place of what `config.data` says of a corpus and its split.
     """
-    checkpoint = checkpoint_for(config)
+    checkpoint = family_of(config.model).read_checkpoint(config.model)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
     encoded = encode_parts(config, corpus, vocabulary)
@@ -97,7 +85,6 @@ def prepare_corpus(
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
-    """Who says each training utterance, (U,); None where users are not the unit of privacy."""
     if config.privacy.unit != "user":
         return None
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))

@@ -37,7 +37,6 @@ def train(
     """Train one configuration and fill its run directory, or resume a run that was interrupted.
 
     Args:
-        config: all settings.
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
@@ -74,7 +73,6 @@ class _Run:
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
     def run(self) -> Scores:
-        """Run everything; see `train`."""
         self._resume()
         self._describe()
         self._train()
@@ -176,7 +174,6 @@ class _Run:
         ).write(self.directory.checkpoint)
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
-        """One line of `metrics.jsonl`."""
         row: Dict[str, Any] = {
             "epoch": epoch.epoch,
             "loss": epoch.loss,
@@ -225,11 +222,7 @@ class _Run:
 
 
 def refuse_diverged(model: gluon.Block, epoch: int) -> None:
-    """Refuse weights that are no longer finite; they are the same on all workers.
-
-    Raises:
-        UserError: names the parameter.
-    """
+    """Refuse weights that are no longer finite; they are the same on all workers."""
     for name, parameter in model.collect_params().items():
         if not np.isfinite(parameter.data().sum().asscalar()):
             raise UserError(

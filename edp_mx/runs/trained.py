@@ -33,13 +33,7 @@ ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
 @dataclass(frozen=True)
 class Understanding:
-    """One utterance as the model understands it.
-
-    Attributes:
-        utterance: tokens, tags and intent.
-        intent_confidence: probability of the intent.
-        slot_confidences: for each span, the smallest probability of its tags.
-    """
+    """An utterance as the model understands it; a slot is as sure as the least sure of its tags."""
 
     utterance: Utterance
     intent_confidence: float
@@ -143,7 +137,6 @@ class TrainedRun:
     def _understanding(
         self, utterance: Utterance, predictions: Predictions, row: int
     ) -> Understanding:
-        """The predictions of a batch for its utterance `row`."""
         intent = int(predictions.intents[row])
         slots = fit_length(
             [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
@@ -160,11 +153,7 @@ class TrainedRun:
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:
-    """Load a finished run.
-
-    Raises:
-        UserError: no run there, or a file of it is missing or torn.
-    """
+    """Load a finished run."""
     run = RunDirectory.existing(path)
     config = load_config(run.config)
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))

@@ -22,20 +22,12 @@ DELTA = 1e-5  # of plans from which no ε is read
 
 @dataclass(frozen=True)
 class AuditedStep:
-    """Settings of the step that an audit attacks.
+    """Settings of the step that an audit attacks, in the words of `edp-mx audit step`.
 
     Attributes:
-        variant: published or calibrated.
-        noise_multiplier: z.
-        max_grad_norm: C.
-        layer_scales: α, one per layer.
-        adjacency: replace_one or zero_out.
         micro_batch_size: |M|: utterances of a micro-batch, or units per worker; the expected number
             under poisson.
-        unit: what is clipped: micro_batch, utterance or user.
         utterances_per_user: of each user, all of which take part.
-        micro_batches_per_worker: k, of unit micro_batch.
-        clipping: loop or ghost.
         sampler: shuffle (every record is in every step) or poisson.
         sample_rate: q of poisson, approximately: the number of records is rounded.
     """
@@ -54,11 +46,7 @@ class AuditedStep:
     sample_rate: float = 0.5
 
     def release(self, num_workers: int) -> Release:
-        """Return what the accountant is told about the step.
-
-        Raises:
-            UserError: a number is impossible, or there is no noise to audit.
-        """
+        """Return what the accountant is told about the step; a step without noise is refused."""
         if not 0 < self.noise_multiplier < float("inf"):
             raise UserError(
                 f"--noise-multiplier is {self.noise_multiplier}; an audit needs noise, so it must "

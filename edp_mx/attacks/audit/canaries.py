@@ -16,14 +16,10 @@ from edp_mx.errors import UserError
 
 @dataclass(frozen=True)
 class Canaries:
-    """m canaries, each of random utterances, and the coins that include them.
+    """m canaries, each of random utterances, and the fair coins that include them.
 
-    Attributes:
-        utterances: canary by canary, with words, tags and intents drawn uniformly from the
-            vocabulary.
-        is_member: fair coins from the operating system, one per canary.
-        utterances_per_canary: 1; where users are protected, a canary is a user who repeats one
-            utterance so often, since gradients in one direction move the sum furthest.
+    Where users are protected, a canary is a user who repeats one utterance `utterances_per_canary`
+    times, since gradients in one direction move the sum furthest.
 
     Guarantee:
         The turn of a coin makes a neighbouring data set in the sense of the run's ε, with the same
@@ -41,11 +37,7 @@ class Canaries:
     def draw(
         cls, vocabulary: Vocabulary, *, count: int, tokens: int, utterances_per_canary: int = 1
     ) -> Canaries:
-        """Draw canaries with random numbers of the operating system.
-
-        Raises:
-            UserError: the vocabulary has no words.
-        """
+        """Draw canaries with random numbers of the operating system."""
         words = _plain_words(vocabulary)
         generator = np.random.default_rng(secrets.randbits(128))
         utterances = [

@@ -42,12 +42,7 @@ def write_audit(
     settings: Any,
     num_workers: int,
 ) -> None:
-    """Write all other files; `audit.json` comes last.
-
-    Args:
-        scores: one per canary, (m,).
-        settings: a dataclass, for `audit.json`.
-    """
+    """Write all other files, with one score per canary; `audit.json` comes last."""
     run.write("environment", environment(num_workers))
     run.write("privacy", claimed.to_dict())
     each = canaries.utterances_per_canary

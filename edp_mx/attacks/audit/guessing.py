@@ -58,8 +58,7 @@ def one_run_epsilon(
 ) -> float:
     """Return a lower bound on ε: the smallest ε whose p-value reaches the significance.
 
-    Returns:
-        The bound, which holds with probability 1 − significance; 0 where nothing is shown.
+    It holds with probability 1 − significance; 0 where nothing is shown.
 
     Edge cases: at most about ln(guesses), and less with a δ that is large beside 1 / canaries.
     """
@@ -84,13 +83,7 @@ def one_run_epsilon(
 
 @dataclass(frozen=True)
 class CoinGuesses:
-    """Best of several numbers of guesses, which share the significance.
-
-    Attributes:
-        guesses: r, half of them "in" and half "out".
-        correct: the number of right ones.
-        epsilon: the bound at the stated significance.
-    """
+    """Best of several numbers of guesses, half of them "in" and half "out"."""
 
     guesses: int
     correct: int
@@ -105,11 +98,6 @@ def guess_coins(
     significance: float,
 ) -> CoinGuesses:
     """Guess "in" for the highest scores and "out" for the lowest, and bound ε.
-
-    Args:
-        scores: one per canary; high means "was trained on".
-        is_member: the coins.
-        delta, significance: of the bound.
 
     Edge cases: a score that is not finite counts as 0; equal scores are guessed in the order
     given, which does not depend on the coins.
@@ -134,14 +122,7 @@ def guess_coins(
 
 @dataclass(frozen=True)
 class OneRunAudit:
-    """Outcome of A2.
-
-    Attributes:
-        verdict: the bound beside the claims.
-        guesses: what the bound rests on.
-        canaries: m.
-        members: the number of canaries that were trained on.
-    """
+    """Outcome of A2: the verdict, the guesses that it rests on, and how many canaries were in."""
 
     verdict: Verdict
     guesses: CoinGuesses
@@ -150,11 +131,9 @@ class OneRunAudit:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the audited claim is false."""
         return self.verdict.is_refuted
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON (`audit.json`)."""
         return {
             "audit": "one-run",
             **self.verdict.to_dict(),
@@ -165,7 +144,6 @@ class OneRunAudit:
         }
 
     def describe(self) -> str:
-        """Return the verdict and what it rests on."""
         return (
             f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
             f"guesses were right; {self.members} of {self.canaries} canaries were trained on"

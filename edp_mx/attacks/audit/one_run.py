@@ -36,7 +36,6 @@ class OneRunSettings:
     Attributes:
         canaries: m; more canaries can show a larger ε.
         tokens: of each canary.
-        confidence: of the bound.
         claim: which accounting is audited, published or holds.
     """
 
@@ -73,13 +72,9 @@ def audit_one_run(
     loss since before the training.
 
     Args:
-        config: of the run, with its mechanism.
         workers: this worker among all; each calls this with the same arguments.
         run: an existing folder, to which only rank 0 writes.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-
-    Returns:
-        The same on every worker.
 
     Raises:
         UserError: settings or data are wrong, or the workers disagree.
@@ -112,7 +107,6 @@ class _OneRun:
         self.progress, self.heartbeat = progress, heartbeat
 
     def audit(self) -> OneRunAudit:
-        """See `audit_one_run`."""
         prepared = prepare(self.config, self.workers, self.heartbeat, self.progress)
         canaries = self._draw(prepared)
         training = self._build(prepared, canaries)

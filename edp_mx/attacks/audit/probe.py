@@ -25,10 +25,6 @@ class LinearNetwork(gluon.Block):
     """Network whose loss of an example x is Σ_k ⟨w_k, x_k⟩, with one vector w_k per layer.
 
     The gradient for an example is the example itself, whatever the weights.
-
-    Args:
-        num_layers: L.
-        size: coordinates of each layer.
     """
 
     def __init__(self, num_layers: int, size: int) -> None:
@@ -51,29 +47,18 @@ class LinearNetwork(gluon.Block):
 
 
 class ListenedMechanism(Mechanism):
-    """Mechanism that keeps the last message of this worker.
-
-    Attributes:
-        sent: the flat message (P,) after clipping and noise.
-    """
+    """Mechanism that keeps the last message of this worker, (P,), after clipping and noise."""
 
     sent: np.ndarray = np.zeros(0, np.float32)
 
     def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:
-        """See `Mechanism.privatise`."""
         released = super().privatise(chunks, epoch=epoch)
         self.sent = self._flat.gradients().copy()  # (P,)
         return released
 
 
 class Probe:
-    """Linear network with the real mechanism and the real trainer (plain SGD, rate 1).
-
-    Args:
-        workers: this worker among all.
-        step: the audited settings.
-        size: coordinates of each layer.
-    """
+    """Linear network with the real mechanism and the real trainer (plain SGD, rate 1)."""
 
     def __init__(self, workers: Workers, step: AuditedStep, *, size: int) -> None:
         plan = step.plan(workers.size)
@@ -103,8 +88,7 @@ class Probe:
             examples: the gradient of each example, layer by layer, each (R, size).
             sizes: of the units, which follow one another.
 
-        Returns:
-            One array per layer, each (size,) float32.
+        Shapes: → one (size,) float32 per layer.
         """
         released = self.mechanism.privatise(self.chunks(examples, sizes), epoch=0)
         self._trainer.step_private(released)

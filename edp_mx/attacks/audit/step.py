@@ -28,12 +28,9 @@ OVERSHOOT = 1e4  # how far beyond C the gradients reach: only the clipping holds
 
 @dataclass(frozen=True)
 class LayerAudit:
-    """Outcome of the attack on one layer.
+    """Outcome of the attack on layer k, of scale α_k.
 
     Attributes:
-        layer: k.
-        scale: α_k.
-        counts: errors of the attack.
         mu: the lower bound on sensitivity / noise.
         means: of ⟨Δ, e⟩ in the world without and the world with.
     """
@@ -54,16 +51,13 @@ class StepAudit:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the audited claim is false."""
         return self.verdict.is_refuted
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
         layers = [asdict(layer) for layer in self.layers]
         return {"audit": "step", **self.verdict.to_dict(), "layers": layers}
 
     def describe(self) -> str:
-        """Return the verdict and a line per layer."""
         lines = [self.verdict.describe()]
         for layer in self.layers:
             counts = layer.counts
@@ -105,7 +99,6 @@ def audit_step(
         claim: which accounting is audited, published or holds.
         is_alone: one worker at a time moves, and the gradients of the others are zero. N times
             slower, but finds leaks that the gradients of others drown.
-        progress: `progress(iterable, description, total)`, e.g. a bar.
 
     Guarantee: the bounds take the draws as independent. Shuffled, ε comes from a bound on μ, which
     takes the noise as Gaussian; A0 checks both. For Poisson steps it comes from the errors alone.

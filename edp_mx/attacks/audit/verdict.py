@@ -16,15 +16,9 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Measured lower bound on ε beside the claims.
+    """Measured lower bound on the ε of the subject (e.g. "one step") beside the claims on it.
 
-    Attributes:
-        subject: what leaks, e.g. "one step".
-        bound: the lower bound on its ε.
-        confidence: the probability with which the bound holds.
-        delta: δ of the bound and of the claims.
-        claim: the claim that is audited, a key of `claims`.
-        claims: published (the paper's) and holds.
+    `claim` is the one of `claims`, published (the paper's) or holds, that is audited.
 
     Guarantee: a true claim is refuted with probability 1 − confidence at most. A claim that is not
     refuted may still be false.
@@ -43,11 +37,9 @@ class Verdict:
         return self.refutes(self.claim)
 
     def refutes(self, claim: str) -> bool:
-        """Return whether more leaks than a claim allows."""
         return log_of(self.bound) > self.claims[claim].epsilon.log
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
         return {
             "subject": self.subject,
             "epsilon_at_least": self.bound,

@@ -76,9 +76,6 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
     Returns:
         What was written: `canaries`, with tokens, slots, intent, repeats, loss and exposure;
         `settings` of the draw; `facts`, how the settings of the model differ from the run's.
-
-    Raises:
-        UserError: the losses are missing or damaged.
     """
     folder = attack_folder(run, "canaries")
     about = read_json(folder / "canaries.json")

@@ -28,7 +28,6 @@ class CanarySettings:
         count: number of canaries for each of `repeats`.
         digits: of a phone number, each a token.
         candidates: how many other numbers to compare with, at most.
-        seed: of the canaries and the candidates.
     """
 
     repeats: Tuple[int, ...] = (1, 10, 100)
@@ -46,12 +45,9 @@ class CanarySettings:
 
 @dataclass(frozen=True)
 class Canary:
-    """Utterance with a secret number.
+    """Utterance of some words and a secret number, one digit per token.
 
-    Attributes:
-        utterance: some words, then the number, one digit per token.
-        repeats: how often it is in the training part.
-        others: the numbers that it is compared with.
+    It is in the training part `repeats` times, and compared with the numbers in `others`.
     """
 
     utterance: Utterance
@@ -59,7 +55,6 @@ class Canary:
     others: Tuple[str, ...]
 
     def with_number(self, number: str) -> Utterance:
-        """Return the utterance with another number."""
         prefix = self.utterance.tokens[: len(self.utterance.tokens) - len(number)]
         return replace(self.utterance, tokens=(*prefix, *number))
 
@@ -96,8 +91,7 @@ def draw_canaries(
 def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
     """Return the slot of the numbers: the most frequent with "number" in its name, else of all.
 
-    Args:
-        is_free: whether a slot may be added to those of the corpus; it is then `SLOT`.
+    Where a slot may be added to those of the corpus (`is_free`), it is `SLOT`.
     """
     names = [tag[2:] for utterance in train for tag in utterance.slots if tag.startswith("I-")]
     if SLOT in names or is_free or not names:
@@ -150,11 +144,7 @@ def _others(
 
 
 def check_digits(vocabulary: Vocabulary) -> None:
-    """Refuse a vocabulary that cannot tell the digits apart.
-
-    Raises:
-        UserError: two digits look the same to the model.
-    """
+    """Refuse a vocabulary that cannot tell the digits apart."""
 
     def seen(digit: str) -> Tuple[Any, ...]:
         if vocabulary.tokenizer is not None:

@@ -27,23 +27,14 @@ MOST_ROWS = 20_000  # to train on: far more than 17 features need
 
 @dataclass(frozen=True, eq=False)
 class AttackClassifier:
-    """Classifier that was chosen and trained on the outputs of a shadow alone.
-
-    Attributes:
-        name: of the chosen kind.
-        shadow_auc: kind -> its cross-validated AUC on the shadow, mean over the folds.
-    """
+    """Classifier that was chosen by its cross-validated AUC, and trained, on a shadow alone."""
 
     name: str
     shadow_auc: Dict[str, float]
     _model: Any
 
     def log_odds(self, signals: Signals) -> np.ndarray:
-        """Return log p/(1 − p) of being a member, (U,); above 0 it says "member".
-
-        Raises:
-            UserError: outputs of the attacked model are not finite.
-        """
+        """Return log p/(1 − p) of being a member, (U,); above 0 it says "member"."""
         return _log_odds_by(self._model, _finite_features(signals, "attacked model"))
 
 
@@ -55,7 +46,6 @@ class _Scaler(StandardScaler):
     """
 
     def transform(self, X: np.ndarray, copy: Optional[bool] = None) -> np.ndarray:
-        """Return the scaled features. Shapes: (U, F) → (U, F)."""
         return np.where(self.var_ > LEAST_VARIANCE, super().transform(X, copy), 0.0)
 
 
@@ -172,10 +162,7 @@ def _shadow_auc(kind: Any, features: np.ndarray, labels: np.ndarray, folds: Any)
 
 
 def _log_odds_by(model: Any, features: np.ndarray) -> np.ndarray:
-    """Return log p/(1 − p) of the second class, not from p, which runs out of digits close to 1.
-
-    Shapes: (U, F) → (U,).
-    """
+    """Return log p/(1 − p) (U,), not from p, which runs out of digits close to 1."""
     if hasattr(model, "decision_function"):
         return model.decision_function(features)
     perceptron, hidden = model[-1], model[:-1].transform(features)  # (U, F)

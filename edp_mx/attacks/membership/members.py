@@ -15,10 +15,9 @@ from edp_mx.errors import UserError
 
 @dataclass(frozen=True)
 class Chosen:
-    """Utterances of an attack.
+    """Utterances of an attack: equally many members and non-members; no text occurs twice.
 
     Attributes:
-        members, non_members: equally many; no text occurs twice.
         reference: further utterances that were not trained on, each text once.
         left_out: how many were left out, and why, in words.
     """
@@ -47,13 +46,9 @@ def choose(
         validation: the reference, together with the test utterances that are not drawn.
         slots, intents: labels of the model. An utterance with another label is left out: its loss
             is infinite, and the label alone shows that it was not trained on.
-        seed: of the draw.
         is_balanced: draw equally many members and non-members of each intent.
         size: members to draw at most; 0: all.
         has_public_labels: the labels of the model do not come from its training part.
-
-    Raises:
-        UserError: no utterance is left on one side.
 
     Guarantee: utterances with equal tokens in lower case are one text, whatever their annotation. A
     text that occurs in two parts is on neither side. One rule holds for both sides: a member is
@@ -96,12 +91,10 @@ def text_of(utterance: Utterance) -> str:
 
 
 def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:
-    """Count the unknown words of each utterance, if the words come from the training part.
+    """Count the unknown words of each utterance (U,), if the words come from the training part.
 
     Every word of a member is then known, so that an unknown word gives a non-member away without
     any model. None where the words are public or are word pieces.
-
-    Shapes: (U,) int64.
     """
     if vocabulary.word_source != "train" or vocabulary.tokenizer is not None:
         return None
@@ -124,7 +117,6 @@ def _only_in(part: Dict[str, Utterance], parts: List[Dict[str, Utterance]]) -> L
 
 
 def _labels_of(utterance: Utterance) -> Set[str]:
-    """Return the tags and the intent of an utterance."""
     return {*(f"tag {tag}" for tag in utterance.slots), f"intent {utterance.intent}"}
 
 
@@ -135,7 +127,6 @@ def _taught_twice(train: Dict[str, Utterance]) -> Set[str]:
 
 
 def _say_left_out(repeats: int, shared: int, unknown: int) -> str:
-    """Say how many utterances are not judged, and why."""
     counts = (
         (repeats, "repeats of others in their part"),
         (shared, "in two parts"),

@@ -13,10 +13,9 @@ FPRS = (0.01, 0.001)
 
 
 class Curve(NamedTuple):
-    """Points of a ROC curve, from "no members" to "all members".
+    """Points (P,) of a ROC curve, from "no members" to "all members".
 
-    Shapes: fpr, tpr, thresholds (P,); at point p a score of `thresholds[p]` or more says
-    "member" (the first threshold is +inf).
+    At each of them a score of the threshold or more says "member"; the first threshold is +inf.
     """
 
     fpr: np.ndarray
@@ -34,15 +33,13 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Success:
-    """Success of one attack.
+    """Success of one attack; the intervals are bootstrapped.
 
     Attributes:
         auc: probability that a member scores higher than a non-member; ties count half.
         tpr_at_fpr: false-positive rate -> largest share of members found within it.
         balanced_accuracy: at the threshold of the attack; None where it has none.
         best_balanced_accuracy: at the best threshold in hindsight.
-        members, non_members: number of judged utterances.
-        confidence: of the intervals (bootstrap, members and non-members drawn apart).
     """
 
     auc: Estimate
@@ -63,13 +60,7 @@ class Success:
 
 
 def roc_curve(scores: np.ndarray, is_member: np.ndarray) -> Curve:
-    """Compute the ROC curve; equal scores are one step.
-
-    Shapes: scores (U,) · is_member (U,).
-
-    Raises:
-        UserError: there are no members or no non-members, or a score is NaN.
-    """
+    """Compute the ROC curve of scores (U,); equal scores are one step."""
     return _curve(*_steps(scores, is_member))
 
 
@@ -95,15 +86,13 @@ def measure(
     """Measure the success of an attack.
 
     Args:
-        scores: one per utterance; high means "is a member". Infinite scores are allowed.
+        scores: one per utterance, (U,); high means "is a member". Infinite scores are allowed.
         seed: of the bootstrap, which draws members and non-members separately.
         threshold: of the attack: a score above it says "member".
         draws: bootstrap samples, each in linear time.
 
     Raises:
         UserError: there are no members or no non-members, or a score is NaN.
-
-    Shapes: scores (U,) · is_member (U,).
 
     Edge cases: an FPR below one over the number of non-members allows no false alarm. Where it
     allows one or two, the interval of its TPR is too narrow: in simulations it covered the true
@@ -139,10 +128,7 @@ def _numbers(curve: Curve) -> List[float]:
 def _bootstrap(
     members: np.ndarray, others: np.ndarray, thresholds: np.ndarray, *, seed: int, draws: int
 ) -> np.ndarray:
-    """Compute the numbers of samples with replacement, members and non-members drawn separately.
-
-    Shapes: members, others, thresholds (S,), as of `_steps` → (draws, 1 + FPRs).
-    """
+    """Compute the numbers of samples with replacement of the `_steps`, (draws, 1 + FPRs)."""
     size = len(thresholds)
     places = [np.repeat(np.arange(size), counts) for counts in (members, others)]
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0xB007]))
@@ -156,7 +142,6 @@ def _bootstrap(
 def _accuracy_at(
     threshold: Optional[float], scores: np.ndarray, is_member: np.ndarray
 ) -> Optional[float]:
-    """Return the balanced accuracy of a threshold, None without one."""
     if threshold is None:
         return None
     says = scores > threshold  # (U,)
@@ -178,7 +163,6 @@ def _steps(scores: np.ndarray, is_member: np.ndarray) -> Tuple[np.ndarray, np.nd
 
 
 def _curve(members: np.ndarray, others: np.ndarray, thresholds: np.ndarray) -> Curve:
-    """Return the curve of counts at falling thresholds."""
     tpr = np.concatenate([[0.0], np.cumsum(members) / members.sum()])
     fpr = np.concatenate([[0.0], np.cumsum(others) / others.sum()])
     return Curve(fpr, tpr, np.concatenate([[np.inf], thresholds]))

@@ -40,11 +40,7 @@ class Selection:
 
 
 def score_run(path: Path, selection: Selection, progress: Progress) -> MembershipScores:
-    """Compute the scores of a run and write `scores.npz`.
-
-    Raises:
-        UserError: there is no run, a file of it is damaged, or its corpus has changed.
-    """
+    """Compute the scores of a run and write `scores.npz`."""
     trained = load_run(path)
     chosen = chosen_of(trained, selection)
     groups = (chosen.members, chosen.non_members, chosen.reference)
@@ -76,22 +72,16 @@ def score_run(path: Path, selection: Selection, progress: Progress) -> Membershi
 
 
 def saved_scores(path: Path) -> MembershipScores:
-    """Read the scores that an earlier attack saved.
-
-    Raises:
-        UserError: they are missing, damaged, or of other weights.
-    """
+    """Read the scores that an earlier attack saved, unless they are of other weights."""
     run = RunDirectory.existing(path)
     return MembershipScores.read(scores_path(run), weights=hash_of(run.weights))
 
 
 def scores_path(run: RunDirectory) -> Path:
-    """Return the path of the scores of a run."""
     return run.path / "scores.npz"
 
 
 def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
-    """Choose members and non-members of a run."""
     return choose(
         trained.part("train"),
         trained.part("test"),
@@ -110,12 +100,7 @@ def compute_signals(
 ) -> Signals:
     """Compute all signals in the order of the corpus, without autograd and dropout.
 
-    Args:
-        corpus: utterances with labels of the model.
-        batch_size: of utterances of similar length, so that there is little padding.
-
-    Raises:
-        UserError: there are no utterances.
+    Utterances of similar length share a batch, so that there is little padding.
     """
     if len(corpus) == 0:
         raise UserError("there are no utterances to compute scores of")

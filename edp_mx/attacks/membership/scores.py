@@ -25,11 +25,9 @@ class Origin:
 
     Attributes:
         weights: SHA-256 of the file of weights.
-        corpus: its name.
         seed: of the choice of utterances.
         is_balanced: whether each intent has equally many members and non-members.
         size: how many members were asked for; 0: all.
-        member_part, non_member_part, reference_part: parts of the split.
         left_out: how many utterances were left out, and why, in words.
         format: of the file.
     """
@@ -48,16 +46,12 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class MembershipScores:
-    """Signals of U utterances, and whether the model was trained on them.
+    """Signals of U utterances, and whether the model was trained on them, in one order.
 
     Attributes:
-        is_member: True: in the training data.
-        is_reference: True: known to the attacker as a non-member, for calibration; not judged.
-        ids, intents: of the utterances.
+        is_reference: known to the attacker as a non-member, for calibration; not judged.
         unknown_words: number of unknown tokens of each, where the words come from the training
             part (no member has any); None where they are public.
-
-    Shapes: all (U,) or (U, something), in one order.
     """
 
     signals: Signals
@@ -75,12 +69,10 @@ class MembershipScores:
 
     @property
     def judged_ids(self) -> Tuple[str, ...]:
-        """Ids of the judged utterances."""
         return tuple(self.ids[i] for i in np.flatnonzero(self.is_judged))
 
     @property
     def judged_signals(self) -> Signals:
-        """Signals of the judged utterances."""
         return Signals(*(array[self.is_judged] for array in self.signals))
 
     @property
@@ -104,10 +96,7 @@ class MembershipScores:
 
     @classmethod
     def read(cls, path: Path, *, weights: str = "") -> MembershipScores:
-        """Read the file.
-
-        Args:
-            weights: the hash of the weights that the scores must be of; empty: any.
+        """Read the file, and refuse scores of other weights than those with this hash.
 
         Raises:
             UserError: the file is missing, damaged, of other weights, or inconsistent.

@@ -108,9 +108,6 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
 
     Words and labels come from the same source as the run's. Public lists that were made for the
     corpus of the run are replaced by the training part of the shadow, which is not private.
-
-    Raises:
-        UserError: there is no default shadow for a corpus of the user.
     """
     data = config.data
     other = OTHER_CORPUS.get(data.corpus)

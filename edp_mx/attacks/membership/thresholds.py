@@ -14,13 +14,9 @@ PRIOR_WEIGHT = 5.0  # weight of the mean over all intents, in utterances
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """Scores of one attack.
+    """Scores (U,) of one attack, which works as it `says`: high means "is a member".
 
-    Attributes:
-        name: of the attack.
-        says: how it works, in a sentence.
-        scores: (U,), high means "is a member".
-        threshold: above it the attack says "member"; None where it has none.
+    Above its threshold, if it has one, the attack says "member".
     """
 
     name: str
@@ -102,13 +98,8 @@ def _by_words(unknown: np.ndarray) -> Guesses:
 
 
 def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
-    """Return the mean loss of each wanted intent, shrunk towards the overall mean.
+    """Return the mean loss of each wanted intent, shrunk towards that of all reference utterances.
 
-    Args:
-        losses, intents: of the reference utterances.
-        wanted: the intents of the judged utterances.
-
-    Shapes: losses (R,) → (U,).
     Edge cases: an intent without a reference has the overall mean.
 
     Example:

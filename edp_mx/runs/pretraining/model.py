@@ -33,9 +33,6 @@ def settle_vocabulary(config: PretrainingConfig, folder: Path) -> Tokenizer:
     """Return the word pieces: those in `folder`, else the checkpoint's, a file's, or learned ones.
 
     They are kept in `folder`, so that a resumed run has the same.
-
-    Raises:
-        UserError: a file is missing or broken.
     """
     if (folder / SETTINGS).exists():
         return load_tokenizer(folder)
@@ -72,11 +69,7 @@ def build_model(
 
 
 def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
-    """Load the weights of `model.checkpoint`; a head that it lacks stays as drawn.
-
-    Raises:
-        UserError: it is missing, broken or of another size.
-    """
+    """Load the weights of `model.checkpoint`; a head that it lacks stays as drawn."""
     checkpoint = read_checkpoint(str(config.checkpoint))
     require_sizes(config, checkpoint)
     load_bert(model.bert, checkpoint)

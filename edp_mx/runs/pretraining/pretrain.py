@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Optional
 
@@ -45,7 +46,6 @@ def pretrain(
     """Pre-train a BERT and fill its run directory, or resume a run that was interrupted.
 
     Args:
-        config: all settings.
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; if rank 0's holds a checkpoint, the run is resumed from it.
         progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
@@ -88,7 +88,6 @@ class _Run:
         self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
 
     def run(self) -> Dict[str, Any]:
-        """Run everything; see `pretrain`."""
         self._build()
         self.log: Optional[MetricsLog] = None
         if self.workers.is_first:
@@ -165,15 +164,11 @@ class _Run:
                 self._checkpoint()
 
     def _is_due(self, key: str, is_last: bool) -> bool:
-        """Whether something is due after this step."""
         every = getattr(self.settings, key)
         return is_last or (every > 0 and self.step % every == 0)
 
     def _train_step(self, epoch: int, batch: MaskedBatch) -> mx.nd.NDArray:
-        """Make one update; the loss is the mean over the workers of their means over places.
-
-        Shapes: → (1,).
-        """
+        """Make one update; return the mean over this worker's places, (1,)."""
         factor = self.schedule.factor(self.step, self.total_steps)
         self.trainer.set_learning_rate(self.settings.learning_rate * factor)
         seed_dropout(self.settings.seed, self.workers.rank, epoch, self.step)
@@ -199,24 +194,18 @@ class _Run:
             "pieces_per_second": float(speed * self.workers.size),
         }
         if scores:
-            row.update(self._score().to_dict())
+            row.update(asdict(self._score()))
         if self.log:
             self.log.add(row)
 
     def _score(self) -> MaskedScores:
-        """Score the held-out text."""
         self.scores = score(
-            self.model,
-            self.held_out,
-            self.unigram_loss,
-            self.workers,
-            self.heartbeat,
+            self.model, self.held_out, self.unigram_loss, self.workers, self.heartbeat
         )
         logger.info("step %d/%d: %s", self.step, self.total_steps, self.scores.describe())
         return self.scores
 
     def _checkpoint(self) -> None:
-        """Replace the last checkpoint."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         if self.workers.is_first:
             PretrainingState.of(
@@ -232,7 +221,7 @@ class _Run:
         """Write the model in Hugging Face's layout, and the results."""
         counts = self.text.counts
         results = {
-            **(self.scores or self._score()).to_dict(),
+            **asdict(self.scores or self._score()),
             "steps": self.total_steps,
             "lines": counts.total_lines,
             "lines_cut": counts.cut,

@@ -41,9 +41,6 @@ def attack_by_lira(
         config: of the shadows: the run's, perhaps with a smaller model or fewer epochs.
         shadows: number of shadow models, K.
         jobs: how many train at once.
-
-    Raises:
-        UserError: a shadow cannot be trained, or the folder holds shadows of other settings.
     """
     run = RunDirectory.existing(path)
     folder = attack_folder(run, "lira")
@@ -55,15 +52,9 @@ def attack_by_lira(
 
 
 def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) -> Outcome:
-    """Compare the run with the shadow models of a run on the same split.
+    """Compare the run with the shadow models of a run on the same split, perhaps itself.
 
     They know no more of this run than of the other, since each trained on random halves.
-
-    Args:
-        lender: a run that was attacked by LiRA before; may be the run itself.
-
-    Raises:
-        UserError: it was not, or it was on other utterances.
     """
     plan = borrowed_plan(path, lender)
     own = set(scores.judged_ids)
@@ -77,11 +68,7 @@ def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) 
 
 
 def borrowed_plan(path: Path, lender: Path) -> ShadowPlan:
-    """Return the plan of the lender's shadows, if they suit the run at `path`.
-
-    Raises:
-        UserError: there are none, or they are another kind of model, or on other utterances.
-    """
+    """Return the plan of the lender's shadows, if they suit the run at `path`."""
     run, other = RunDirectory.existing(path), RunDirectory.existing(lender)
     folder = attack_folder(other, "lira")
     plan = ShadowPlan.read(folder)
@@ -96,22 +83,14 @@ def borrowed_plan(path: Path, lender: Path) -> ShadowPlan:
 
 
 def check_kept_shadows(path: Path, shadows: int) -> None:
-    """Refuse another number of shadows than a run has.
-
-    Raises:
-        UserError: it has none, or another number.
-    """
+    """Refuse another number of shadows than a run has."""
     plan = ShadowPlan.read(attack_folder(RunDirectory.existing(path), "lira"))
     if plan.shadows != shadows:
         raise UserError(f"{path} has {plan.shadows} shadows: give --lira {plan.shadows}")
 
 
 def check_shadow_settings(config: ExperimentConfig, run: ExperimentConfig) -> None:
-    """Refuse settings of shadows that name other utterances than the run's.
-
-    Raises:
-        UserError: they do.
-    """
+    """Refuse settings of shadows that name other utterances than the run's."""
     if replace(config.data, embeddings=run.data.embeddings) != run.data:
         raise UserError(
             "--set data: the shadows of --lira train on the run's own utterances; of its data "

@@ -20,16 +20,11 @@ PAUSE = 0.2  # seconds between two looks at the processes
 
 
 def shadow_file(folder: Path, number: int) -> Path:
-    """Return the path of the scores of a shadow."""
     return folder / f"shadow-{number:03d}.npz"
 
 
 def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
-    """Return loss and log-odds of a finished shadow, None if it is not finished.
-
-    Raises:
-        UserError: the file is damaged or of another plan.
-    """
+    """Return loss and log-odds of a finished shadow, None if it is not finished."""
     path = shadow_file(folder, number)
     if not path.exists():
         return None
@@ -44,8 +39,7 @@ def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
 def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
     """Train shadows, `jobs` at a time with one thread each, and yield each that has ended.
 
-    Raises:
-        UserError: a shadow failed, with its last line; all others are ended.
+    If one fails, all others are ended and its last line is the error.
     """
     waiting = list(numbers)
     training: Dict[int, subprocess.Popen] = {}
@@ -74,7 +68,6 @@ def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[i
 
 
 def _check_ended(folder: Path, number: int, code: int) -> None:
-    """Raise an error with the last line of the log if a shadow failed."""
     log = folder / f"shadow-{number:03d}.log"
     if code or not shadow_file(folder, number).exists():
         lines = log.read_text("utf-8", errors="replace").strip().splitlines()

@@ -20,7 +20,8 @@ from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.runs.build import checkpoint_for, encode_part, vocabulary_for
+from edp_mx.models.registry import family_of
+from edp_mx.runs.build import encode_part, vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
@@ -30,11 +31,7 @@ SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 
 
 def train_shadow(folder: Path, number: int) -> None:
-    """Train shadow `number` of the plan in `folder` and write its scores.
-
-    Raises:
-        UserError: the plan or the run is damaged, or the settings are impossible.
-    """
+    """Train shadow `number` of the plan in `folder` and write its scores."""
     run = RunDirectory.existing(folder.parent)
     config = load_config(folder / "config.yaml")
     seed = config.training.seed + SEED_OFFSET + number
@@ -71,7 +68,7 @@ def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabula
     an utterance that was not trained on must have an untrained vector in both. The labels are the
     run's, so that each utterance has a loss.
     """
-    own = vocabulary_for(config, inside, checkpoint_for(config))
+    own = vocabulary_for(config, inside, family_of(config.model).read_checkpoint(config.model))
     return replace(own, slots=of_run.slots, intents=of_run.intents)
 
 
