@@ -35,8 +35,6 @@ class Texts(Sequence[str]):
         return len(self.offsets) - 1
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         return decoded(self.content[self.offsets[index] : self.offsets[index + 1]].tobytes())
 

@@ -84,13 +84,7 @@ def read_embedding_words(path: PathLike) -> Iterator[str]:
     if str(path).endswith(".bin"):
         yield from _load_model(str(path)).get_words()
         return
-    dimension = 0
-    for number, line in read_bytes_by_line(Path(path)):
-        line = line.rstrip(b" ")
-        if number == 1:
-            dimension = _header_dimension(line) or line.count(b" ")
-            if _header_dimension(line):
-                continue
+    for _, line, dimension in _vector_lines(Path(path)):
         yield line.rsplit(b" ", dimension)[0].decode("utf-8", "replace")
 
 
@@ -145,7 +139,7 @@ def _text_vectors(
     matrix = np.zeros((len(wanted), config.dimension), dtype=np.float32)
     has_other_case = np.zeros(len(wanted), dtype=bool)
     is_exact = np.zeros(len(wanted), dtype=bool)
-    for number, line in _vector_lines(path, config.dimension):
+    for number, line, _ in _vector_lines(path, config.dimension):
         beginning = line[: line.find(b" ")].decode("utf-8", "replace")
         if beginning not in beginnings and beginning.lower() not in beginnings:
             continue
@@ -166,25 +160,32 @@ def _text_vectors(
     return tuple(word for word, found in zip(wanted, is_found) if found), matrix[is_found]
 
 
-def _vector_lines(path: Path, dimension: int) -> Iterator[Tuple[int, bytes]]:
-    """Yield the lines with vectors, each checked to hold a word and `dimension` values or more."""
+def _vector_lines(path: Path, wanted: int = 0) -> Iterator[Tuple[int, bytes, int]]:
+    """Yield number, line and dimension of each vector, which must be `wanted` unless that is 0."""
+    dimension = wanted
     for number, line in read_bytes_by_line(path):
         line = line.rstrip(b" ")
         if number == 1:
-            found = _header_dimension(line) or line.count(b" ")
+            header = _header_dimension(line)
+            found = header or line.count(b" ")
+            dimension = wanted or found
             # Without a header, the first line may hold a word with spaces and so be longer.
-            if found < dimension or (_header_dimension(line) and found != dimension):
-                raise UserError(
-                    f"{path}, line 1: vectors of {found} values, but data.embeddings.dimension is "
-                    f"{dimension}; set it to {found}"
-                )
-            if _header_dimension(line):
+            if found < dimension or (header and found != dimension):
+                raise UserError(_other_dimension(f"{path}, line 1", found, dimension))
+            if header:
                 continue
-        if line.count(b" ") < dimension:
+        if line.count(b" ") < wanted:
             raise UserError(
-                f"{path}, line {number}: {line.count(b' ')} values after the word, not {dimension}"
+                f"{path}, line {number}: {line.count(b' ')} values after the word, not {wanted}"
             )
-        yield number, line
+        yield number, line, dimension
+
+
+def _other_dimension(place: str, found: int, wanted: int) -> str:
+    return (
+        f"{place}: vectors of {found} values, but data.embeddings.dimension is {wanted}; set it to "
+        f"{found}"
+    )
 
 
 def _header_dimension(line: bytes) -> int:
@@ -206,10 +207,8 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
     model = _load_model(str(config.path))
     if model.get_dimension() != config.dimension:
-        raise UserError(
-            f"{config.path}: vectors of {model.get_dimension()} values, but "
-            f"data.embeddings.dimension is {config.dimension}; set it to {model.get_dimension()}"
-        )
+        found = model.get_dimension()
+        raise UserError(_other_dimension(str(config.path), found, config.dimension))
     return np.stack([model.get_word_vector(word) for word in wanted]).astype(np.float32)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from edp_mx.data.batching import Batch
 from edp_mx.data.columns import Columns, chunks, gathered
-from edp_mx.data.stored import StoredUtterances
+from edp_mx.data.stored import numbered
 from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -94,10 +94,7 @@ def encode(
         like: a corpus encoded with the same settings, whose table is reused if it belongs to the
             same stored corpus.
     """
-    if isinstance(utterances, StoredUtterances):
-        columns, rows = utterances.columns, utterances.rows
-    else:
-        columns, rows = Columns.of(utterances), np.arange(len(utterances))
+    columns, rows = numbered(utterances)
     table: Table
     if like is not None and like.columns is columns:
         table = like.table

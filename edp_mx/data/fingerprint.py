@@ -22,12 +22,7 @@ class Fingerprint:
         self._hash = hashlib.sha256(b"[")
         self._between = b""
 
-    def add(self, utterance: Utterance) -> None:
-        """Add the next utterance."""
-        self.add_text(hashed_text(utterance))
-
-    def add_text(self, text: bytes) -> None:
-        """Add the `hashed_text` of the next utterance."""
+    def add(self, text: bytes) -> None:
         self._hash.update(self._between + text)
         self._between = b", "
 
@@ -53,7 +48,7 @@ def fingerprint(utterances: Iterable[Utterance]) -> str:
         return utterances.fingerprint
     whole = Fingerprint()
     for utterance in utterances:
-        whole.add(utterance)
+        whole.add(hashed_text(utterance))
     return whole.digits()
 
 
@@ -65,10 +60,8 @@ def keyed(fingerprint: str) -> Dict[str, str]:
     """
     key = _key()
     digest = hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:32]
-    return {
-        "key": hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16],
-        "digest": digest,
-    }
+    name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
+    return {"key": name, "digest": digest}
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:

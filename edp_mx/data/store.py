@@ -153,8 +153,8 @@ def _fingerprints(
         some = stored.utterances.at(getattr(stored.split, part))
         for utterance in _counted(progress(some, f"hashing the {part} part", len(some)), heartbeat):
             text = hashed_text(utterance)
-            alone.add_text(text)
-            whole.add_text(text)
+            alone.add(text)
+            whole.add(text)
         found[part] = alone.digits()
     return {**found, "corpus": whole.digits()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -77,6 +77,13 @@ def select(
     if isinstance(utterances, StoredUtterances):
         return utterances.at(indices, fingerprint=fingerprint)
     return [utterances[i] for i in indices]
+
+
+def numbered(utterances: Sequence[Utterance]) -> Tuple[Columns, np.ndarray]:
+    """Return utterances as numbers: the columns of their corpus, and their rows, (U,)."""
+    if isinstance(utterances, StoredUtterances):
+        return utterances.columns, utterances.rows
+    return Columns.of(utterances), np.arange(len(utterances))
 
 
 def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str]:

@@ -8,18 +8,7 @@ import heapq
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import (
-    Any,
-    BinaryIO,
-    ContextManager,
-    Dict,
-    FrozenSet,
-    Iterable,
-    Iterator,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, Optional, Sequence, Tuple
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
@@ -149,7 +138,7 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> int:
     return count
 
 
-def _compressed(file: BinaryIO, name: str) -> ContextManager[Any]:
+def _compressed(file: Any, name: str) -> Any:
     """Return the file itself, or a stream that compresses into it, without a time stamp."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if name.endswith(".gz") else nullcontext(file)
 

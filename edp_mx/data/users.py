@@ -6,8 +6,8 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Numbers, Texts, chunks
-from edp_mx.data.stored import StoredUtterances, ids_at
+from edp_mx.data.columns import Texts, chunks
+from edp_mx.data.stored import StoredUtterances, ids_at, numbered
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -17,13 +17,9 @@ HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.ou
 def names_users(utterances: Sequence[Utterance]) -> bool:
     if not isinstance(utterances, StoredUtterances):
         return any(utterance.user for utterance in utterances)
-    names, numbers, rows = _stored_users(utterances)
-    nobody = _number_of_nobody(names)
-    if nobody < 0:
-        return len(rows) > 0
-    if len(names) == 1:
-        return False
-    return any((numbers[rows[chunk]] != nobody).any() for chunk in chunks(len(rows)))
+    users, rows = utterances.columns.users, utterances.rows
+    nobody = _number_of_nobody(utterances.columns.user_names)
+    return any((users[rows[chunk]] != nobody).any() for chunk in chunks(len(rows)))
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
@@ -37,15 +33,9 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
 
     Shapes: (U,) int32.
     """
-    names: Sequence[str]
-    if isinstance(utterances, StoredUtterances):
-        names, numbers, rows = _stored_users(utterances)
-        numbers = numbers[rows]
-    else:
-        seen = Numbers()
-        numbers = np.fromiter((seen[u.user] for u in utterances), np.int32, len(utterances))
-        names = list(seen)
-    nameless = np.flatnonzero(numbers == _number_of_nobody(names))
+    columns, rows = numbered(utterances)
+    numbers = columns.users[rows]
+    nameless = np.flatnonzero(numbers == _number_of_nobody(columns.user_names))
     if len(nameless):
         (id,) = ids_at(utterances, nameless[:1])
         which = "though others do" if len(nameless) < len(numbers) else "nor does any other"
@@ -53,7 +43,7 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
             f"data: the utterance {id!r} names no user, {which}; users are named for all "
             f"utterances or for none: {HOW_TO_NAME}"
         )
-    return _by_first_appearance(numbers, len(names))
+    return _by_first_appearance(numbers, len(columns.user_names))
 
 
 def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -68,12 +58,6 @@ def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     return records, np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
 
 
-def _stored_users(utterances: StoredUtterances) -> Tuple[Sequence[str], np.ndarray, np.ndarray]:
-    """Return the names of a stored corpus' users, their numbers, (all,), and the rows, (U,)."""
-    columns = utterances.columns
-    return columns.user_names, columns.users, utterances.rows
-
-
 def _number_of_nobody(names: Sequence[str]) -> int:
     """Return the number of the empty name, or −1."""
     if isinstance(names, Texts):
@@ -85,13 +69,8 @@ def _number_of_nobody(names: Sequence[str]) -> int:
 
 def _by_first_appearance(numbers: np.ndarray, count: int) -> np.ndarray:
     """Renumber numbers below `count`, (U,), in the order in which they first appear."""
-    places = np.full(count, -1, np.int32)
-    found = np.empty(len(numbers), np.int32)
-    known = 0
-    for chunk in chunks(len(numbers)):
-        here = numbers[chunk]
-        new, firsts = np.unique(here[places[here] < 0], return_index=True)
-        places[new[np.argsort(firsts)]] = np.arange(known, known + len(new))
-        known += len(new)
-        found[chunk] = places[here]
-    return found
+    firsts = np.full(count, len(numbers), np.int32)
+    np.minimum.at(firsts, numbers, np.arange(len(numbers), dtype=np.int32))
+    places = np.empty(count, np.int32)
+    places[np.argsort(firsts, kind="stable")] = np.arange(count, dtype=np.int32)
+    return places[numbers]

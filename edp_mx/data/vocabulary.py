@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -18,6 +19,7 @@ from edp_mx.runtime.settings import Settings, setting
 
 PAD, UNK = 0, 1
 _RESERVED = ("<pad>", "<unk>")
+_LISTS = ("words", "characters", "slots", "intents")
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,10 @@ class Vocabulary:
     label_source: str
     lowercase: bool = True
     tokenizer: Optional[Tokenizer] = None
-    _ids: Dict[str, Dict[str, int]] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        ids = {
-            kind: {entry: i for i, entry in enumerate(getattr(self, kind))}
-            for kind in ("words", "characters", "slots", "intents")
-        }
-        object.__setattr__(self, "_ids", ids)
+    @cached_property
+    def _ids(self) -> Dict[str, Dict[str, int]]:
+        return {name: {entry: i for i, entry in enumerate(getattr(self, name))} for name in _LISTS}
 
     @property
     def is_public(self) -> bool:
@@ -95,9 +93,8 @@ class Vocabulary:
         return self._ids["intents"].get(intent, -1)
 
     def to_json(self) -> Dict[str, Any]:
-        names = ("words", "characters", "slots", "intents")
         return {
-            **{name: list(getattr(self, name)) for name in names},
+            **{name: list(getattr(self, name)) for name in _LISTS},
             "word_source": self.word_source,
             "label_source": self.label_source,
             "lowercase": self.lowercase,
@@ -109,10 +106,7 @@ class Vocabulary:
         """Build the vocabulary from the values of `to_json`."""
         try:
             return cls(
-                words=tuple(value["words"]),
-                characters=tuple(value["characters"]),
-                slots=tuple(value["slots"]),
-                intents=tuple(value["intents"]),
+                **{name: tuple(value[name]) for name in _LISTS},
                 word_source=value["word_source"],
                 label_source=value["label_source"],
                 lowercase=bool(value["lowercase"]),

@@ -39,7 +39,12 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         place = f"{path}, line {number}"
         if not header:
             header = [name.strip() for name in split_fields(line, 0)]
-            _check_header(header, place)
+            for column in _COLUMNS:
+                if column not in header:
+                    raise UserError(
+                        f'{place}: the column "{column}" is missing from the header '
+                        "(semicolon-separated)"
+                    )
             continue
         if not line.strip():
             continue
@@ -93,14 +98,6 @@ def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
             chunks.append((value, name))
             end = match.end()
     return tag_chunks(chunks)
-
-
-def _check_header(header: List[str], place: str) -> None:
-    for column in _COLUMNS:
-        if column not in header:
-            raise UserError(
-                f'{place}: the column "{column}" is missing from the header (semicolon-separated)'
-            )
 
 
 def _fold_order(path: Path) -> Tuple[int, str]:

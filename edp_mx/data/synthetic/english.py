@@ -52,19 +52,15 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def combine(*parts: Sequence[str]) -> List[str]:
-    """Return all concatenations of one string of each part, in a fixed shuffled order."""
-    found = sorted({"".join(strings) for strings in product(*parts)})
-    order = np.argsort(np.random.Generator(np.random.PCG64(_SHUFFLE_SEED)).random(len(found)))
-    return [found[at] for at in order.tolist()]
-
-
 def _listed(entry: Mapping[str, Any], parts: Mapping[str, Sequence[str]]) -> List[str]:
-    """Return the words of a list, which are written out, combined, or ranges of numbers."""
+    """Return a list's words: written out, combined (in a fixed shuffled order), or numbers."""
     if "words" in entry:
         return list(entry["words"].split())
     if "combine" in entry:
-        return combine(*(parts[name] for name in entry["combine"]))
+        strings = map("".join, product(*(parts[name] for name in entry["combine"])))
+        found = sorted(set(strings))
+        generator = np.random.Generator(np.random.PCG64(_SHUFFLE_SEED))
+        return [found[at] for at in np.argsort(generator.random(len(found))).tolist()]
     numbers: List[int] = []
     for span in entry["numbers"].split():
         first, last = map(int, span.split("-"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from functools import lru_cache
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -31,7 +32,6 @@ class Generator:
         self._carriers, self._cdf = carriers(grammar)
         sources = Sources(english().recipes)
         self._slots = {name: sources.build(recipe) for name, recipe in grammar.slots.items()}
-        self._tags = {name: SpanTags(name.split(".")[0]) for name in grammar.slots}
         self._noise = Noise(grammar, sources)
 
     def block(self, rng: np.random.Generator) -> List[Row]:
@@ -46,9 +46,7 @@ class Generator:
         rows: List[Row] = []
         for carrier in chosen:
             filled = tuple([next(values[name]) for name in carrier.slots])
-            tags = [
-                self._tags[name][value.count(" ")] for name, value in zip(carrier.slots, filled)
-            ]
+            tags = [span_tags(name, value.count(" ")) for name, value in zip(carrier.slots, filled)]
             text = carrier.text % filled
             if "a " in text:
                 text = VOWEL_AFTER_A.sub("an ", text)
@@ -57,16 +55,11 @@ class Generator:
         return rows
 
 
-class SpanTags(Dict[int, str]):
-    """The BIO tags of a span by the number of spaces in its text."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def __missing__(self, spaces: int) -> str:
-        self[spaces] = f"B-{self._name}" + f" I-{self._name}" * spaces
-        return self[spaces]
+@lru_cache(maxsize=None)
+def span_tags(name: str, spaces: int) -> str:
+    """Return the BIO tags of a span by its slot and the number of spaces in its text."""
+    name = name.split(".")[0]
+    return f"B-{name}" + f" I-{name}" * spaces
 
 
 def _grammar(name: str, *, size: int, seed: int) -> Grammar:
