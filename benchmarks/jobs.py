@@ -5,6 +5,7 @@ So no thread of a job spins, and no worker of it looks for messages, while anoth
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -16,6 +17,13 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
 PATIENCE = 400.0  # seconds for a job to start, or to take one turn
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    """Otherwise processes that stand still would outlive a benchmark that is killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(address: str, work: Callable[[Any], Any]) -> None:
@@ -52,6 +60,7 @@ class Job:
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what it prints is no result
+                preexec_fn=_die_with_parent,
             )
             self._accept(server, size)
         self._signal(signal.SIGSTOP)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from support import commands
-from support.commands import QUICKSTART, ROOT, edp_mx, finish, lines_of, start, wait_for
+from support.commands import QUICKSTART, ROOT, finish, from_a_shell, lines_of, start, wait_for
 from support.workers import PATIENCE
 
 LAUNCHER = ROOT / "launch" / "train.sh"
@@ -73,12 +73,12 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
 
 def test_an_error_of_the_user_is_said_once(tmp_path):
     options = [LAUNCHER, QUICKSTART, "--run", tmp_path / "run"]
-    refused = edp_mx(*options, "--set", "training.epoch=3", code=2, NP="2")
+    refused = from_a_shell(*options, "--set", "training.epoch=3", code=2, NP="2")
     assert refused.stderr.count("training.epoch: there is no such key; did you mean epochs?") == 1
     assert not (tmp_path / "run").exists()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("mine")
-    refused = edp_mx(*options, code=1, NP="2")  # only training finds it
+    refused = from_a_shell(*options, code=1, NP="2")  # only training finds it
     assert refused.stderr.count("is not empty; choose another --run") == 1
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 

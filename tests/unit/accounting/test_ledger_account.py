@@ -82,10 +82,6 @@ def test_steps_of_poisson_epochs_are_counted(found):
     assert "epoch 0" not in text
 
 
-def test_a_missing_release_of_the_scales(found):
-    assert "released 0 times" in found(facts_with(scales_source="dp_release"), whole())[0]
-
-
 def test_a_torn_line_is_said_and_not_counted(found, tmp_path):
     assert "cut off" in "\n".join(found(facts_with(), whole(), '{"what": "epo'))
     account = account_for(write_ledger(tmp_path / "m", facts_with(), whole()[:2], '{"wha'))

@@ -73,14 +73,6 @@ def test_delta_rate_and_steps_from_the_number_of_examples(run):
     assert found["noise_multiplier"] < shuffled["noise_multiplier"]
 
 
-def test_a_steep_decay_is_warned_of(run):
-    options = ["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "20", "--decay"]
-    assert "note: the noise of the last epoch is 1.34e+04 times smaller" in run(
-        "calibrate", *options, "exponential", "--decay-rate", "0.5"
-    )
-    assert "note" not in run("calibrate", *options, "none")
-
-
 @pytest.mark.parametrize(
     "options, words",
     [
