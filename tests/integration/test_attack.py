@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -215,11 +213,3 @@ def test_a_run_that_has_not_ended_has_no_model(runs, tmp_path, capsys):
     (target / "results.json").unlink()
     attack(target, code=2)
     assert "is not finished" in capsys.readouterr().err
-
-
-def test_help_does_not_wait_for_mxnet():
-    script = (
-        "import sys, edp_mx.cli; edp_mx.cli.parser(); "
-        "sys.exit('mxnet' in sys.modules or 'sklearn' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

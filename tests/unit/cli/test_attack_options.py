@@ -75,13 +75,6 @@ def test_an_option_that_is_read_is_taken(options):
     check_options(parsed("run", *options))
 
 
-def test_help_says_how_many_shadows_are_the_least(capsys):
-    with pytest.raises(SystemExit):
-        parsed("--help")
-    assert "4 or more" in capsys.readouterr().out
-    assert cli.main(["attack", "run", "--lira", "2", "--jobs", "1"]) == 2
-
-
 def test_a_shadow_that_has_not_ended_is_refused(tmp_path, capsys):
     target = run_at(tmp_path / "target")
     shadow = run_at(tmp_path / "shadow", has_ended=False)

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 from support.cli import parse, printed
-from support.gaussian import gaussian_delta
 
 from edp_mx.errors import UserError
 
@@ -43,14 +42,6 @@ def test_account_confirms_it(run, variant, sampling, target):
     both = found["variants"]
     ratio = both["published"]["noise_multiplier"] / both["calibrated"]["noise_multiplier"]
     assert ratio == pytest.approx(2 * math.sqrt(8), rel=1e-9)
-
-
-def test_the_closed_form_of_shuffled_epochs(run):
-    # z0 = sqrt(A / (2 rho)) where one Gaussian of mu = sqrt(2 rho) has (8, 1e-5) exactly
-    found = json.loads(run("calibrate", "--target-epsilon", "8", *PLAN, "--json"))
-    a = math.fsum(math.exp(0.1 * t) for t in range(20))
-    mu = math.sqrt(a) / found["noise_multiplier"]
-    assert gaussian_delta(8, mu) == pytest.approx(1e-5)
 
 
 @pytest.mark.parametrize("target", ["0.3", "1", "7.7"])

@@ -20,7 +20,6 @@ from edp_mx.data import corpus as corpus_module
 from edp_mx.data.cache import MOST_DAYS, cache_folder, cache_key
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
@@ -174,21 +173,6 @@ def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, cap
         corpus = load_corpus(mine)
     assert isinstance(corpus.utterances, tuple) and len(corpus.utterances) == 300
     assert "cannot be kept" in caplog.text
-
-
-def test_a_bar_and_heartbeats_go_with_the_first_reading_alone(cache, mine, monkeypatch):
-    monkeypatch.setattr("edp_mx.data.store._BETWEEN", 100)
-    bars, beats = [], []
-
-    def progress(iterable, description, total):
-        bars.append((description, total))
-        return iterable
-
-    corpus = load_corpus(mine, progress=progress, heartbeat=beats.append)
-    parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
-    assert bars == [("reading the corpus", None), *parts]
-    assert beats[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
-    load_corpus(mine, progress=lambda *_: pytest.fail("nothing is read"))
 
 
 # --------------------------------------------------------------------------------------- eviction

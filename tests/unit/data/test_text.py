@@ -48,14 +48,6 @@ def test_files_that_are_missing_torn_or_empty_are_said(tmp_path):
         text_of(empty, held_out=empty)
 
 
-@pytest.mark.parametrize("change", [{"train": ()}, {"held_out_fraction": 0.0},
-                                    {"held_out_fraction": 1.0}, {"max_held_out": 0},
-                                    {"buffer_size": 0}])  # fmt: skip
-def test_impossible_settings_are_refused(change):
-    with pytest.raises(UserError, match=next(iter(change))):
-        TextConfig(**{"train": ("a.txt",), **change})
-
-
 def test_a_fraction_of_the_distinct_lines_is_held_out_all_repetitions_with_it(tmp_path, generator):
     distinct = [f"Line number {i}" for i in range(4000)]
     lines = [distinct[i] for i in generator.integers(0, 4000, 8000)]

@@ -81,18 +81,6 @@ def test_long_curves_keep_their_shape(generator, tmp_path):
         assert near == pytest.approx(tpr_within(whole, fpr), abs=0.005)
 
 
-def test_scores_that_are_infinite_or_all_equal_are_drawn(generator, tmp_path):
-    scores = made_scores(generator, 20, gap=0.5)
-    run = RunDirectory(tmp_path / "run")
-    infinite = np.where(np.arange(40) < 5, np.inf, scores.signals.loss)
-    guesses = [Guesses("equal", "says", np.zeros(40)), Guesses("infinite", "says", infinite)]
-    write_outcome(run, "threshold", guesses, scores, facts={})
-    write_report(run.path / "attack-threshold")
-    bins = read_table(run.path / "attack-threshold" / "scores.csv")
-    assert sum(int(row["members"]) for row in bins) == 40
-    assert read_attack(run.path / "attack-threshold")["results"][0]["auc"]["value"] == 0.5
-
-
 def test_exposure_by_repeats(tmp_path):
     def canary(repeats, by_rank, by_fit):
         return {"repeats": repeats, "tokens": ["a", "1"], "slots": ["O", "B-x"], "intent": "i",

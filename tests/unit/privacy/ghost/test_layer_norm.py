@@ -85,14 +85,6 @@ def test_against_mxnet(eps, spread):
         np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
 
 
-def test_a_plain_matrix_is_a_sequence_of_one():
-    inputs, gradients = drawn(0, 5, 8), drawn(1, 5, 8)
-    gammas, betas = loop(inputs[:, None], gradients[:, None], 1e-5)
-    gamma, beta = norms_of(inputs, gradients, 1e-5)
-    assert_norms(gamma, gammas)
-    assert_norms(beta, betas)
-
-
 def test_padding_of_constant_rows_is_harmless():
     """A padded row is constant, x̂ = 0, and its gradient is 0."""
     inputs, gradients = np.zeros((2, 3, 4), np.float32), np.zeros((2, 3, 4), np.float32)
