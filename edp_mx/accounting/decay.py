@@ -22,14 +22,7 @@ class Decay:
         kind: none (d = 1), linear (d = 1 / (1 + τt)) or exponential (d = e^(−τt)).
         rate: τ ≥ 0, per epoch; 0 for none.
 
-    Raises:
-        UserError: an unknown kind, or an impossible rate.
-
     Source: eDP-SGD, "Noise Decay In DP-SGD".
-
-    Example:
-        >>> Decay("linear", 0.5).noise_multiplier_at(3.0, epoch=1)
-        2.0
     """
 
     kind: str = "none"

@@ -28,11 +28,8 @@ class Entry:
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the entry as it is written."""
-        return {
-            "what": self.what,
-            "noise_multiplier": self.noise_multiplier,
-            **self.event.to_dict(),
-        }
+        own = {"what": self.what, "noise_multiplier": self.noise_multiplier}
+        return {**own, **self.event.to_dict()}
 
     @property
     def epoch(self) -> Optional[int]:

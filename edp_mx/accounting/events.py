@@ -26,9 +26,6 @@ class Event:
         effective_noise_multiplier: noise over sensitivity of what is released; 0 for no noise.
         count: number of epochs (shuffle) or steps (poisson).
         sample_rate: q, from 0 to 1; 1 for shuffle, which is not amplified by sampling.
-
-    Raises:
-        UserError: an unknown sampler or an impossible number.
     """
 
     sampler: str
@@ -78,11 +75,6 @@ class Composition:
             distinguish them: their multiplier is relative to the whole change.
         events: equal ones that follow one another are merged; those that cannot contain a record
             are dropped.
-
-    Example:
-        >>> steps = [Event("poisson", 2.0, 5, 0.1), Event("poisson", 2.0, 7, 0.1)]
-        >>> [event.count for event in Composition("zero_out", steps).events]
-        [12]
     """
 
     neighbours: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
@@ -22,8 +23,7 @@ VERSION = 2
 class Ledger:
     """The content of a ledger file; its plan has α if that was written down.
 
-    Attributes:
-        is_torn: the last line was cut off by a crash; nothing had been released for it.
+    The last line `is_torn` if a crash cut it off; nothing had been released for it.
     """
 
     plan: Plan
@@ -42,10 +42,8 @@ class LedgerMark:
 class LedgerFile:
     """Appends to a ledger; each line is on disk before the call returns.
 
-    Args:
-        path: the file, which is created if it is missing.
-        plan: of the run; apart from α the same at each start of one run.
-        mark: of the checkpoint that the run resumes from; None for a run that begins.
+    A run that resumes gives the `mark` of its checkpoint; its plan is the same at each start, apart
+    from α.
 
     Raises:
         UserError: the file is not the one whose state the mark holds, was begun with another plan,
@@ -92,11 +90,17 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
-        is_new = not self._path.exists()
         line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+        with self._written("ab") as file:
+            file.write(line.encode("utf-8"))
+
+    @contextmanager
+    def _written(self, mode: str) -> Iterator[BinaryIO]:
+        """Open the file to change it; the change is on disk at the end."""
+        is_new = not self._path.exists()
         try:
-            with open(self._path, "a", encoding="utf-8") as file:
-                file.write(line)
+            with open(self._path, mode) as file:
+                yield file  # type: ignore[misc]
                 file.flush()
                 os.fsync(file.fileno())
             if is_new:
@@ -113,17 +117,12 @@ class LedgerFile:
         whole = content.rfind(b"\n") + 1
         if whole == len(content):
             return
-        try:
-            with self._path.open("r+b") as file:
-                if _is_whole(content[whole:]):
-                    file.seek(len(content))
-                    file.write(b"\n")
-                else:
-                    file.truncate(whole)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"cannot write {self._path}: {error.strerror}") from error
+        with self._written("r+b") as file:
+            if _is_whole(content[whole:]):
+                file.seek(len(content))
+                file.write(b"\n")
+            else:
+                file.truncate(whole)
 
     def _refuse_other_plan(self, plan: Plan) -> None:
         """Refuse to append to the ledger of another plan; names the first difference."""
@@ -137,12 +136,9 @@ class LedgerFile:
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Read a ledger, also one of version 0.1.
+    """Read a ledger, also one of version 0.1; refuse a damaged line other than a torn last one.
 
-    Raises:
-        UserError: it is missing, or a line is damaged (other than a torn last one); names the line.
-
-    Edge cases: a complete last line that only lacks its newline counts.
+    A complete last line that only lacks its newline counts.
     """
     path = Path(path)
     *lines, rest = _bytes_of(path).split(b"\n")

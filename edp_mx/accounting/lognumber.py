@@ -12,13 +12,7 @@ LARGEST_LOG = math.log(sys.float_info.max)
 
 @dataclass(frozen=True)
 class LogNumber:
-    """A number from 0 to ∞, for ρ and ε that reach 10^400, kept as its natural logarithm.
-
-    Example:
-        >>> huge = LogNumber(1000.0)
-        >>> huge.value is None, huge.is_infinite, str(huge)
-        (True, False, '10^434.294')
-    """
+    """A number from 0 to ∞, for ρ and ε that reach 10^400, kept as its natural logarithm."""
 
     log: float
 

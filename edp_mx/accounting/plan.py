@@ -100,11 +100,6 @@ class Plan:
         """Number of optimizer steps in all."""
         return self.epochs * self.steps_per_epoch
 
-    @property
-    def unjustified_inputs(self) -> Tuple[str, ...]:
-        """Private inputs that the user does not declare public."""
-        return tuple(name for name in self.private_inputs if name not in self.assumed_public)
-
     def noise_multiplier_at(self, epoch: int) -> float:
         """Return z_t = z₀ d(t); no other place computes it."""
         return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)

@@ -136,9 +136,6 @@ def epsilon_poisson_rdp(composition: Composition, *, delta: float) -> float:
 
     Guarantee: a bound for zero-out, add and remove. Where ε without sampling is smaller (large ρ,
     or q = 1), that closed form at the optimal order is taken, whatever the grid of orders.
-
-    Raises:
-        UserError: shuffled epochs, or replace-one, for which only `poisson_pld` is offered.
     """
     check_delta(delta)
     if composition.neighbours != "zero_out":

@@ -62,13 +62,6 @@ class Release:
 
     Departs: the paper counts z itself, which holds only for independent clipping of single
     utterances (κ = 1), max α = 1 and one micro-batch per step.
-
-    Example:
-        >>> release = Release(unit="micro_batch", num_workers=4, micro_batch_size=8,
-        ...     max_grad_norm=1.0, layer_scales=(1.0, 0.5), adjacency="replace_one",
-        ...     variant="published")
-        >>> release.kappa, release.effective_noise_multiplier(2.0)
-        (2.0, 0.5)
     """
 
     unit: str
@@ -86,17 +79,13 @@ class Release:
         object.__setattr__(self, "max_grad_norm", float(self.max_grad_norm))
         if self.layer_scales is not None:
             object.__setattr__(self, "layer_scales", tuple(map(float, self.layer_scales)))
-        self._check_names()
-        self._check_numbers()
-
-    def _check_names(self) -> None:
-        """Refuse a name that is not among the choices, and DP-SGD as it was never published."""
         check_choice("unit", self.unit, UNITS)
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_choice("variant", self.variant, VARIANTS)
         check_choice("sampler", self.sampler, SAMPLERS)
         if self.unit != "micro_batch" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
+        self._check_numbers()
 
     def _check_numbers(self) -> None:
         """Refuse numbers that no run can have, NaN included."""
@@ -128,9 +117,8 @@ class Release:
     @property
     def units_per_worker(self) -> float:
         """The public number by which one worker divides its sum of clipped units."""
-        return (
-            self.micro_batches_per_worker if self.unit == "micro_batch" else self.micro_batch_size
-        )
+        is_mean = self.unit == "micro_batch"
+        return self.micro_batches_per_worker if is_mean else self.micro_batch_size
 
     @property
     def batch_size(self) -> float:

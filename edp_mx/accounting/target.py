@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Dict
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
@@ -44,20 +45,12 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
             "noise"
         )
     per_unit = plan.release.event(1.0, steps=1).effective_noise_multiplier
+    asked: Dict[str, Any] = {"target_epsilon": target_epsilon, "delta": plan.delta}
+    asked.update(decay=plan.decay, epochs=plan.epochs)
     if plan.release.sampler == "shuffle":
-        wanted = calibrate_rf(
-            target_epsilon=target_epsilon,
-            delta=plan.delta,
-            decay=plan.decay,
-            epochs=plan.epochs,
-            spent_log_rho=log_rho_of(scales.events),
-        )
-        return wanted / per_unit
+        return calibrate_rf(**asked, spent_log_rho=log_rho_of(scales.events)) / per_unit
     wanted = calibrate_poisson(
-        target_epsilon=target_epsilon,
-        delta=plan.delta,
-        decay=plan.decay,
-        epochs=plan.epochs,
+        **asked,
         steps_per_epoch=plan.steps_per_epoch,
         sample_rate=plan.release.sample_rate,
         neighbours=plan.release.neighbours,

@@ -28,9 +28,7 @@ Annotation = Union[Annotated, Tuple[Sequence[str], str]]
 class Scores:
     """Scores of a corpus, as `edp-mx score` prints them; rates are ratios, not percentages.
 
-    Attributes:
-        ser: semantic error rate, pooled over the corpus.
-        correct, substitutions, deletions, insertions: its counts, intents included.
+    The counts of the semantic error rate `ser` are pooled over the corpus, intents included.
     """
 
     ser: float
@@ -74,10 +72,6 @@ def evaluate(
     Args:
         references, hypotheses: objects with `slots` and `intent`, or pairs (tags, intent).
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
-
-    Raises:
-        UserError: counts or lengths that differ, no utterances, a tag that is not BIO, an unknown
-            alignment.
     """
     check_pairs(references, hypotheses)
     wanted_tags, wanted_intents = zip(*map(_as_pair, references))
@@ -86,21 +80,14 @@ def evaluate(
     for wanted, found, meant, understood in zip(
         wanted_tags, found_tags, wanted_intents, found_intents
     ):
-        pooled += count_errors(
-            wanted,
-            found,
-            reference_intent=meant,
-            hypothesis_intent=understood,
-            alignment=alignment,
-        )
-    slots = score_slots(wanted_tags, found_tags)
+        intents = {"reference_intent": meant, "hypothesis_intent": understood}
+        pooled += count_errors(wanted, found, **intents, alignment=alignment)
+    slots = {f"slot_{k}": v for k, v in score_slots(wanted_tags, found_tags)._asdict().items()}
     return Scores(
         ser=pooled.ser,
         **asdict(pooled),
         intent_accuracy=sum(map(eq, wanted_intents, found_intents)) / len(references),
-        slot_precision=slots.precision,
-        slot_recall=slots.recall,
-        slot_f1=slots.f1,
+        **slots,
         utterances=len(references),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Callable, Dict, Sequence
 
 from edp_mx.errors import UserError
@@ -20,19 +21,13 @@ class Counts:
     insertions: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.correct + other.correct,
-            self.substitutions + other.substitutions,
-            self.deletions + other.deletions,
-            self.insertions + other.insertions,
-        )
+        return Counts(*map(add, astuple(self), astuple(other)))
 
     @property
     def ser(self) -> float:
         """(S + D + I) / (C + S + D), a ratio; above 1 when much is inserted.
 
-        Edge cases: without any reference slot, 0 if nothing is inserted, otherwise infinite. An
-        utterance always has its intent, so that neither occurs through `count_errors`.
+        Without any reference slot, 0 if nothing is inserted, otherwise infinite.
         """
         errors = self.substitutions + self.deletions + self.insertions
         references = self.correct + self.substitutions + self.deletions
@@ -63,16 +58,11 @@ def count_same_type(reference: Sequence[Span], hypothesis: Sequence[Span]) -> in
     return sum(names.values())
 
 
-def count_none(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:  # noqa: ARG001
-    """Return 0: spans that are not identical are deleted or inserted."""
-    return 0
-
-
 # alignment -> how many of the spans that are not identical pair up as substitutions
 ALIGNMENTS: Dict[str, Callable[[Sequence[Span], Sequence[Span]], int]] = {
     "overlap": count_overlapping,
     "type": count_same_type,
-    "exact": count_none,
+    "exact": lambda *_: 0,
 }
 
 
@@ -81,10 +71,9 @@ def align(
 ) -> Counts:
     """Compare the spans of one utterance.
 
-    Identical spans (name, start, end) are correct. Of the rest, pairs are substitutions; spans of
-    the reference without a partner are deleted, those of the hypothesis inserted. Two spans may be
-    paired if they share a token (`overlap`), have the same name (`type`), or never (`exact`). The
-    number of pairs is the largest possible, so that the counts do not depend on an order.
+    Identical spans (name, start, end) are correct. Of the rest, as many as possible are paired as
+    substitutions, if they share a token (`overlap`), have the same name (`type`), or never
+    (`exact`); spans without a partner are deleted or inserted.
 
     Departs: papers do not say how they align; `overlap` is our choice, the others are alternatives.
     """
@@ -93,13 +82,8 @@ def align(
     identical = set(reference) & set(hypothesis)
     left = [span for span in reference if span not in identical]
     right = [span for span in hypothesis if span not in identical]
-    substitutions = ALIGNMENTS[alignment](left, right)
-    return Counts(
-        correct=len(identical),
-        substitutions=substitutions,
-        deletions=len(left) - substitutions,
-        insertions=len(right) - substitutions,
-    )
+    pairs = ALIGNMENTS[alignment](left, right)
+    return Counts(len(identical), pairs, len(left) - pairs, len(right) - pairs)
 
 
 def count_errors(

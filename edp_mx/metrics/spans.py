@@ -23,11 +23,8 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
     Source: conlleval; seqeval's default mode.
 
     Example:
-        >>> for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"]):
-        ...     print(span)
-        Span(type='to', start=1, end=3)
-        Span(type='from', start=3, end=4)
-        Span(type='from', start=4, end=5)
+        >>> [tuple(span) for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"])]
+        [('to', 1, 3), ('from', 3, 4), ('from', 4, 5)]
     """
     spans: List[Span] = []
     open_span: Optional[Tuple[str, int]] = None  # its name and first token

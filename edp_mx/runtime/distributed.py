@@ -55,9 +55,7 @@ class Workers:
     def on_first(self, compute: Callable[[], T]) -> T:
         """Compute a value on rank 0 and return it on every worker.
 
-        Raises:
-            UserError: rank 0's own, raised on every worker: one that failed alone would leave the
-                others waiting.
+        A UserError is raised on every worker: one that failed alone would leave the others waiting.
         """
         value, refusal = None, None
         if self.is_first:

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
 from edp_mx.errors import UserError
 
 PathLike = Union[str, "os.PathLike[str]"]
-_READ = 1 << 20  # bytes to hash at a time
 
 
 def path_field(default: Any = None) -> Any:
@@ -102,6 +101,6 @@ def sha256_of(path: PathLike) -> str:
     """Return the SHA-256 of a file's content in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        for part in iter(lambda: file.read(_READ), b""):
+        for part in iter(lambda: file.read(1 << 20), b""):
             digest.update(part)
     return digest.hexdigest()

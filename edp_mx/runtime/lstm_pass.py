@@ -14,9 +14,7 @@ from edp_mx.runtime.packing import Packing
 class LSTMWeights:
     """The four parameters of one direction of one layer, or four arrays of their shapes.
 
-    The rows hold the input, forget, cell and output gate one after the other, as in MXNet.
-
-    Shapes: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
+    Gates are in MXNet's order: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
     """
 
     i2h: np.ndarray

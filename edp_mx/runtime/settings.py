@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from operator import ge, gt, le, lt
 from typing import Any, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 
 _BOUNDS = "bounds"  # the key in a field's metadata
+_HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
 
 
 class SettingError(UserError):
@@ -42,16 +44,7 @@ def setting(
 
 
 class Settings:
-    """Base of dataclasses that check their fields; those whose keys depend on each other extend it.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training(Settings):
-        ...     epochs: int = setting(10, at_least=1)
-        >>> Training(epochs=0)
-        Traceback (most recent call last):
-        edp_mx.runtime.settings.SettingError: epochs must be at least 1, not 0
-    """
+    """Base of dataclasses that check their fields, alone or, in a subclass, against each other."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -69,14 +62,8 @@ def _check(
     if choices and value not in choices:
         wanted = ", ".join(choices)
         raise SettingError(key, f"must be {'one of ' * (len(choices) > 1)}{wanted}, not {value!r}")
-    holds = {
-        "at least": lambda bound: value >= bound,
-        "above": lambda bound: value > bound,
-        "at most": lambda bound: value <= bound,
-        "below": lambda bound: value < bound,
-    }
     is_infinite = isinstance(value, float) and not math.isfinite(value)
-    if bounds and (is_infinite or not all(holds[name](bound) for name, bound in bounds)):
+    if bounds and (is_infinite or not all(_HOLDS[name](value, bound) for name, bound in bounds)):
         *most, last = ["finite"] * is_infinite + [f"{name} {bound}" for name, bound in bounds]
         wanted = f"{', '.join(most)} and {last}" if most else last
         raise SettingError(key, f"must be {wanted}, not {value}")

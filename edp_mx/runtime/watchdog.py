@@ -65,9 +65,7 @@ class Watchdog:
 
     def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
         self._peers = {peer.rank: peer for peer in peers}
-        self._rank = rank
-        self._seconds = seconds
-        self._folder = folder
+        self._rank, self._seconds, self._folder = rank, seconds, folder
         self._what = "starting"
         self._last = time.monotonic()
         self._written: Optional[str] = None
@@ -121,17 +119,15 @@ class Watchdog:
             if slept > ASLEEP:
                 self._last += slept
             self._write()
-            dead = [peer for peer in self._peers.values() if self._has_died(peer)]
+            others = [peer for rank, peer in self._peers.items() if rank != self._rank]
+            # A peer that has ended by itself has removed its file before.
+            dead = [peer for peer in others if peer.is_dead() and self._file(peer.rank).exists()]
             if dead:
                 self._end(EXIT_PEER_DIED, self._describe_dead(dead))
             if signal.SIGTERM in heard:
                 self._end(EXIT_TERMINATED, "")
             if time.monotonic() - self._last > self._seconds:
                 self._end(EXIT_HANGS, self._describe_hanging())
-
-    def _has_died(self, peer: Peer) -> bool:
-        """A peer that has ended by itself has removed its file before."""
-        return peer.rank != self._rank and peer.is_dead() and self._file(peer.rank).exists()
 
     def _describe_dead(self, dead: List[Peer]) -> str:
         """One sentence, said by the lowest rank that lives."""

@@ -18,12 +18,9 @@ SMALLEST_MULTIPLIER = 1e-7  # below it sampling is ignored
 
 @dataclass(frozen=True)
 class Interval:
-    """ε with bounds. The one to claim is `upper`.
+    """ε with bounds: no smaller one than `lower` holds; `upper`, the one to claim, does.
 
-    Attributes:
-        lower: no smaller ε holds.
-        estimate: between the two, where their errors of second order cancel.
-        upper: an ε that holds.
+    `estimate` lies between them, where their errors of second order cancel.
     """
 
     lower: float
