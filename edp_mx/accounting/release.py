@@ -140,10 +140,9 @@ class Release:
         reverse its direction; it is 1 only for single utterances whose gradient becomes 0. Under
         Poisson sampling κ is always 2 for micro-batches: others may be drawn with the one expected.
         """
-        if self.unit != "micro_batch":
-            return 1.0 if self.adjacency == "zero_out" else 2.0
         is_single = self.sampler == "shuffle" and self.micro_batch_size == 1
-        return 1.0 if is_single and self.adjacency == "zero_out" else 2.0
+        is_alone = is_single or self.unit != "micro_batch"
+        return 1.0 if is_alone and self.adjacency == "zero_out" else 2.0
 
     @property
     def neighbours(self) -> str:

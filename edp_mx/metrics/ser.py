@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from operator import add
 from typing import Callable, Dict, Sequence
 
@@ -21,7 +21,7 @@ class Counts:
     insertions: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*map(add, astuple(self), astuple(other)))
+        return Counts(*map(add, vars(self).values(), vars(other).values()))
 
     @property
     def ser(self) -> float:

@@ -77,7 +77,6 @@ class Sum:
             norm of all of them.
     """
 
-    lattice: Lattice
     tilted: np.ndarray
     log_scale: float
     log_right: float
@@ -188,7 +187,6 @@ def _back(
     wrong = size[: len(error)] * error / len(size)
     norm = DIGITS * math.log2(lattice.size) * math.sqrt(float((size**2).mean()))
     return Sum(
-        lattice=lattice,
         tilted=np.roll(circular, (shift - lattice.first) % lattice.size),
         log_scale=log_scale,
         log_right=float(alias[0]) - right * end,
