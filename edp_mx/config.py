@@ -110,8 +110,8 @@ def _converter() -> Converter:
             converter.structure(item, get_args(kind)[0]) for item in _strict_list(value)
         ),
     )
-    for scalar, accepted in ((bool, (bool,)), (str, (str,)), (int, (int,)), (float, (int, float))):
-        converter.register_structure_hook(scalar, _strict(scalar, accepted))
+    for scalar in _NAMES:
+        converter.register_structure_hook(scalar, _strict)
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
         lambda cls: _from_mapping(
@@ -133,13 +133,11 @@ def _model_config(value: Any) -> Any:
     return FAMILIES[family].config
 
 
-def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:
-    def hook(value: Any, _: type) -> Any:
-        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"{value!r} is not {_NAMES[kind]}")
-        return kind(value)
-
-    return hook
+def _strict(value: Any, kind: Any) -> Any:
+    accepted = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{value!r} is not {_NAMES[kind]}")
+    return kind(value)
 
 
 def _strict_list(value: Any) -> Sequence[Any]:

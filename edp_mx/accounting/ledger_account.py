@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.entries import SCALES, Entry
-from edp_mx.accounting.events import Composition
 from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.accounting.plan import Plan
@@ -33,11 +32,6 @@ class LedgerAccount:
     def plan(self) -> Plan:
         """The plan of the run, at the δ that was asked for."""
         return self.spent.plan
-
-    @property
-    def composition(self) -> Composition:
-        """The events that the accountants are given."""
-        return self.plan.composition(self.ledger.entries)
 
 
 def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
