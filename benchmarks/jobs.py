@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _die_with_parent() -> None:
-    """Otherwise processes that stand still would outlive a benchmark that is killed."""
+    """Have this process killed when its parent ends, so that none is left standing still."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
