@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
 from edp_mx.cli.attack_options import DEFAULT_SHADOW, trains_shadow
+from edp_mx.cli.console import progress_bar, start_logging
 from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from edp_mx.attacks.directory import Outcome
     from edp_mx.attacks.membership.scores import MembershipScores
-    from edp_mx.runs.run_directory import RunDirectory
 
 Report = Tuple[Dict[str, Any], str]  # outcome of an attack, for JSON and as text
 
@@ -23,7 +24,6 @@ def prepare_canaries(arguments: argparse.Namespace, run: RunDirectory) -> Callab
     from edp_mx.attacks.canaries.attack import attack_by_canaries, write_exposures
     from edp_mx.attacks.canaries.numbers import CanarySettings
     from edp_mx.attacks.directory import attack_folder
-    from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
     from edp_mx.reports.exposure_page import describe_exposure, write_exposure_report
     from edp_mx.runtime.distributed import start
@@ -64,7 +64,6 @@ def prepare_lira(
         check_shadow_settings,
     )
     from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
-    from edp_mx.cli.console import progress_bar
     from edp_mx.config import load_config
 
     lender, shadows = arguments.shadows_of, arguments.lira
@@ -92,7 +91,6 @@ def prepare_lira(
 def prepare_scores(arguments: argparse.Namespace) -> Callable[[Path], MembershipScores]:
     """Return the function that computes the scores of a run, or reads saved ones."""
     from edp_mx.attacks.membership.run_scores import Selection, saved_scores, score_run
-    from edp_mx.cli.console import progress_bar
 
     if arguments.from_scores:
         return saved_scores
@@ -102,16 +100,10 @@ def prepare_scores(arguments: argparse.Namespace) -> Callable[[Path], Membership
 
 
 def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Path]:
-    """Return the function that returns the run directory of the shadow, after training if needed.
-
-    Raises:
-        UserError: it is neither a finished run nor a configuration, is the attacked run, or is
-            another kind of model.
-    """
+    """Return the function that returns the shadow's run directory, after training if needed."""
     from edp_mx.attacks.membership.shadow_attack import shadow_config
     from edp_mx.attacks.settings_differences import check_family
     from edp_mx.config import load_config
-    from edp_mx.runs.run_directory import RunDirectory
 
     given, name = Path(arguments.shadow[0]), f"--shadow {' '.join(arguments.shadow)}"
     own = load_config(path / "config.yaml")
@@ -137,9 +129,7 @@ def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Pa
 
 def _train(config: Any, runs: Path) -> Path:
     """Train a shadow in this process."""
-    from edp_mx.cli.console import progress_bar, start_logging
     from edp_mx.config import dump_config
-    from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runs.train import train
     from edp_mx.runtime.distributed import start
 

@@ -1,4 +1,4 @@
-"""`edp-mx score`: a hypothesis file against a reference file."""
+"""Compare two annotations of the same utterances."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 import json
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
-from edp_mx.cli.console import add_command, print_json
+from edp_mx.cli.console import print_json
+from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
@@ -29,16 +30,8 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "score",
-        run,
-        "SER, intent accuracy and slot F1 of predictions",
-        EXAMPLES,
-        description="Compares two annotations of the same utterances.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument("reference", type=Path, metavar="REFERENCE.jsonl")
     parser.add_argument("hypothesis", type=Path, metavar="HYPOTHESIS.jsonl")
     parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap")
@@ -58,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Line(NamedTuple):
-    """One utterance and where it stands."""
+    """One utterance and its line."""
 
     number: int
     tokens: List[str]
@@ -69,7 +62,7 @@ class _Line(NamedTuple):
 def _read_pairs(
     reference: Path, hypothesis: Path
 ) -> Tuple[List[Tuple[List[str], str]], List[Tuple[List[str], str]]]:
-    """(tags, intent) of both files, after checking that they annotate the same tokens."""
+    """Return (tags, intent) of both files, which must annotate the same tokens."""
     references: List[Tuple[List[str], str]] = []
     hypotheses: List[Tuple[List[str], str]] = []
     ours: Optional[_Line]
@@ -91,7 +84,7 @@ def _read_pairs(
 
 
 def _check_tokens(ours: _Line, theirs: _Line, place: str, reference: str) -> None:
-    """Both lines must annotate the same words."""
+    """Refuse lines that annotate different words."""
     if len(ours.tokens) != len(theirs.tokens):
         raise UserError(
             f"{place}: {len(theirs.tokens)} tokens, but {reference}, line {ours.number} "
@@ -106,22 +99,16 @@ def _check_tokens(ours: _Line, theirs: _Line, place: str, reference: str) -> Non
 
 
 def _read(path: Path) -> Iterator[_Line]:
-    """The utterances of a JSON-lines file; blank lines are skipped."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield _parse(line, number, f"{path}, line {number}")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    """Yield the utterances of a JSON-lines file; blank lines are skipped."""
+    for number, line in read_lines(path):
+        if line.strip():
+            yield _parse(line, number, f"{path}, line {number}")
 
 
-def _parse(line: bytes, number: int, place: str) -> _Line:
-    """One line, checked."""
+def _parse(line: str, number: int, place: str) -> _Line:
+    """Return one line, checked."""
     try:
-        record = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{place}: not UTF-8 text") from error
+        record = json.loads(line)
     except ValueError as error:
         raise UserError(f"{place}: not JSON ({error})") from error
     if not isinstance(record, dict):

@@ -1,11 +1,10 @@
-"""`edp-mx train`: one configuration, one run directory."""
+"""Train a model and write a run directory that explains itself."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from edp_mx.cli.console import add_command
 from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
@@ -20,17 +19,7 @@ With several workers use launch/train.sh, which starts them by horovodrun.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "train",
-        run,
-        "train a model from a configuration",
-        EXAMPLES,
-        description="Trains a model and writes a run directory that explains itself.",
-    )
-    add_start_options(parser)
+add_options = add_start_options
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,13 +14,7 @@ from edp_mx.runtime.files import write_csv
 
 
 def plot_scores(run: RunDirectory) -> None:
-    """Write `scores.png` and `scores.csv` from `canaries.csv`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-
-    Edge cases: scores that are not finite are left out.
-    """
+    """Write `scores.png` and `scores.csv` from `canaries.csv`, without scores that are infinite."""
     path = run.path / "canaries.csv"
     try:
         rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))

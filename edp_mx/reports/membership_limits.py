@@ -24,17 +24,11 @@ LARGEST = math.log(100.0)  # log ε above which other δ do not help
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds for an attacker: from one (ε, δ), and from all that is known.
+    """Upper bounds for an attacker: from one (ε, δ), and from all that is known."""
 
-    Attributes:
-        accuracy: share of right guesses at even odds.
-        by_fpr: rate of false alarms -> share of members found.
-        source: of the second bounds, in words.
-    """
-
-    accuracy: Tuple[float, float]
-    by_fpr: Dict[float, Tuple[float, float]]
-    source: str
+    accuracy: Tuple[float, float]  # share of right guesses at even odds
+    by_fpr: Dict[float, Tuple[float, float]]  # rate of false alarms -> share of members found
+    source: str  # of the second bounds, in words
 
     @property
     def tpr(self) -> Tuple[float, ...]:
@@ -44,10 +38,6 @@ class Limits:
 
 def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     """Compute what (ε, δ) and the mechanism permit at most.
-
-    Args:
-        bound: of what was spent, or unbounded.
-        spent: the guarantee that the bound belongs to.
 
     Guarantee: the bounds hold for every attacker; for shuffled epochs the second ones are exact.
     """

@@ -13,11 +13,7 @@ HEADER = ("run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %", "ε as publis
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:
-    """Return a table of runs: test scores, SER relative to the first run, both ε.
-
-    Raises:
-        UserError: a run did not finish.
-    """
+    """Return a table of finished runs: test scores, SER relative to the first run, both ε."""
     rows: List[List[str]] = []
     notes: List[str] = []
     first_ser = _scores(runs[0])["ser"]
@@ -82,7 +78,6 @@ def summarise(run: RunDirectory) -> str:
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:
-    """Return the scores on the test part."""
     results = run.read("results")
     if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
         raise UserError(f"{run.path / 'results.json'} has no scores of a test part")

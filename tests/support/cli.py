@@ -1,10 +1,10 @@
 """A subcommand of `edp-mx`: in this process, or from a shell."""
 
-import argparse
 import json
 import subprocess
 import sys
-from importlib import import_module
+
+from edp_mx.cli import parser
 
 WITHOUT_MXNET = """
 import json, sys
@@ -16,9 +16,7 @@ for command in json.loads(sys.argv[1]):
 
 def parse(command, *options):
     """The arguments of a subcommand; `arguments.run(arguments)` runs it."""
-    top = argparse.ArgumentParser()
-    import_module(f"edp_mx.cli.{command}").add_parser(top.add_subparsers())
-    return top.parse_args([command, *map(str, options)])
+    return parser().parse_args([command, *map(str, options)])
 
 
 def run(command, *options):
