@@ -3,10 +3,9 @@
 Run: .venv/bin/python benchmarks/attack_table.py --lira 16 --out results/attacks.md
      … --only atis --lira 0 --canaries --set model.hidden_size=128       a first, smaller table
 
-For each corpus and mechanism a target is trained with one worker, and attacked by thresholds, by
-the paper's attack (its shadow is another corpus' SGD run) and by LiRA, whose shadow models are
-trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in --runs is
-not done again, so that an interrupted table goes on. The results of each run are in its folder.
+For each corpus and mechanism a target is trained with one worker, and attacked. LiRA's shadow
+models are trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in
+--runs is not done again.
 """
 
 from __future__ import annotations
@@ -119,11 +118,7 @@ def do_corpus(corpus: str, options: argparse.Namespace) -> None:
 
 
 def _train(corpus: str, mechanism: str, options: argparse.Namespace) -> RunDirectory:
-    """A finished run, trained now if it is not there, or resumed where it was interrupted.
-
-    Raises:
-        UserError: it is there with other settings.
-    """
+    """Return a finished run, trained now if it is not there, or resumed if it was interrupted."""
     run = RunDirectory(options.runs / f"{corpus}_clc_{mechanism}")
     configs = ROOT / "configs"
     files = [configs / f"{corpus}_clc.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
@@ -145,11 +140,7 @@ def _attack(run: RunDirectory, name: str, *arguments: str) -> None:
 
 
 def _command(run: RunDirectory, *arguments: str) -> None:
-    """Run the program; what it prints goes to a file beside the run.
-
-    Raises:
-        UserError: it failed.
-    """
+    """Run the program; what it prints goes to a file beside the run."""
     print("edp-mx", *arguments, flush=True)
     log = run.path.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -179,9 +170,8 @@ def page_of(folder: Path) -> str:
 
 
 def _attacks_on(run: RunDirectory) -> Found:
-    paths = [
-        run.path / f"attack-{name}" / "attack.json" for name in ("threshold", "shadow", "lira")
-    ]
+    names = ("threshold", "shadow", "lira")
+    paths = [run.path / f"attack-{name}" / "attack.json" for name in names]
     found = [read_json(path)["results"] for path in paths if path.exists()]
     return {result["name"]: result for results in found for result in results}
 

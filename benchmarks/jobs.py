@@ -35,14 +35,7 @@ def serve(address: str, work: Callable[[Any], Any]) -> None:
 
 
 class Job:
-    """A command of which `size` processes call `serve` with the address, its last argument.
-
-    Args:
-        environment: is added to this process' own.
-
-    Raises:
-        SystemExit: it ended, or did not call in time.
-    """
+    """A command of which `size` processes call `serve` with the address, its last argument."""
 
     def __init__(
         self, command: Sequence[str], *, size: int = 1, environment: Dict[str, str]
@@ -66,11 +59,7 @@ class Job:
         self._signal(signal.SIGSTOP)
 
     def turn(self, order: Any) -> List[Any]:
-        """Give an order and return the answers of all processes.
-
-        Raises:
-            SystemExit: one of them ended, or took too long.
-        """
+        """Give an order and return the answers of all processes, or exit if one ended or hangs."""
         self._signal(signal.SIGCONT)
         for connection in self._connections:
             connection.send(order)

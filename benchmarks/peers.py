@@ -3,10 +3,9 @@
 Run: benchmarks/setup_peers.sh
      .venv/bin/python benchmarks/peers.py [--model bert] [--rounds 11] [--json FILE]
 
-PyTorch runs in a process of its own, with the Python of `--venv`; both sides take their steps in
-turn, each timed where it runs, and the ratios are taken round by round. The slots' loss is a cross
-entropy on both sides, since Opacus cannot clip a CRF and PyTorch has none. All utterances are
-equally long. Opacus draws its noise from PyTorch's own generator, we from a cryptographic stream.
+PyTorch runs in a process of its own, with the Python of `--venv`; both sides take turns. The slots'
+loss is a cross entropy on both, since Opacus cannot clip a CRF and PyTorch has none. All utterances
+are equally long. Opacus' noise is from PyTorch's own generator, ours from a cryptographic stream.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from edp_mx.runtime import distributed
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")
 PAUSE = 0.3  # seconds between steps, in which the other side's threads come to rest
-PAIRS = (  # the measuring.ratios that are recorded
+PAIRS = (  # the ratios that are recorded
     ("edp_mx sgd", "torch sgd"),
     ("edp_mx dp_sgd_ghost", "torch opacus_ghost"),
     ("edp_mx dp_sgd_ghost", "torch opacus_hooks"),
@@ -110,11 +109,7 @@ def start_torch(venv: Path, batch: Path, settings: Dict[str, Any]) -> Job:
 
 
 def refuse_other_models(size: int, trained: Dict[str, int]) -> None:
-    """Refuse to compare models of different sizes.
-
-    Raises:
-        SystemExit: names the variant.
-    """
+    """Refuse to compare models of different sizes."""
     for name, other in trained.items():
         if other != size:
             raise SystemExit(

@@ -1,8 +1,5 @@
 """The PyTorch side of `peers.py`: the same models plain, with Opacus' hooks and its ghost mode.
 
-`peers.py` starts it with the Python of its own environment (`setup_peers.sh`), a batch and the
-sizes. It takes a step for each name of a variant that it is given and answers with the seconds.
-
 An example is one row of every tensor, as Opacus wants it: the convolution over characters is a
 Conv2d with a window of 1 × 3 over (tokens, characters), which is the same as our Conv1d.
 """
@@ -131,9 +128,7 @@ def adam(model: nn.Module, settings: Dict[str, Any]) -> torch.optim.Optimizer:
 def build(name: str, settings: Dict[str, Any], batch: Batch) -> Tuple[nn.Module, Callable]:
     """Return a variant's model and its step.
 
-    `sgd` is Adam on the plain gradient. `opacus_hooks` makes, clips and sums every example's
-    gradient. `opacus_ghost` takes the norms first (by ghost clipping where Opacus has a rule), then
-    a second backward pass.
+    `opacus_hooks` makes every example's gradient, `opacus_ghost` their norms, then a second pass.
     """
     privacy = {key: settings[key] for key in ("noise_multiplier", "max_grad_norm")}
     privacy["expected_batch_size"] = len(batch["intents"])

@@ -9,21 +9,13 @@ from typing import Sequence, Tuple
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for the median of one figure of a benchmark.
+    """A limit for the median of one figure of a benchmark."""
 
-    Attributes:
-        figure: its name in what the benchmark records.
-        limit: what it is to be at most, or at least.
-        guard: the same with slack, for a test that a busy machine may not fail.
-        is_least: whether it is to be at least the limit.
-        digits: how many of the figure's decimals are shown.
-    """
-
-    figure: str
+    figure: str  # its name in what the benchmark records
     limit: float
-    guard: float
-    is_least: bool = False
-    digits: int = 2
+    guard: float  # the limit with slack, for a test that a busy machine may not fail
+    is_least: bool = False  # whether the figure is to be at least the limit, not at most
+    digits: int = 2  # that are shown
 
     def holds(self, values: Sequence[float], *, limit: float) -> bool:
         """Return whether the median keeps to a limit: the bar's own, or its guard."""
@@ -37,25 +29,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class Section:
-    """One benchmark, as it is run for the page.
-
-    Attributes:
-        name: what `--only` knows it by.
-        title: its heading.
-        script: the file in benchmarks/ and its options.
-        seconds: the budget.
-        bars: what its figures are held against.
-        note: what a reader should know besides.
-        workers: started by horovodrun if more than one.
-    """
+    """One benchmark, as it is run for the page."""
 
     name: str
     title: str
-    script: str
-    seconds: int
+    script: str  # the file in benchmarks/ and its options
+    seconds: int  # the budget
     bars: Tuple[Bar, ...]
     note: str = ""
-    workers: int = 1
+    workers: int = 1  # started by horovodrun if more than one
 
     @property
     def command(self) -> str:

@@ -44,7 +44,6 @@ Counted = Tuple[Plan, Sequence[Entry], Bound, Dict[str, Any], List[str]]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--noise-multiplier", type=float, metavar="Z", help="z0, at epoch 0")

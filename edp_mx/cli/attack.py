@@ -10,9 +10,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Iterator
 
-from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
 from edp_mx.cli.attack_parts import (
+    DEFAULT_SHADOW,
     Report,
+    check_options,
     prepare_canaries,
     prepare_lira,
     prepare_scores,
@@ -57,7 +58,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("run_directories", nargs="+", type=Path, metavar="RUN", help="a run directory")
     add("--shadow", action="append", nargs="?", const=DEFAULT_SHADOW, metavar="RUN|CONFIG",

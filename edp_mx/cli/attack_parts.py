@@ -1,4 +1,4 @@
-"""Preparation of the attacks of `edp-mx attack`: check the settings, return the work."""
+"""Preparation of `edp-mx attack`: check options and settings, and return each attack's work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple
 
-from edp_mx.cli.attack_options import DEFAULT_SHADOW, trains_shadow
-from edp_mx.cli.console import progress_bar, start_logging
+from edp_mx.cli.console import progress_bar, refuse_unread, require_at_least, start_logging
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -17,6 +16,48 @@ if TYPE_CHECKING:
     from edp_mx.attacks.membership.scores import MembershipScores
 
 Report = Tuple[Dict[str, Any], str]  # outcome of an attack, for JSON and as text
+
+
+DEFAULT_SHADOW = "auto"
+# All but --out, which goes with --compare.
+OF_ATTACKS = (
+    *("--shadow", "--lira", "--jobs", "--shadows-of", "--canaries", "--canary-count"),
+    *("--canary-digits", "--candidates", "--from-scores", "--balanced", "--size", "--seed"),
+    *("--json", "--runs", "--set"),
+)
+
+
+def check_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that the requested attacks do not read, and impossible values."""
+    if arguments.compare:
+        refuse_unread(arguments, OF_ATTACKS, "--compare prints a table of earlier attacks")
+        return
+    if len(arguments.run_directories) != 1 or arguments.out is not None:
+        raise UserError("name one RUN to attack; several, and --out, go with --compare")
+    if arguments.lira is not None and arguments.shadows_of is not None:
+        raise UserError("--shadows-of uses the shadows of another run: leave out --lira")
+    is_new = not arguments.from_scores
+    lira = is_new and arguments.lira is not None
+    canaries = is_new and arguments.canaries
+    shadow = is_new and trains_shadow(arguments)
+    of_canaries = ("--canary-count", "--canary-digits", "--candidates")
+    for is_read, names, why in (
+        (is_new, ("--balanced", "--size", "--seed"), "--from-scores uses the scored utterances"),
+        (lira or canaries or shadow, ("--set",), "no model is trained that --set could change"),
+        (lira, ("--jobs",), "no shadows of --lira are trained"),
+        (canaries, of_canaries, "no canaries are drawn"),
+        (shadow, ("--runs",), "no run is trained for --shadow"),
+    ):
+        if not is_read:
+            refuse_unread(arguments, names, why)
+    require_at_least(1 if arguments.jobs is None else arguments.jobs, 1, "--jobs")
+
+
+def trains_shadow(arguments: argparse.Namespace) -> bool:
+    """Return whether --shadow trains a run instead of naming one."""
+    if arguments.shadow is None:
+        return False
+    return arguments.shadow == [DEFAULT_SHADOW] or not Path(arguments.shadow[0]).is_dir()
 
 
 def prepare_canaries(arguments: argparse.Namespace, run: RunDirectory) -> Callable[[], Report]:

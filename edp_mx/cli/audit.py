@@ -171,7 +171,7 @@ def run_one_run(arguments: argparse.Namespace) -> int:
         return _say_sound()
 
     from edp_mx.attacks.audit.directory import README
-    from edp_mx.reports.audit_scores import plot_scores
+    from edp_mx.reports.attack_pictures import plot_canaries
     from edp_mx.runtime.distributed import start
 
     workers = start()
@@ -182,7 +182,7 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     progress = enter_run(directory, workers)
     audit = audit_one_run(config, workers, directory, settings, progress)
     if workers.is_first:
-        plot_scores(directory)
+        plot_canaries(directory)
     return _report(audit, arguments, is_first=workers.is_first)
 
 

@@ -30,7 +30,6 @@ In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("--target-epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add_plan_options(parser, variant="calibrated")

@@ -43,7 +43,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     read = add_command(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES

@@ -79,7 +79,6 @@ internal {corpus} corpus. Names, numbers, medicines and titles are fictional.
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     make = add_command(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)

@@ -17,7 +17,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument(
         "--part",

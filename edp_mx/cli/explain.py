@@ -17,7 +17,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--delta", type=float, metavar="D", help="another delta than the run's")

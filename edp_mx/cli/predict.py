@@ -27,7 +27,6 @@ CHUNK = 1024  # utterances predicted at once from a stream
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
     parser.add_argument("--json", action="store_true", help="JSON lines (always for stdin)")

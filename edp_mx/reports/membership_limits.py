@@ -30,11 +30,6 @@ class Limits:
     by_fpr: Dict[float, Tuple[float, float]]  # rate of false alarms -> share of members found
     source: str  # of the second bounds, in words
 
-    @property
-    def tpr(self) -> Tuple[float, ...]:
-        """The smaller bounds at the rates of `FPRS`."""
-        return tuple(self.by_fpr[fpr][1] for fpr in FPRS)
-
 
 def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     """Compute what (ε, δ) and the mechanism permit at most.

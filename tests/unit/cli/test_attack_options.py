@@ -3,7 +3,7 @@
 import pytest
 
 from edp_mx import cli
-from edp_mx.cli.attack_options import check_options
+from edp_mx.cli.attack_parts import check_options
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
