@@ -157,13 +157,12 @@ def page_of(folder: Path) -> str:
     paths = [folder / f"{corpus}_clc_{name}" for corpus in CORPORA for name in MECHANISMS]
     runs = [RunDirectory(path) for path in paths if RunDirectory(path).has("results")]
     attacks = {run.path.name: _attacks_on(run) for run in runs}
-    conditions = dict.fromkeys(
-        c for run in runs for c in run.read("privacy")["holds_if"].get("conditions", [])
-    )
+    bounds = [run.read("privacy")["holds_if"] for run in runs]
+    conditions = dict.fromkeys(f"- {c}" for bound in bounds for c in bound.get("conditions", []))
     return PAGE.format(
         command=" ".join(["benchmarks/attack_table.py", *sys.argv[1:]]),
         auc=_auc_table(runs, attacks),
-        conditions="\n".join(f"- {each}" for each in conditions),
+        conditions="\n".join(conditions),
         tpr=_tpr_table(attacks),
         exposure=_exposure_table(runs),
     )
@@ -187,17 +186,12 @@ def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
     rows = []
     for run in runs:
         name, privacy = run.path.name, run.read("privacy")
-        found = (attacks[name].get(attack, {}).get("auc") for attack in ATTACKS)
-        rows.append(
-            [
-                name,
-                f"{100 * run.read('results')['test']['ser']:.2f}",
-                f"{paper_auc(*name.split('_clc_')):.1f}",
-                *(_estimate(one) if one else "" for one in found),
-                format_epsilon(privacy["as_published"]),
-                format_epsilon(privacy["holds_if"]),
-            ]
-        )
+        found = attacks[name]
+        aucs = (_estimate(found[attack]["auc"]) if attack in found else "" for attack in ATTACKS)
+        scores = f"{100 * run.read('results')['test']['ser']:.2f}"
+        paper = f"{paper_auc(*name.split('_clc_')):.1f}"
+        epsilons = (format_epsilon(privacy[key]) for key in ("as_published", "holds_if"))
+        rows.append([name, scores, paper, *aucs, *epsilons])
     columns = ("run", "SER %", "paper", *ATTACKS.values(), "ε as published", "ε that holds, if")
     return render_table(columns, rows)
 

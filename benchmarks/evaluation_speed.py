@@ -72,7 +72,12 @@ def measure(
     """Return the utterances per second of each way to use the model, by round; training first."""
     corpus = load_corpus(trained.config.data)
     chosen = np.random.default_rng(0).permutation(len(corpus.test))[: options.utterances]
-    known = [corpus.test[i] for i in chosen if _is_known(corpus.test[i], trained)]
+    intents, slots = set(trained.vocabulary.intents), set(trained.vocabulary.slots)
+    known = [  # the attack leaves out labels that the model does not know
+        utterance
+        for utterance in (corpus.test[i] for i in chosen)
+        if utterance.intent in intents and slots.issuperset(utterance.slots)
+    ]
     ways = {"train": training(trained, corpus.train, workers), **using(trained, known, workers)}
     seconds = measuring.in_turn(
         {name: measuring.timed(way) for name, way in ways.items()}, rounds=options.rounds
@@ -123,12 +128,6 @@ def using(
                 json.dumps(understood.to_dict(), ensure_ascii=False)
 
     return {"evaluate": evaluate, "attack": attack, "predict": predict}
-
-
-def _is_known(utterance: Utterance, trained: TrainedRun) -> bool:
-    """Whether the model knows all its labels: the attack leaves others out."""
-    vocabulary = trained.vocabulary
-    return utterance.intent in vocabulary.intents and set(utterance.slots) <= set(vocabulary.slots)
 
 
 def _options() -> argparse.Namespace:

@@ -89,12 +89,12 @@ def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
     """Return a row per bar: whether it holds, is missed, or was not measured."""
     rows = []
     for bar in section.bars:
-        values = result.get("figures", {}).get(bar.figure)
-        verdict = "not measured"
+        values, found, verdict = result["figures"].get(bar.figure), "", "not measured"
         if values:
+            found = show(values, bar.digits)
             verdict = "holds" if bar.holds(values, limit=bar.limit) else "missed"
-        found = show(values, bar.digits) if values else ""
-        rows.append([section.name, bar.figure, bar.show_limit(), found, verdict])
+        limit = f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"
+        rows.append([section.name, bar.figure, limit, found, verdict])
     return rows
 
 

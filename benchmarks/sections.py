@@ -22,10 +22,6 @@ class Bar:
         median = statistics.median(values)
         return median >= limit if self.is_least else median <= limit
 
-    def show_limit(self) -> str:
-        """E.g. "≤ 1.07"."""
-        return f"{'≥' if self.is_least else '≤'} {self.limit:g}"
-
 
 @dataclass(frozen=True)
 class Section:
@@ -49,10 +45,6 @@ class Section:
 def _both(what: str, limit: float, guard: float, **how) -> Tuple[Bar, ...]:
     """The same bar for both families of models."""
     return tuple(Bar(f"{family}, {what}", limit, guard, **how) for family in ("CLC", "BERT"))
-
-
-def _least(figure: str, limit: float, guard: float, digits: int = 2) -> Bar:
-    return Bar(figure, limit, guard, is_least=True, digits=digits)
 
 
 SECTIONS = (
@@ -90,7 +82,10 @@ SECTIONS = (
         "Noise, scaled and added, beside MXNet's operators",
         "noise_cost.py --rounds 7",
         27,
-        tuple(_least(f"MXNet's operators ÷ ours, {n} thread(s)", 8.0, 4.0, 1) for n in (1, 2)),
+        tuple(
+            Bar(f"MXNet's operators ÷ ours, {n} thread(s)", 8.0, 4.0, is_least=True, digits=1)
+            for n in (1, 2)
+        ),
     ),
     Section(
         "crf",

@@ -137,7 +137,7 @@ def written_as(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any
             return parse(text)
         except ValueError:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is none; write for example {example}"
+                f"{text!r} cannot be read; write for example {example}"
             ) from None
 
     return read

@@ -35,7 +35,6 @@ def start_run(
 
     Args:
         kind: class of the configuration.
-        readme: README of a new run directory.
         check: `check(config, num_workers)` raises a UserError if the settings are unsound.
         run: `run(config, workers, directory, progress)` does the work; rank 0 prints its result.
     """

@@ -32,14 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     from edp_mx.reports.curves import plot_curves
-    from edp_mx.reports.summary import summarise
+    from edp_mx.reports.summary import compare
     from edp_mx.runs.train import train
 
     train(config, workers, directory, progress)
     if not workers.is_first:
         return ""
     plot_curves(directory)
-    return summarise(directory)
+    where = f"The run directory is {directory.path}; its README.md describes the files."
+    return f"{compare([directory])}\n\n{where}"
 
 
 def _check(config: Any, num_workers: int) -> None:

@@ -70,13 +70,6 @@ def format_epsilon(bound: Dict[str, Any]) -> str:
     return "∞"
 
 
-def summarise(run: RunDirectory) -> str:
-    """Return the summary that is printed when a run has finished."""
-    return (
-        f"{compare([run])}\n\nThe run directory is {run.path}; its README.md describes the files."
-    )
-
-
 def _scores(run: RunDirectory) -> Dict[str, Any]:
     results = run.read("results")
     if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
