@@ -83,7 +83,6 @@ Found = Dict[str, Dict[str, Any]]  # each attack's results, by the attack's name
 
 
 def main() -> None:
-    """Do what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--runs", type=Path, default=Path("runs/attacks"), help="the folder of all runs")
@@ -224,7 +223,7 @@ def _exposure_table(runs: List[RunDirectory]) -> str:
 
 
 def _mean(canaries: List[Dict[str, Any]], key: str) -> str:
-    """Mean ± standard error of what could be fitted."""
+    """Return the mean ± standard error of what could be fitted."""
     known = [canary[key] for canary in canaries if canary[key] is not None]
     if len(known) < 2:
         return "not to be fitted"

@@ -39,7 +39,6 @@ STEPS = 3  # of training in a round
 
 
 def main() -> None:
-    """Measure and print."""
     options = _options()
     measuring.settle_threads()
     workers = distributed.start()

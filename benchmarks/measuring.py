@@ -24,12 +24,7 @@ Figures = Dict[str, List[float]]  # by the name that a bar knows, by round
 
 
 def show(values: Sequence[float], digits: int) -> str:
-    """Render the median and, in brackets, the quartiles.
-
-    Example:
-        >>> show([1.0, 2.0, 3.0, 4.0, 5.0], 1)
-        '3.0 (2.0–4.0)'
-    """
+    """Render the median and, in brackets, the quartiles."""
     points = values if len(values) > 1 else [*values, *values]
     quartiles = statistics.quantiles(points, n=4, method="inclusive")
     low, median, high = (f"{value:.{digits}f}" for value in quartiles)
@@ -37,12 +32,7 @@ def show(values: Sequence[float], digits: int) -> str:
 
 
 def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[float]:
-    """Divide one list of measurements by another, round by round.
-
-    Example:
-        >>> ratios({"a": [1.0, 2.0], "b": [3.0, 4.0]}, "b", "a")
-        [3.0, 2.0]
-    """
+    """Divide one list of measurements by another, round by round."""
     return [one / other for one, other in zip(values[name], values[base])]
 
 

@@ -40,7 +40,6 @@ PAIRS = (  # the ratios that are recorded
 
 
 def main() -> None:
-    """Measure and print."""
     parser = measuring.build_parser(__doc__, rounds=11)
     parser.add_argument("--batch", type=int, default=subjects.EXAMPLES)
     parser.add_argument("--tokens", type=int, default=subjects.TOKENS, help="of every utterance")
