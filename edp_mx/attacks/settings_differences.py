@@ -40,8 +40,11 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
 
 def describe_differences(found: Differences) -> str:
     """Describe differences in words, e.g. "training.epochs 3 instead of 14"."""
-    values = ((key, *map(_as_text, (each["trained"], each["run"]))) for key, each in found.items())
-    said = [f"{key} {trained} instead of {run}" for key, trained, run in values]
+
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    said = (f"{k} {text(v['trained'])} instead of {text(v['run'])}" for k, v in found.items())
     return ", ".join(said) or "none"
 
 
@@ -82,7 +85,3 @@ def _leaves(tree: Dict[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
             yield from _leaves(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

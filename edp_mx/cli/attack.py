@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator
+from typing import Any, Dict, Iterator
 
 from edp_mx.cli.attack_parts import (
     DEFAULT_SHADOW,
@@ -28,9 +28,6 @@ from edp_mx.cli.console import (
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import keep_private
-
-if TYPE_CHECKING:
-    from edp_mx.attacks.directory import Outcome
 
 EXAMPLES = """\
 examples:
@@ -119,7 +116,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Report]:
     """Yield the outcome of each attack, the quickest first, after all settings were checked."""
-    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow, attack_by_threshold
+    from edp_mx.attacks.directory import write_outcome
+    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow
+    from edp_mx.attacks.membership.thresholds import threshold_attacks
 
     path, scores_of = directory.path, prepare_scores(arguments)
     shadow_run = prepare_shadow(arguments, path) if arguments.shadow is not None else None
@@ -127,7 +126,8 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
     by_lira = prepare_lira(arguments, path) if wants_lira else None
     by_canaries = prepare_canaries(arguments, directory) if arguments.canaries else None
     scores = scores_of(path)
-    yield _report(directory, attack_by_threshold(path, scores))
+    found = write_outcome(directory, "threshold", threshold_attacks(scores), scores, facts={})
+    yield _report(directory, found)
     if shadow_run is not None:
         other = shadow_run()
         found = attack_by_shadow(path, scores, shadow_path=other, shadow=scores_of(other))
@@ -138,13 +138,13 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
         yield by_canaries()
 
 
-def _report(directory: RunDirectory, outcome: Outcome) -> Report:
+def _report(directory: RunDirectory, outcome: Dict[str, Any]) -> Report:
     """Write the page and return the outcome."""
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table
 
-    page = write_report(attack_folder(directory, outcome.attack))
-    value = outcome.to_dict()
-    said = [render_table(HEADER, attack_rows(value)), *warnings_of(outcome.facts), f"{page}\n"]
-    return value, "\n".join(said)
+    page = write_report(attack_folder(directory, outcome["attack"]))
+    table = render_table(HEADER, attack_rows(outcome))
+    said = [table, *warnings_of(outcome["facts"]), f"{page}\n"]
+    return outcome, "\n".join(said)

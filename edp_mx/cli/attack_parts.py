@@ -12,7 +12,6 @@ from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from edp_mx.attacks.directory import Outcome
     from edp_mx.attacks.membership.scores import MembershipScores
 
 Report = Tuple[Dict[str, Any], str]  # outcome of an attack, for JSON and as text
@@ -95,13 +94,12 @@ def prepare_canaries(arguments: argparse.Namespace, run: RunDirectory) -> Callab
 
 def prepare_lira(
     arguments: argparse.Namespace, path: Path
-) -> Callable[[MembershipScores], Outcome]:
+) -> Callable[[MembershipScores], Dict[str, Any]]:
     """Return the function that trains missing shadows, or uses another run's, and compares."""
     from edp_mx.attacks.membership.lira.attack import (
         attack_by_lira,
         attack_by_shadows_of,
         borrowed_plan,
-        check_kept_shadows,
         check_shadow_settings,
     )
     from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
@@ -111,10 +109,9 @@ def prepare_lira(
     if lender is None:
         check_shadow_count(shadows)
         if arguments.from_scores:
-            check_kept_shadows(path, shadows)
             lender = path
     if lender is not None:
-        borrowed_plan(path, lender)
+        borrowed_plan(path, lender, shadows)
         return lambda scores: attack_by_shadows_of(path, scores, lender=lender)
     settings = path / "config.yaml"
     config = load_config(settings, arguments.overrides)

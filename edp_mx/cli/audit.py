@@ -159,7 +159,7 @@ def run_step(arguments: argparse.Namespace) -> int:
 
 def run_one_run(arguments: argparse.Namespace) -> int:
     """Run A2; rank 0 fills the run directory and prints the verdict."""
-    from edp_mx.attacks.audit.one_run import OneRunSettings, audit_one_run
+    from edp_mx.attacks.audit.one_run import README, OneRunSettings, audit_one_run
     from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.data.sampling import micro_batch_size
 
@@ -170,7 +170,6 @@ def run_one_run(arguments: argparse.Namespace) -> int:
         micro_batch_size(config.training.batch_size, arguments.workers)
         return _say_sound()
 
-    from edp_mx.attacks.audit.directory import README
     from edp_mx.reports.attack_pictures import plot_canaries
     from edp_mx.runtime.distributed import start
 

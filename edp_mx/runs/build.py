@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -33,11 +33,7 @@ NUM_PIECES = 30_522  # of BERT's own vocabulary
 def vocabulary_for(
     config: ExperimentConfig, corpus: Corpus, checkpoint: Optional[Any] = None
 ) -> Vocabulary:
-    """Build the vocabulary: words or pieces, and labels, from where the configuration takes them.
-
-    Raises:
-        UserError: a source is missing, broken, or does not go with the model.
-    """
+    """Build words or pieces, and labels, from where the configuration takes them."""
     data = config.data
     word_sample, label_sample = (
         public_sample(data, part.path) if part.source == "sample" else []
@@ -77,18 +73,31 @@ def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional
         )
     if checkpoint is not None:
         return checkpoint.tokenizer
-    if vocabulary.source == "file":
-        assert vocabulary.path is not None  # held by the config
-        if Path(vocabulary.path).is_dir():
-            return load_tokenizer(Path(vocabulary.path))
-        return WordPiece.from_file(vocabulary.path, lowercase=vocabulary.lowercase)
-    pieces = learn_pieces(
-        lines_of(seen),
+    return read_or_learn_pieces(
+        vocabulary.path if vocabulary.source == "file" else None,
+        lambda: lines_of(seen),
         size=vocabulary.max_words or NUM_PIECES,
         lowercase=vocabulary.lowercase,
         min_count=vocabulary.min_count,
     )
-    return WordPiece(pieces, vocabulary.lowercase)
+
+
+def read_or_learn_pieces(
+    path: Optional[str],
+    lines: Callable[[], Iterable[str]],
+    *,
+    size: int,
+    lowercase: bool,
+    min_count: int,
+) -> Tokenizer:
+    """Return the pieces of a file or of a checkpoint's folder; without a path, learn them."""
+    if path is None:
+        logger.info("learning at most %d word pieces", size)
+        pieces = learn_pieces(lines(), size=size, lowercase=lowercase, min_count=min_count)
+        return WordPiece(pieces, lowercase)
+    if Path(path).is_dir():
+        return load_tokenizer(Path(path))
+    return WordPiece.from_file(path, lowercase=lowercase)
 
 
 def start_from_pretrained(
@@ -140,11 +149,7 @@ def encode_part(
     *,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off.
-
-    Args:
-        like: another part, encoded with the same settings; see `encode`.
-    """
+    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off."""
     encoded = encode(
         utterances,
         vocabulary,

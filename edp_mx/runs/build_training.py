@@ -41,13 +41,8 @@ def build_training(
 ) -> Training:
     """Build sampler, plan, ledger, mechanism and trainer; refuse what no accountant can count.
 
-    Args:
-        prepared: its training part is dealt out, and counted as n, as it is given.
-        run: keeps the ledger; where it holds a checkpoint, the run is resumed.
-        heartbeat: called at each step.
-
-    Raises:
-        UserError: settings that are impossible or have no accountant, or a budget that is spent.
+    The training part of `prepared` is dealt out, and counted as n, as it is given. The run keeps
+    the ledger; where it holds a checkpoint, the run is resumed.
     """
     training = config.training
     sampler = _sampler(config, workers, prepared)

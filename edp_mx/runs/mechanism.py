@@ -43,15 +43,8 @@ def build_mechanism(
 ) -> AnyMechanism:
     """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
-    A resumed run takes its α from the ledger: it is not released a second time.
-
-    Args:
-        spending: has the plan; the cost of α is in its ledger before α is released.
-        heartbeat: called at each backward pass made for α.
-
-    Raises:
-        UserError: two workers hold the same noise key, the workers' plans differ, there is too
-            little data to release α, or the budget does not allow it.
+    The cost of α is in the ledger of `spending` before α is released. A resumed run takes its α
+    from there: it is not released a second time.
     """
     privacy = config.privacy
     if privacy.mechanism == "none":

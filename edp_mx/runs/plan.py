@@ -20,8 +20,7 @@ def plan_for(
 ) -> Plan:
     """Return the plan of a run, complete but for α; a target ε is turned into z₀.
 
-    Raises:
-        UserError: an impossible setting, or a target or budget that cannot see why ε is infinite.
+    A target or budget that cannot see why ε is infinite is refused.
     """
     privacy, training = config.privacy, config.training
     private = {

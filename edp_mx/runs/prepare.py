@@ -49,12 +49,8 @@ def prepare(
 ) -> Prepared:
     """Load the corpus, split and encode it, and build the model; the same on every worker.
 
-    Args:
-        heartbeat: called while the data is read.
-        progress: put around the utterances of a large corpus that is read for the first time.
-
-    Raises:
-        UserError: bad data, or workers that see different data.
+    Workers that see different data are refused. The progress is put around the utterances of a
+    large corpus that is read for the first time.
     """
     heartbeat("preparing the data")
     corpus = load_corpus(config.data, heartbeat=heartbeat, progress=progress)

@@ -89,10 +89,9 @@ class RunDirectory:
         return run
 
     def create(self, name: str, config: str, *, readme: str = README) -> None:
-        """Create the folder with its configuration and README, a template with {name} and {path}.
+        """Create the folder, which must be empty, with its configuration and README.
 
-        Raises:
-            UserError: the folder holds something already.
+        The `readme` is a template with {name} and {path}.
         """
         is_file = self.path.exists() and not self.path.is_dir()
         if is_file or (self.path.exists() and any(self.path.iterdir())):

@@ -24,13 +24,8 @@ logger = logging.getLogger(__name__)
 class Spending:
     """Writes each release down before it is made, and permits none beyond the budget.
 
-    Args:
-        plan: with z₀ set; its α may still be unknown until `complete`.
-        workers, run: of the run; only the disk of rank 0 is read.
-
-    Raises:
-        UserError: the ledger is gone, damaged or that of another run, or α alone exceeds the
-            budget.
+    The plan has z₀; its α may still be unknown until `complete`. Only the disk of rank 0 is read. A
+    ledger that is gone, damaged or that of another run is refused.
 
     Guarantee: each line of the ledger is on disk before its release. An interrupted epoch is
     repeated and counted twice: the ledger may overstate what was released, never understate it.

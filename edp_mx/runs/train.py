@@ -40,7 +40,6 @@ def train(
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         The scores on the test part.
@@ -185,22 +184,18 @@ class _Run:
         plan = self.spending.plan
         if plan.release is not None:
             row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
-            row.update(self._clipping(plan.release.unit))
+            taken = self.loop.mechanism.clipping.take_statistics()
+            total = ClippingStatistics.sum(self.workers.gather(taken))
+            if total.non_finite:
+                logger.warning(
+                    "%d of %d %s gradients were not finite and counted as zero; a smaller "
+                    "training.learning_rate may help",
+                    total.non_finite,
+                    total.units,
+                    plan.release.unit.replace("_", "-"),
+                )
+            row.update(total.as_metrics())
         return row
-
-    def _clipping(self, unit: str) -> Dict[str, float]:
-        """The epoch's clipping statistics over all workers."""
-        taken = self.loop.mechanism.clipping.take_statistics()
-        total = ClippingStatistics.sum(self.workers.gather(taken))
-        if total.non_finite:
-            logger.warning(
-                "%d of %d %s gradients were not finite and counted as zero; a smaller "
-                "training.learning_rate may help",
-                total.non_finite,
-                total.units,
-                unit.replace("_", "-"),
-            )
-        return total.as_metrics()
 
     def _score(self, part: str) -> Scores:
         """The scores on the validation or test part, on every worker."""

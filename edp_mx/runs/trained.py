@@ -86,11 +86,7 @@ class TrainedRun:
     model: IntentSlotModel
 
     def part(self, name: str) -> List[Utterance]:
-        """Read the training, validation or test part of the run again.
-
-        Raises:
-            UserError: the corpus is not the one that the run was split from.
-        """
+        """Read a part of the run again, e.g. "test"; refuse a corpus that has changed."""
         corpus = load_corpus(self.config.data)
         split = Split.from_json(self.run.read("split"), corpus.utterances)
         part = [corpus.utterances[i] for i in getattr(split, name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Dict, Mapping, Optional, Sequence
 
@@ -57,20 +58,27 @@ def load_weights(model: gluon.Block, path: Path) -> None:
     set_weights(model, read_arrays(path, "a file of weights"), str(path))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> None:
     """Write a `.npz`, whole or not at all."""
     archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
-    np.savez(archive, **arrays)
+    (np.savez_compressed if compress else np.savez)(archive, **arrays)
     with whole_file(path) as file:
         file.write(archive.getbuffer())
 
 
-def read_arrays(path: Path, kind: str, *, only: Optional[Sequence[str]] = None) -> Arrays:
+def read_arrays(
+    path: Path,
+    kind: str,
+    *,
+    only: Optional[Sequence[str]] = None,
+    advice: str = "",
+) -> Arrays:
     """Read a `.npz`; nothing in it is executed.
 
     Args:
         kind: what the file should be, for the message.
         only: names of the arrays to read, as far as they are there; all by default.
+        advice: what to do if the file is missing or torn, for the message.
 
     Raises:
         UserError: the file is missing or torn.
@@ -80,6 +88,10 @@ def read_arrays(path: Path, kind: str, *, only: Optional[Sequence[str]] = None) 
             wanted = archive.files if only is None else [n for n in only if n in archive.files]
             return {name: archive[name] for name in wanted}
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: the run did not get that far") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is torn or not {kind} ({error})") from error
+        raise UserError(
+            f"there is no {path}: {advice or 'the run did not get that far'}"
+        ) from error
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is torn or not {kind} ({error}){advice and f'; {advice}'}"
+        ) from error

@@ -93,7 +93,7 @@ def test_scores_that_do_not_go_with_the_run_are_refused(runs, tmp_path, capsys):
     (target / "scores.npz").unlink()
     attack(target, "--from-scores", code=2)
     torn, other, missing = capsys.readouterr().err.strip().splitlines()
-    assert "is damaged" in torn and "of other weights" in other and "there is no" in missing
+    assert "is torn" in torn and "of other weights" in other and "there is no" in missing
 
 
 def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Dict, Tuple
 
 import numpy as np
@@ -16,8 +16,6 @@ from edp_mx.data.dealing import deal
 from edp_mx.data.draws import Sampler
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
-
-DELTA = 1e-5  # of plans from which no ε is read
 
 
 @dataclass(frozen=True)
@@ -53,20 +51,12 @@ class AuditedStep:
                 "be finite and above 0"
             )
         batch, places = self._sizes(num_workers)
-        return Release(
-            unit=self.unit,
-            num_workers=num_workers,
-            micro_batches_per_worker=self.micro_batches_per_worker,
-            micro_batch_size=self.micro_batch_size,
-            max_grad_norm=self.max_grad_norm,
-            layer_scales=self.layer_scales,
-            adjacency=self.adjacency,
-            variant=self.variant,
-            sampler=self.sampler,
-            sample_rate=batch / places if self.sampler == "poisson" else 1.0,
-        )
+        rate = batch / places if self.sampler == "poisson" else 1.0
+        names = {field.name for field in fields(self)} & {field.name for field in fields(Release)}
+        shared = {name: getattr(self, name) for name in names - {"sample_rate"}}
+        return Release(num_workers=num_workers, sample_rate=rate, **shared)
 
-    def plan(self, num_workers: int, *, delta: float = DELTA) -> Plan:
+    def plan(self, num_workers: int, *, delta: float = 1e-5) -> Plan:
         """Return the plan of one step."""
         return Plan(
             self.release(num_workers),

@@ -25,19 +25,12 @@ class ErrorCounts:
     false_negatives: int
     positives: int
 
-    def __post_init__(self) -> None:
-        for errors, trials in (
-            (self.false_positives, self.negatives),
-            (self.false_negatives, self.positives),
-        ):
-            if not 0 <= errors <= trials or trials == 0:
-                raise ValueError(f"{errors} errors in {trials} trials")
-
     def upper_rates(self, *, significance: float) -> Tuple[float, float]:
         """Upper bounds on FPR and FNR that hold together, each with half of the significance."""
+        half = significance / 2
         return (
-            upper_rate(self.false_positives, self.negatives, significance=significance / 2),
-            upper_rate(self.false_negatives, self.positives, significance=significance / 2),
+            upper_rate(self.false_positives, self.negatives, significance=half),
+            upper_rate(self.false_negatives, self.positives, significance=half),
         )
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Dict, Sequence, Union
+from typing import NamedTuple, Sequence, Union
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
-
-from edp_mx.attacks.audit.verdict import Verdict
 
 LARGEST_EPSILON = 700.0  # e^ε is still a double
 FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed before the run
@@ -63,13 +60,10 @@ def one_run_epsilon(
     Edge cases: at most about ln(guesses), and less with a δ that is large beside 1 / canaries.
     """
 
+    seen = {"canaries": canaries, "guesses": guesses, "correct": correct}
+
     def excess(epsilon: float) -> float:
-        return (
-            one_run_p_value(
-                canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
-            )
-            - significance
-        )
+        return one_run_p_value(**seen, epsilon=epsilon, delta=delta) - significance
 
     if excess(0.0) >= 0:
         return 0.0
@@ -81,8 +75,7 @@ def one_run_epsilon(
     return float(brentq(excess, 0.0, high, xtol=1e-12))
 
 
-@dataclass(frozen=True)
-class CoinGuesses:
+class CoinGuesses(NamedTuple):
     """Best of several numbers of guesses, half of them "in" and half "out"."""
 
     guesses: int
@@ -118,33 +111,3 @@ def guess_coins(
         )
         found.append(CoinGuesses(2 * half, correct, bound))
     return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
-
-
-@dataclass(frozen=True)
-class OneRunAudit:
-    """Outcome of A2: the verdict, the guesses that it rests on, and how many canaries were in."""
-
-    verdict: Verdict
-    guesses: CoinGuesses
-    canaries: int
-    members: int
-
-    @property
-    def is_refuted(self) -> bool:
-        return self.verdict.is_refuted
-
-    def to_dict(self) -> Dict[str, Any]:
-        return {
-            "audit": "one-run",
-            **self.verdict.to_dict(),
-            "canaries": self.canaries,
-            "members": self.members,
-            "guesses": self.guesses.guesses,
-            "correct": self.guesses.correct,
-        }
-
-    def describe(self) -> str:
-        return (
-            f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
-            f"guesses were right; {self.members} of {self.canaries} canaries were trained on"
-        )

@@ -89,7 +89,6 @@ def audit_noise(
         workers: this worker among all; each calls this with the same arguments.
         step: the settings, whose `Release` says which noise to expect.
         size: coordinates of each layer.
-        steps: at least 2.
         confidence: the probability with which a sound system passes all checks together.
 
     Returns:

@@ -37,11 +37,9 @@ class Exposure:
 
 
 def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
-    """Compare the loss of a secret with those (n,) of other values in its place.
+    """Compare the loss of a secret with those (n,) of other values of the same distribution.
 
-    Args:
-        candidates: losses of values of the same distribution, without the secret; of all such
-            values, if they are few, which makes the rank exact.
+    Of few such values give all, which makes the rank exact.
 
     Source: Carlini et al. 2019, "The Secret Sharer", definitions 4 and 5 and section 4.3.
     Departs: there the log-perplexity itself is fitted. The losses of labels lie near 0 and are

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, Sequence, Tuple
+from typing import Iterable, List, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -64,7 +63,7 @@ def draw_canaries(
 ) -> List[Canary]:
     """Draw canaries: random words of the training part, an intent, and a number in its own slot.
 
-    Edge cases: with a public label list the slot is one of the corpus (`slot_for`).
+    With a public label list the slot is one of the corpus (`slot_for`).
     """
     generator = np.random.default_rng(np.random.SeedSequence([settings.seed, 0xCA4A]))
     words = sorted({t for u in corpus.train for t in u.tokens if t.isalpha()}) or ["call"]
@@ -108,11 +107,7 @@ def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
         for n in range(canary.repeats)
     ]
     places = len(corpus.utterances) + np.arange(len(added))
-    split = Split(
-        train=np.concatenate([corpus.split.train, places]),
-        validation=corpus.split.validation,
-        test=corpus.split.test,
-    )
+    split = replace(corpus.split, train=np.concatenate([corpus.split.train, places]))
     return Corpus(corpus.name, corpus.is_standin, (*corpus.utterances, *added), split)
 
 
@@ -145,13 +140,11 @@ def _others(
 
 def check_digits(vocabulary: Vocabulary) -> None:
     """Refuse a vocabulary that cannot tell the digits apart."""
-
-    def seen(digit: str) -> Tuple[Any, ...]:
-        if vocabulary.tokenizer is not None:
-            return tuple(vocabulary.tokenizer.ids(digit))
-        return (vocabulary.word_id(digit), *vocabulary.character_ids(digit))
-
-    if len({seen(digit) for digit in DIGITS}) < len(DIGITS):
+    if vocabulary.tokenizer is not None:
+        seen = {tuple(vocabulary.tokenizer.ids(d)) for d in DIGITS}
+    else:
+        seen = {(vocabulary.word_id(d), *vocabulary.character_ids(d)) for d in DIGITS}
+    if len(seen) < len(DIGITS):
         raise UserError(
             "data.vocabulary: the model cannot tell all digits apart, so no number can be exposed; "
             "use a vocabulary with digits"

@@ -68,14 +68,11 @@ def features_of(signals: Signals) -> np.ndarray:
 
 def candidates(seed: int) -> Dict[str, Any]:
     """Return the kinds of classifiers to choose from, each with its scaling."""
-
-    def scaled(model: Any) -> Any:
-        return make_pipeline(_Scaler(), model)
-
     return {
-        "logistic regression": scaled(LogisticRegression(max_iter=1000)),
-        "multilayer perceptron": scaled(
-            MLPClassifier((32,), alpha=1e-3, max_iter=60, early_stopping=True, random_state=seed)
+        "logistic regression": make_pipeline(_Scaler(), LogisticRegression(max_iter=1000)),
+        "multilayer perceptron": make_pipeline(
+            _Scaler(),
+            MLPClassifier((32,), alpha=1e-3, max_iter=60, early_stopping=True, random_state=seed),
         ),
         "gradient boosting": HistGradientBoostingClassifier(
             max_iter=100, learning_rate=0.1, max_leaf_nodes=15, random_state=seed
@@ -86,13 +83,8 @@ def candidates(seed: int) -> Dict[str, Any]:
 def learn_classifier(signals: Signals, is_member: np.ndarray, *, seed: int) -> AttackClassifier:
     """Choose the kind with the best cross-validated AUC on the shadow, and train it there.
 
-    Args:
-        signals, is_member: of the members and non-members of the shadow.
-
-    Raises:
-        UserError: there are fewer than 10 members or non-members, or the shadow has diverged.
-
-    Edge cases: of more than 20,000 utterances a random 20,000 are used.
+    At least 10 members and 10 non-members are needed; of more than 20,000 utterances a random
+    20,000 are used.
 
     Source: the structure is that of Shokri et al. 2017, as in the paper.
     """
@@ -152,11 +144,10 @@ def _shadow_auc(kind: Any, features: np.ndarray, labels: np.ndarray, folds: Any)
         return area(roc_curve(_log_odds_by(model, features), labels))
 
     try:
-        return float(
-            cross_val_score(
-                kind, features, labels, cv=folds, scoring=score, error_score="raise"
-            ).mean()
+        found = cross_val_score(
+            kind, features, labels, cv=folds, scoring=score, error_score="raise"
         )
+        return float(found.mean())
     except (UserError, ValueError):
         return math.nan
 

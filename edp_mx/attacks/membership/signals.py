@@ -62,11 +62,7 @@ def signals_of(
     lengths: np.ndarray,
     chain: Chain,
 ) -> Signals:
-    """Compute all signals of a batch in float64.
-
-    Args:
-        intent_scores, emissions: outputs of the model; padding is ignored.
-        intents, slots: the true labels.
+    """Compute all signals of a batch in float64 from the outputs of the model and the true labels.
 
     Shapes: intent_scores (N, I) · intents (N,) · emissions (N, T, K) · slots (N, T) · lengths (N,).
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Dict, Optional
 
 import gluonnlp  # noqa: F401 (registers the optimizer BERTAdam)
@@ -48,7 +47,6 @@ def pretrain(
     Args:
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; if rank 0's holds a checkpoint, the run is resumed from it.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         What `results.json` holds.
@@ -117,11 +115,8 @@ class _Run:
             optimizer_params={"learning_rate": 0.0, "wd": self.settings.weight_decay},
             max_grad_norm=self.settings.max_grad_norm,
         )
-        if state:
-            self._resume(state, path)
-
-    def _resume(self, state: PretrainingState, path: Path) -> None:
-        """Put the run back to where it stood."""
+        if state is None:
+            return
         if state.fingerprint != self.text.counts.fingerprint:
             raise UserError(f"text.train: the lines have changed since {path} was written")
         if state.num_workers != self.workers.size:

@@ -65,11 +65,9 @@ def score(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> MaskedScores:
-    """Score the held-out text on all workers together.
+    """Score this worker's share of the held-out text, on all workers together.
 
-    Args:
-        batches: this worker's share.
-        unigram_loss: the sum over the places of this share.
+    The unigram loss is the sum over the places of this share.
     """
     sums = np.array([0.0, 0.0, 0.0, unigram_loss])  # loss, right guesses, places, unigram loss
     for batch in batches:

@@ -108,12 +108,7 @@ def read_text(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> PretrainingText:
-    """Read the text for the first time, on all workers together.
-
-    Raises:
-        UserError: a file cannot be read, the workers read different text or cannot share a batch,
-            or the text has fewer lines than a batch.
-    """
+    """Read the text for the first time, on all workers together, which must read the same."""
     batch_size = config.pretraining.batch_size
     micro_batch_size(batch_size, workers.size)
     heartbeat("reading the text")

@@ -51,7 +51,7 @@ def attacked(run, generator):
         run.path / "attack-canaries" / "exposure.json",
         {"run": "x", "settings": settings, "canaries": canaries},
     )
-    return {name: success for name, _, success in found.results}
+    return {result["name"]: result for result in found["results"]}
 
 
 def command(monkeypatch, folder, *arguments):

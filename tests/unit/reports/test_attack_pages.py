@@ -33,7 +33,7 @@ def attacked(tmp_path_factory):
 def test_what_is_written_is_what_was_measured(attacked):
     _, folder, outcome, scores = attacked
     attack, guessed = read_attack(folder), read_guesses(folder)
-    assert attack == json.loads(json.dumps(outcome.to_dict()))
+    assert attack == json.loads(json.dumps(outcome))
     assert [row["id"] for row in read_table(folder / "guesses.csv")] == list(scores.ids[:120])
     for result in attack["results"]:
         values = guessed.scores[result["name"]]

@@ -47,14 +47,11 @@ def draw_further(size: int, shadows: int, *, share: float, seed: int) -> np.ndar
 def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
     """Return mean and standard deviation of the log-odds of each utterance with and without it.
 
-    Args:
-        shadows: log-odds by shadow model.
-        is_in: whether that model was trained on the utterance.
-        is_pooled: one standard deviation per side for all utterances, the root of the mean
-            variance: better with few shadows. The sides are not pooled together, since the outputs
-            for utterances that were not trained on vary more.
+    Pooled, there is one standard deviation per side for all utterances, the root of the mean
+    variance: better with few shadows. The sides are not pooled together, since the outputs for
+    utterances that were not trained on vary more.
 
-    Shapes: shadows, is_in (U, K).
+    Shapes: shadows, the log-odds by shadow model, and is_in (U, K).
 
     Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
     """
@@ -123,9 +120,7 @@ def lira_attacks(
 ) -> List[Guesses]:
     """Return the guesses of LiRA online (two variants) and offline, and of the calibrated loss.
 
-    Args:
-        log_odds, losses: of the judged utterances by shadow model, (U, K).
-        is_in: whether that model was trained on the utterance, (U, K).
+    Shapes: log_odds, losses (of the judged utterances by shadow model) and is_in (U, K).
 
     Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
     """

@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.members import text_of
-from edp_mx.attacks.membership.scores import MembershipScores, read_arrays, write_arrays
+from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.utterance import Utterance
@@ -19,6 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +62,13 @@ class ShadowPlan:
             "others_in": self.others_in,
             "about": np.array(json.dumps(self.about)),
         }
-        write_arrays(folder / "plan.npz", arrays)
+        write_arrays(folder / "plan.npz", arrays, compress=True)
 
     @classmethod
     def read(cls, folder: Path) -> ShadowPlan:
         """Read `plan.npz`."""
         path = folder / "plan.npz"
-        arrays = read_arrays(path, "run `edp-mx attack RUN --lira K`")
+        arrays = read_arrays(path, "a plan", advice="run `edp-mx attack RUN --lira K`")
         try:
             return cls(
                 tuple(arrays["ids"].tolist()),

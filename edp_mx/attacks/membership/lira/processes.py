@@ -12,8 +12,9 @@ from typing import Any, Dict, Iterator, Sequence
 import numpy as np
 
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
-from edp_mx.attacks.membership.scores import hash_of, read_arrays
+from edp_mx.attacks.membership.scores import hash_of
 from edp_mx.errors import UserError
+from edp_mx.training.checkpoint import read_arrays
 
 SHADOW = "edp_mx.attacks.membership.lira.shadow"  # module that one process runs
 PAUSE = 0.2  # seconds between two looks at the processes
@@ -28,7 +29,7 @@ def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
     path = shadow_file(folder, number)
     if not path.exists():
         return None
-    arrays = read_arrays(path, "remove it to train the shadow again")
+    arrays = read_arrays(path, "a shadow", advice="remove it to train the shadow again")
     is_in = plan.is_in[:, number]
     own = hash_of(folder / "plan.npz")
     if str(arrays.get("plan")) != own or not np.array_equal(arrays["is_in"], is_in):
