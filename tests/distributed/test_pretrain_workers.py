@@ -121,7 +121,7 @@ def test_a_killed_job_goes_on_with_the_same_curve(two, tmp_path, rank):
 def two(tmp_path_factory):
     """A run of two workers that nobody disturbed."""
     folder = tmp_path_factory.mktemp("two")
-    config = write_config(folder, lines=800)
+    config = write_config(folder)
     pretrain(2, config, "--run", folder / "run")
     return folder / "run", config
 
