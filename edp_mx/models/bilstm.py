@@ -12,8 +12,7 @@ class BiLSTM(gluon.HybridBlock):
     Args:
         input_size: size of a token's vector.
         hidden_size: size of one direction's state.
-        num_layers: number of layers; each reads both directions of the one below.
-        dropout: dropout between layers, neither before the first nor after the last.
+        dropout: between layers, neither before the first nor after the last.
 
     Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
     Departs: two LSTMs per layer and `SequenceReverse` instead of one fused bidirectional LSTM,
@@ -41,7 +40,6 @@ class BiLSTM(gluon.HybridBlock):
                     setattr(self, name, lstm)
 
     def hybrid_forward(self, F, inputs, lengths):
-        """See the class. Shapes: (T, N, I), (N,) → (T, N, 2H)."""
         states = inputs
         for layer in range(self._num_layers):
             if layer:

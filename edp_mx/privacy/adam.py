@@ -51,7 +51,7 @@ class Adam(mx.optimizer.Adam):
         in_threads(lambda update: update(), work, threads=allowed_threads())
 
     def _settings_of(self, index: int) -> Dict[str, Any]:
-        """Counts one more update of a parameter; how it is to be made."""
+        """Count one more update of a parameter, and return how it is to be made."""
         self._update_count(index)
         count = self._index_update_count[index]
         correction = math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)

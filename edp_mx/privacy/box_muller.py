@@ -46,12 +46,11 @@ class BoxMuller:
     def scale_and_add(
         self, target: np.ndarray, source: np.ndarray, *, block: int, factor: float, stddev: float
     ) -> None:
-        """Set target ← factor · source + noise.
+        """Set target ← factor · source + noise, a float64 source in float64 and rounded once.
 
         Args:
             target: gets the first numbers of the block's pairs, then their second numbers.
-            source: may be the target itself. With a float64 source the sum is made in float64 and
-                rounded once.
+            source: may be the target itself.
             block: the block's number, below 2⁶⁴. No other block shares any of its key stream.
             stddev: the standard deviation of the noise.
 
@@ -78,5 +77,4 @@ class BoxMuller:
         return Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
 
     def _more(self, count: int) -> np.ndarray:
-        """Return 64 more bits for each of the block's small u: uint64 (count,)."""
         return np.frombuffer(self._cipher.update(bytes(8 * count)), np.uint64)

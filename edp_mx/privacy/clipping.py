@@ -24,14 +24,12 @@ utterance, or a user (its loss is the sum over their utterances). Dropout is see
 
 
 class ClippedSum:
-    """Sum of the clipped gradients of some units, which may be taken once.
+    """Sum of the clipped gradients of some units, which may be taken once; the flat array's owner.
 
     Args:
-        flat: the flat gradients, whose owner the sum becomes.
         values: the sum (P,), float32 or float64, before the factor.
         factor: what `values` are still to be multiplied by.
         loss: the sum of the losses, (1,), detached from autograd.
-        num_units: the number of units.
     """
 
     def __init__(
@@ -66,10 +64,6 @@ class Clipping(ABC):
     Args:
         flat: the network's gradients, which are overwritten.
         chunk_size: the largest number of rows of a batch in one chunk; a single unit may have more.
-
-    Attributes:
-        flat, chunk_size: as given.
-        statistics: of all units since the statistics were last taken.
     """
 
     def __init__(self, *, flat: FlatGradients, chunk_size: int) -> None:
@@ -114,7 +108,6 @@ class Clipping(ABC):
         )
 
     def take_statistics(self) -> ClippingStatistics:
-        """Return the statistics since the last time."""
         taken, self.statistics = self.statistics, ClippingStatistics()
         return taken
 
@@ -141,10 +134,8 @@ class Unclipped(Clipping):
 
     @property
     def sensitivity(self) -> float:
-        """Unbounded."""
         return math.inf
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`."""
         made = self._backward(losses)  # (U,)
         return self.flat.gradients(), 1.0, made

@@ -40,7 +40,6 @@ def scales_by_norm(
     """Return α_k ∝ the norm of layer k in the gradient that is in the flat array now.
 
     Args:
-        flat: with the gradients of one backward pass on the batch that sets the scales.
         mean_over_workers: averages an array over all workers, so that all get the same scales.
     """
     norms = np.sqrt(flat.squared_norms(flat.gradients()))  # (L,)

@@ -31,15 +31,11 @@ class RunningSum:
         self.clear()
 
     def clear(self) -> None:
-        """Start a new sum."""
         self._pending: Optional[Tuple[np.ndarray, float]] = None
         self._is_begun = False  # whether `_total` has terms of this sum
 
     def put(self, values: np.ndarray, *, factor: float) -> None:
-        """Take the next term, which is read when `settle` or `result` is called.
-
-        Edge cases: a term with factor 0 must be finite.
-        """
+        """Take the next term, finite if its factor is 0; it is read by `settle` or `result`."""
         assert self._pending is None, "the term before would be lost: settle() first"
         self._pending = values, factor
 
@@ -56,10 +52,7 @@ class RunningSum:
         add_scaled(self._total, values, factor=factor)
 
     def result(self) -> Tuple[np.ndarray, float]:
-        """Return the sum and the factor still due on it; valid until the next call.
-
-        The sum of one term is the term itself; any other sum is float64.
-        """
+        """Return the sum and the factor still due on it; valid until the next call."""
         if not self._is_begun:
             assert self._pending is not None, "a sum of nothing"
             return self._pending
@@ -83,6 +76,5 @@ def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
 
 
 def _add_piece(total: np.ndarray, values: np.ndarray, factor: float, start: int) -> None:
-    """`add_scaled` from a start on."""
     piece = slice(start, start + PIECE)
     kernels().add_to_doubles(total[piece], values[piece], factor=factor)

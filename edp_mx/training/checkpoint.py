@@ -26,11 +26,7 @@ def weights_of(model: gluon.Block) -> Arrays:
 
 
 def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
-    """Overwrite all parameters.
-
-    Raises:
-        UserError: a parameter is missing, unknown, or has another shape; names it and `source`.
-    """
+    """Overwrite all parameters; refuse weights that are missing, unknown or of another shape."""
     parameters = model.collect_params()
     for name in sorted(set(parameters) ^ set(weights)):
         known = "lacks the parameter" if name in parameters else "has the unknown parameter"
@@ -50,11 +46,7 @@ def save_weights(model: gluon.Block, path: Path) -> None:
 
 
 def load_weights(model: gluon.Block, path: Path) -> None:
-    """Read what `save_weights` wrote.
-
-    Raises:
-        UserError: the file is missing, torn, or of another model.
-    """
+    """Read what `save_weights` wrote."""
     set_weights(model, read_arrays(path, "a file of weights"), str(path))
 
 
@@ -79,9 +71,6 @@ def read_arrays(
         kind: what the file should be, for the message.
         only: names of the arrays to read, as far as they are there; all by default.
         advice: what to do if the file is missing or torn, for the message.
-
-    Raises:
-        UserError: the file is missing or torn.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:

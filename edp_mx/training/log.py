@@ -20,9 +20,8 @@ class MetricsLog:
     Args:
         path: the file; its folder gets `events/` beside it for TensorBoard.
         counter: the number that counts the lines, "epoch" or "step".
-        start: lines from this count on are dropped, since a resumed run writes them again.
-
-    Edge cases: a crash can only tear the last line, which is dropped too.
+        start: lines from this count on are dropped, since a resumed run writes them again, and a
+            line that a crash tore.
     """
 
     def __init__(self, path: Path, *, counter: str = "epoch", start: int = 0) -> None:

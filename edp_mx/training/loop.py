@@ -40,14 +40,10 @@ class TrainingLoop:
     """A model and everything that trains it.
 
     Attributes:
-        model: what is trained.
         corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
-        mechanism: makes the gradient of each step private (or leaves it as it is).
         trainer: aggregates what the mechanism releases, and updates; its learning rate is the
             highest of the schedule.
-        config: number of epochs, schedule, seed of the dropout masks.
-        workers: this worker among all.
         permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
             before the first of them, so that they can be written down before they are released.
         heartbeat: called at each step.
@@ -71,9 +67,6 @@ class TrainingLoop:
         Args:
             progress: put around the steps of an epoch.
             first_epoch: where a resumed run continues.
-
-        Raises:
-            UserError: the workers disagree on the number of steps.
 
         Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise,
             and the step counts like any. Training ends with an epoch of which not every step is

@@ -14,8 +14,7 @@ from edp_mx.training.config import TrainingConfig
 class Selection:
     """Keeps the best weights on validation, and stops early, if that is configured.
 
-    Both look at private data, which ε does not cover. By default both are off, and the run ends
-    with its last weights after all epochs.
+    Both look at private data, which ε does not cover. By default both are off.
     """
 
     def __init__(self, model: gluon.Block, config: TrainingConfig) -> None:
@@ -43,6 +42,5 @@ class Selection:
         self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
 
     def restore(self) -> None:
-        """Restore the best weights, if they were kept."""
         if self._best_weights is not None:
             set_weights(self._model, self._best_weights, "the best checkpoint")

@@ -20,12 +20,12 @@ def train_worker(path, steps, rate, decay, norm):
     from edp_mx.data.wordpiece import WordPiece, learn_pieces
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
+    from edp_mx.privacy.trainer import PublicTrainer
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.model import build_model
     from edp_mx.runs.pretraining.text import read_text
     from edp_mx.runtime import distributed
     from edp_mx.training.checkpoint import weights_of
-    from edp_mx.training.public_trainer import PublicTrainer
 
     workers = distributed.start()
     config = load_config(path, ["model.dropout=0.0"], kind=PretrainingConfig)

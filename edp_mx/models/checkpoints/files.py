@@ -21,12 +21,7 @@ _FLOATS = ("F16", "F32", "F64")
 
 
 def open_tensors(folder: Path) -> Dict[str, Tensor]:
-    """Find all tensors of a folder by their names in its files, without reading them.
-
-    Raises:
-        UserError: there is no such file, or it is damaged. Reading a tensor raises it too if the
-            tensor does not hold floating-point numbers.
-    """
+    """Find all tensors of a folder by their names in its files, without reading them."""
     if (folder / WHOLE).exists():
         return _open_safetensors(folder / WHOLE)
     if (folder / INDEX).exists():
@@ -64,7 +59,6 @@ def _refuse_pointer(path: Path) -> None:
 
 
 def _open_safetensors(path: Path) -> Dict[str, Tensor]:
-    """Find the tensors of one file."""
     _refuse_pointer(path)
     try:
         file = safe_open(path, framework="np")
@@ -76,8 +70,6 @@ def _open_safetensors(path: Path) -> Dict[str, Tensor]:
 
 
 def _reader(file: Any, path: Path, name: str) -> Tensor:
-    """Return a function that reads one tensor as float32."""
-
     def read() -> np.ndarray:
         kind = file.get_slice(name).get_dtype()
         if kind == "BF16":

@@ -44,8 +44,6 @@ class Checkpoint:
     """A pre-trained BERT.
 
     Attributes:
-        config: its sizes.
-        tokenizer: its vocabulary.
         tensors: float32, by Hugging Face's present names without "bert.". The pooler and the
             masked-LM head are optional. The head's decoder shares the pieces' vectors, so only its
             bias is stored, as `cls.predictions.bias`.
@@ -59,17 +57,14 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether the layer over [CLS] is there."""
         return set(self.tensors) >= POOLER
 
     @property
     def has_masked_lm(self) -> bool:
-        """Whether the head that guesses masked pieces is there."""
         return set(MASKED_LM) <= set(self.tensors)
 
     @property
     def num_parameters(self) -> int:
-        """Number of values in all tensors, heads included."""
         return sum(values.size for values in self.tensors.values())
 
 
@@ -108,11 +103,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
 
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
-    """Refuse a model whose sizes differ from those of the checkpoint that it is to start from.
-
-    Raises:
-        UserError: names every size, activation or epsilon that differs. The dropout may differ.
-    """
+    """Refuse a model whose sizes differ from those of the checkpoint; the dropout may."""
     keys = (*SIZES, "activation", "layer_norm_epsilon")
     theirs = {key: getattr(checkpoint.config, key) for key in keys}
     differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
@@ -126,9 +117,6 @@ def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
 
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
     """Set every parameter of an initialised BERT, frozen ones too.
-
-    Raises:
-        UserError: a tensor is missing or does not fit; the BERT is then unchanged.
 
     Edge cases: with a checkpoint that has no pooler the drawn one stays, with a warning.
     """
@@ -161,13 +149,9 @@ def write_checkpoint(
 
     Args:
         folder: created if needed; other files in it are left alone.
-        config, tokenizer, tensors: see `Checkpoint`; the masked-LM head is optional.
+        tensors: see `Checkpoint`; the masked-LM head is optional.
         more_tensors: other heads, written under their own names.
         more_settings: keys to add to config.json.
-
-    Raises:
-        UserError: a tensor is missing, unknown, of another shape or not finite; or the disk is
-            full.
     """
     folder = Path(folder)
     shapes = shapes_of(config, num_pieces=len(tokenizer))

@@ -32,10 +32,6 @@ def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
 
     Args:
         shapes: by canonical name; the pooler and the masked-LM head may be missing.
-
-    Raises:
-        UserError: a file is damaged; a tensor is missing, of another shape or not finite, or does
-            not belong to the BERT that config.json describes.
     """
     found = _by_canonical_name(folder, open_tensors(folder))
     bias = found.pop(TIED_BIAS, None)
@@ -75,7 +71,6 @@ def _leave_aside(
     names: Collection[str],
     is_sound: bool = True,
 ) -> None:
-    """Remove a part that is incomplete or not sound."""
     there = [name for name in names if name in tensors]
     if there and not (is_sound and len(there) == len(names)):
         fault = "incomplete" if is_sound else f"not tied to the pieces' vectors ({TIED_WEIGHT})"
@@ -90,9 +85,6 @@ def check_tensors(source: str, tensors: Mapping[str, np.ndarray], shapes: Shapes
     Args:
         source: what the error calls the tensors.
         shapes: by canonical name; the pooler and the masked-LM head may be missing.
-
-    Raises:
-        UserError: names the first tensor that is not.
     """
     for name, shape in shapes.items():
         if name not in tensors:

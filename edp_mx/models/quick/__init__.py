@@ -30,10 +30,6 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
     """Replace the layers below a block by our faster ones; call it before hybridizing.
 
     A layer keeps its name and its parameters: only its class, and so its forward pass, changes.
-
-    Raises:
-        UserError: the compiled operators cannot be used.
-        ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
     """
     if context.device_type != "cpu":
         return

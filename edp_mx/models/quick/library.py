@@ -21,9 +21,6 @@ def load_operators() -> None:
     """Add our operators to `mx.nd` and `mx.sym`; only the first call does anything.
 
     This is `mx.library.load` for four operators: that one makes all of MXNet's again, for a second.
-
-    Raises:
-        UserError: the library cannot be used, or MXNet cannot load it.
     """
     _, path = open_library(
         "edp_mx.models.quick._operators", version=VERSION, function="edp_version"

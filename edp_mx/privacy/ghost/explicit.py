@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple
+from typing import Iterator, Tuple
 
 import numpy as np
 
+GROUP_FLOATS = 1 << 20  # working memory of a group of examples: 4 MB
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
 # Sums of squares outside this range may have lost terms to the range of float32.
 SAFE_SQUARES = (1e-24, float(np.finfo(np.float32).max))
 SMALLEST_FACTOR = float(np.finfo(np.float32).tiny)
 
 
+def groups(num_examples: int, floats: int) -> Iterator[slice]:
+    """Yield slices of examples that need `floats` each and GROUP_FLOATS together."""
+    size = max(1, GROUP_FLOATS // floats)
+    for start in range(0, num_examples, size):
+        yield slice(start, min(start + size, num_examples))
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """Return the squared L2 norm of each example's gradient.
+    """Return the squared L2 norm of each example's gradient. Shapes: (N, ...) → (N,) float64.
 
-    Shapes: (N, ...) → (N,) float64.
     Edge cases: not finite where the example's gradient is not; float32's range is no limit.
 
     Example:
@@ -41,7 +48,6 @@ def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
 
     Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
     SUM_BLOCK positions.
-    Edge cases: not finite where one of the example's own positions is not.
     """
     if gradients.ndim == 2:
         return gradients.astype(np.float64)
@@ -54,11 +60,7 @@ def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
 
 
 def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> None:
-    """total += Σ_i c_i g_i, in place.
-
-    Shapes: total (...) · gradients (N, ...) · factors (N,).
-    Edge cases: see `contributing`.
-    """
+    """total += Σ_i c_i g_i, in place. Shapes: total (...) · gradients (N, ...) · factors (N,)."""
     factors, gradients = contributing(factors, gradients)
     total += (factors @ gradients.reshape(len(gradients), total.size)).reshape(total.shape)
 
@@ -66,11 +68,11 @@ def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> No
 def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, ...]:
     """Return the factors in float32 and the arrays, without the examples whose factor is 0.
 
-    These are left out since 0 times a value that is not finite would make the whole sum NaN.
+    These are left out since 0 times a value that is not finite would make the whole sum NaN. A
+    factor below float32's normal range counts as 0: rounded, it could be twice as large, and its
+    example would count for more than C.
 
     Shapes: (N,), (N, ...) each → (n,), (n, ...) each; the arrays themselves where n = N.
-    Edge cases: a factor below float32's normal range counts as 0. Rounded, it could be twice as
-    large, and its example would count for more than C.
     """
     kept = factors >= SMALLEST_FACTOR  # (N,)
     if not kept.all():

@@ -1,8 +1,7 @@
 """Per-example gradients of LayerNorm's scale γ and shift β.
 
 The output is γ x̂ + β with x̂ = (x − mean(x)) / √(var(x) + eps) over the last axis, so an example's
-gradients are Σ_t g_t x̂_t and Σ_t g_t (`explicit.sums_over_positions`). Each is a single vector, so
-that all of them fit in memory: norms and clipped sums come from `explicit`.
+gradients are Σ_t g_t x̂_t and Σ_t g_t (`explicit.sums_over_positions`), a vector each.
 
 Source: Ba et al. 2016; MXNet's LayerNorm (biased variance, eps inside the root).
 """
@@ -18,13 +17,7 @@ from edp_mx.privacy.ghost import explicit
 def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) -> np.ndarray:
     """Return each example's gradient of γ.
 
-    Args:
-        inputs: what the layer read.
-        gradients: with respect to what it returned.
-        eps: as the operator has it.
-
     Shapes: inputs, gradients (N, d) or (N, T, d), also as swapped views → (N, d) float64.
-    Edge cases: a constant input has x̂ = 0.
 
     Example:
         >>> x = np.float32([[[1, 3], [3, 1]]])

@@ -36,11 +36,7 @@ def squared_norms(
         Those of the i2h weight, the h2h weight, the i2h bias and the h2h bias, (N,) float64 each;
         the gradients of both biases are equal.
 
-    Shapes: inputs (T, S, I) · states (T, S, H) · gate_gradients (T, S, 4H) for S sequences, which
-    are N examples unless `num_examples` says otherwise.
-    Edge cases: an example that is not finite has a norm that is not; the others are not touched.
-    Source: Li et al. 2022, "Large language models can be strong differentially private learners",
-    section 4; see `dense.squared_norms`, which also chooses between the Gram and the direct form.
+    Shapes: inputs (T, S, I) · states (T, S, H) · gate_gradients (T, S, 4H) for S sequences.
 
     Example:
         >>> two_steps = np.ones((2, 1, 1), np.float32)
@@ -51,7 +47,7 @@ def squared_norms(
     count = num_sequences if num_examples is None else num_examples
     gates = _by_example(gate_gradients, count)  # (N, T, 4H); T: of all sequences of an example
     gram = None
-    if count * gates.shape[1] ** 2 <= dense.GROUP_FLOATS:
+    if count * gates.shape[1] ** 2 <= explicit.GROUP_FLOATS:
         gram = dense.gram(gates)  # (N, T, T), of all parameters
     # A gradient and its transpose have one norm: the gates take the place of a Dense layer's
     # inputs, since theirs is the Gram matrix that can be shared.
@@ -84,13 +80,10 @@ def clipped_sums(
 
     Args:
         inputs, states, gate_gradients, is_reverse: see `squared_norms`.
-        factors: the weight of each example.
         totals: of the i2h weight (4H, I), the h2h weight (4H, H), the i2h bias and the h2h bias
-            (4H,), float32, views or not; added to in place. None for a parameter that is frozen.
+            (4H,), float32; None for a parameter that is frozen.
 
-    Shapes: inputs (T, S, I) · states (T, S, H) · gate_gradients (T, S, 4H) · factors (N,); an
-    example has S / N sequences, which follow one another.
-    Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
+    Shapes: factors (N,); an example has S / N sequences, which follow one another.
     """
     count = len(factors)
     gates = _by_example(gate_gradients, count)  # (N, T, 4H)
@@ -118,9 +111,6 @@ def _neighbours(is_reverse: bool) -> Tuple[slice, slice]:
 
 
 def _by_example(values: np.ndarray, num_examples: int) -> np.ndarray:
-    """Examples first, their sequences end to end: a view, or a copy if there are several.
-
-    Shapes: (T, S, d) → (N, T · S/N, d).
-    """
+    """Examples first, their sequences end to end. Shapes: (T, S, d) → (N, T · S/N, d)."""
     rows = values.swapaxes(0, 1)  # (S, T, d)
     return rows if len(rows) == num_examples else rows.reshape(num_examples, -1, rows.shape[2])

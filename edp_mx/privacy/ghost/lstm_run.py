@@ -19,10 +19,6 @@ from edp_mx.runtime.packing import Packing
 class SeenLSTM(NamedTuple):
     """What was recorded of one direction of a cut.
 
-    Attributes:
-        parameters: their names, as in `Cut`.
-        is_reverse: whether it reads from the last step to the first.
-
     Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
     """
 
@@ -45,16 +41,10 @@ class _Direction(NamedTuple):
 class LSTMRun:
     """One run of a cut's LSTM, or of both its directions, for one loss.
 
-    Args:
-        cut: the LSTM.
-        parameters: by name.
-        inputs: of the LSTM.
-        lengths: of the examples; None where all steps are read.
-
     Attributes:
         states: a leaf of the graphs of later segments: (T, N, H) per direction.
 
-    Shapes: inputs (T, N, I) · lengths (N,).
+    Shapes: inputs (T, N, I) · lengths (N,), None where all steps are read.
     """
 
     def __init__(
@@ -86,11 +76,7 @@ class LSTMRun:
         self.states.attach_grad()
 
     def go_back(self) -> np.ndarray:
-        """Return the gradient of the inputs (T, N, I), given that of the states.
-
-        Raises:
-            UserError: the backward pass has not reached the states.
-        """
+        """Return the gradient of the inputs (T, N, I), given that of the states."""
         refuse_unused(self.states, self._cut.node.name)
         arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
         leaving = np.zeros(self._inputs.shape, np.float32)
@@ -110,15 +96,7 @@ class LSTMRun:
 
 
 def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
-    """Refuse a leaf that the backward pass did not reach: its gradient is of other examples.
-
-    Args:
-        leaf: with room for its gradient.
-        name: of the operator behind it.
-
-    Raises:
-        UserError: names the operator.
-    """
+    """Refuse a leaf that the backward pass did not reach: its gradient is of other examples."""
     if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
         raise UserError(
             f"the loss does not use {name}, whose parameters are to be trained; freeze them "

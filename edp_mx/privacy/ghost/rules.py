@@ -7,11 +7,11 @@ from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
 
-from edp_mx.errors import UserError
 from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, layer_norm, lstm
 from edp_mx.privacy.ghost.block import ProbedBlock, Seen
+from edp_mx.privacy.ghost.graph import unfit
 from edp_mx.privacy.ghost.lstm_run import SeenLSTM
-from edp_mx.privacy.ghost.segments import Operand
+from edp_mx.privacy.ghost.operands import Operand
 from edp_mx.privacy.ghost.surgery import POSITIONS
 
 Totals = Mapping[str, np.ndarray]  # parameter → where its sum is added up
@@ -23,11 +23,6 @@ class Rule:
 
     An example of the formulas is here a unit: a row of the batch, or several that follow one
     another.
-
-    Args:
-        seen: what a tap recorded.
-        num_examples: N, the number of units.
-        layer_of: the layer of each trainable parameter.
 
     Shapes: inputs (N, …), gradients (N, …): views wherever possible.
     """
@@ -52,7 +47,6 @@ class Rule:
         raise NotImplementedError
 
     def _wants(self, operand: Operand) -> bool:
-        """Whether any of an operand's parameters is trainable."""
         return any(name in self._layer_of for name in operand.parameters)
 
 
@@ -165,10 +159,7 @@ class LayerNormRule(SmallRule):
     def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
         gamma, beta = (operand.parameters[0] for operand in self._operands)
         if int(self._attributes.get("axis", "-1")) not in (-1, self._last_axis):
-            raise UserError(
-                f"{gamma}: ghost clipping knows layer norms over the last axis only; set "
-                "privacy.clipping: loop"
-            )
+            raise unfit(f"{gamma}: ghost clipping knows layer norms over the last axis only")
         inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
         yield gamma, layer_norm.gamma_gradients(inputs, gradients, eps=epsilon)
@@ -187,9 +178,8 @@ class ConvolutionRule(SmallRule):
             or layout not in ("NCW", "None")
             or groups not in ("1", "None")
         ):
-            raise UserError(
-                f"{weight}: ghost clipping knows convolutions along one axis in one group only; "
-                "set privacy.clipping: loop"
+            raise unfit(
+                f"{weight}: ghost clipping knows convolutions along one axis in one group only"
             )
         width, stride, pad, dilate = (sizes[k][0] if sizes[k] else d for k, d in _WINDOW.items())
         window = convolution.Window(width, stride, pad, dilate)
@@ -239,11 +229,10 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
 
 
 def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
-    """Refuse a number of rows (or sequences) that is not a multiple of the number of examples."""
     if num_rows % num_examples:
-        raise UserError(
+        raise unfit(
             f"{name} reads {num_rows} rows of {num_examples} examples, which ghost clipping does "
-            "not follow; set privacy.clipping: loop"
+            "not follow"
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
-from edp_mx.privacy.ghost.operands import operands_of, refusal
-from edp_mx.privacy.ghost.segments import Cut, Draft, Operand, Segment, Tap
+from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol, unfit
+from edp_mx.privacy.ghost.operands import Operand, operands_of, refusal
+from edp_mx.privacy.ghost.segments import Cut, Draft, Segment, Tap
 
 TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
 POSITIONS = "positions"  # a table indexed by position alone, added to the values of each example
@@ -16,6 +16,13 @@ _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
 _OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, without the padding
 _LSTMS = ("RNN", _OURS)
+# Of MXNet's RNN: each attribute's default, and its value in the LSTM that `lstm_pass` computes.
+_WRITTEN = {
+    "mode": ("", "lstm"),
+    "num_layers": ("", "1"),
+    **dict.fromkeys(("bidirectional", "use_sequence_length"), ("False", "False")),
+    **dict.fromkeys(("projection_size", "lstm_state_clip_min"), ("None", "None")),
+}
 Found = Tuple[str, Entry, Tuple[Operand, ...]]  # of a tap: its rule, its input, its operands
 
 
@@ -25,18 +32,8 @@ class Surgery:
     A probe is a zero that is added to the operator's output, so that its gradient is the output's.
     The input of a probed operator becomes an output of its segment.
 
-    Args:
-        graph: of a hybrid block.
-        trainable: names of the parameters whose gradients are wanted.
-
-    Attributes:
-        segments: in the order in which they run.
-        taps, cuts: what was probed, and what was cut out; see `segments`.
-
-    Raises:
-        UserError: an operator with trainable parameters for which there is no rule; it is named.
-
-    Guarantee: every trainable parameter of the block is read by exactly one tap or cut.
+    Guarantee: every trainable parameter of the block is read by exactly one tap or cut; an operator
+    with trainable parameters for which there is no rule is refused by name.
     """
 
     def __init__(self, graph: Graph, trainable: Iterable[str]) -> None:
@@ -71,12 +68,10 @@ class Surgery:
         return levels
 
     def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
-        """The segment in which a value can be read."""
         levels = self._levels if levels is None else levels
         return levels[entry[0]] + (self._graph.nodes[entry[0]].kind in _LSTMS)
 
     def _find_taps(self) -> Dict[int, Found]:
-        """The nodes that need a probe behind them."""
         graph = self._graph
         tapped: Dict[int, Found] = {}
         positions: Dict[int, int] = {}  # node that passes a table's rows on → the table's operator
@@ -139,7 +134,6 @@ class Surgery:
         heads: Sequence[Entry],
         tapped: Dict[int, Found],
     ) -> None:
-        """Write one segment."""
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
         read = [entry for i in lstms for entry in _read_by_lstm(nodes[i])]
@@ -174,9 +168,9 @@ class Surgery:
             if node.kind in _LSTMS and self._levels[index] < level:
                 continue
             if self._levels[index] < level and not graph.is_portable(index):
-                raise UserError(
+                raise unfit(
                     f"{node.name} is read on both sides of an LSTM, which ghost clipping does not "
-                    "follow; set privacy.clipping: loop"
+                    "follow"
                 )
             waiting += [i for i, _ in node.inputs]
         return needed
@@ -191,7 +185,6 @@ class Surgery:
         found: Found,
         draft: Draft,
     ) -> Tap:
-        """The tap of a probed node, with the place of its input."""
         rule, entry, operands = found
         source: Union[str, int] = self._graph.nodes[entry[0]].name
         if source not in self._graph.input_names:
@@ -221,16 +214,9 @@ class Surgery:
         if node.kind == _OURS:
             return True
         states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
-        attributes = node.attributes
-        return (
-            attributes.get("mode") == "lstm"
-            and attributes.get("num_layers") == "1"
-            and attributes.get("bidirectional", "False") == "False"
-            and attributes.get("use_sequence_length", "False") == "False"
-            and attributes.get("projection_size", "None") == "None"
-            and attributes.get("lstm_state_clip_min", "None") == "None"
-            and all(op in _ZERO_STATES for op in states)
-        )
+        found = {key: node.attributes.get(key, default) for key, (default, _) in _WRITTEN.items()}
+        is_known = found == {key: wanted for key, (_, wanted) in _WRITTEN.items()}
+        return is_known and all(op in _ZERO_STATES for op in states)
 
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:

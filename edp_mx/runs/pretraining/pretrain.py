@@ -16,6 +16,7 @@ from edp_mx.data.masking import MaskedBatch
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.trainer import PublicTrainer
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.directory import MODEL, PretrainingState
@@ -34,7 +35,6 @@ from edp_mx.runtime.watchdog import Watchdog
 from edp_mx.training.config import Schedule
 from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
-from edp_mx.training.public_trainer import PublicTrainer
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
-from edp_mx.training.gradient import UnitLosses
-from edp_mx.training.units import chunks_of
+from edp_mx.training.gradient import UnitLosses, chunks_of
 
 KEY, OTHER = bytes(31) + b"\2", bytes(31) + b"\1"
 PLACE = {"seed": 0, "rank": 0, "epoch": 0, "step": 0}
@@ -229,7 +228,8 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
                 mechanism=mechanism, seed=0, rank=rank,
             )  # fmt: skip
             batches = losses.batches(draw_of(units))
-            mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0).use(subject.flat)
+            released = mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0)
+            subject.flat.take_from(released)
             sent.append(subject.flat.gradients().astype(np.float64))
             assert mechanism.clipping.take_statistics().units == k
         releases.append(np.mean(sent, axis=0))
