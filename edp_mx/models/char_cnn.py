@@ -9,12 +9,7 @@ from edp_mx.models.pooling import FirstMax
 
 
 class CharCNN(gluon.HybridBlock):
-    """One feature vector per token, from its characters alone.
-
-    Args:
-        num_characters: size of the character set, in which 0 is padding and 1 unknown.
-        dimension: size of a character's vector.
-        width: number of characters that a filter sees; odd, so that it is centred.
+    """One feature vector per token, from its characters (0 is padding, 1 unknown) alone.
 
     Shapes: characters (N, T, C), integers → (N, T, filters); N and T may be swapped.
     Edge cases: padding changes nothing: its vector is 0, and its outputs of 0 never exceed those of

@@ -55,13 +55,8 @@ class CLCConfig(ModelConfig):
 class CLCEncoder(Encoder):
     """Token states and an utterance vector from words and their characters.
 
-    Args:
-        num_words, num_characters: sizes of the vocabularies, in which 0 is padding and 1 unknown.
-        word_dimension: size of a word's vector.
-        is_embedding_trainable: False freezes the words' vectors, which then have no gradient.
-
     Shapes: words (N, T), characters (N, T, C), lengths (N,) → states (N, T, 2·hidden_size),
-    pooled (N, 2·hidden_size).
+    pooled (N, 2·hidden_size); among words and characters 0 is padding and 1 unknown.
     Source: paper, section "Models"; Ma & Hovy 2016, figure 3.
     """
 

@@ -87,10 +87,7 @@ class CRF(gluon.Block):
 
 
 class SlotHead(gluon.Block):
-    """Tag scores (emissions) from token states, and the CRF over them.
-
-    Shapes: states (N, T, H) → (N, T, K).
-    """
+    """Tag scores (N, T, K) from token states (N, T, H), and the CRF over them."""
 
     def __init__(self, input_size: int, num_slots: int, **block: str) -> None:
         super().__init__(**block)

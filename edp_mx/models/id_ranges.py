@@ -14,7 +14,7 @@ def check_ids(name: str, ids: np.ndarray, bound: int) -> None:
         >>> check_ids("words", np.array([0, 7]), 5)
         Traceback (most recent call last):
         edp_mx.errors.UserError: words: id 7, but the model knows 0 … 4; use the vocabulary that \
-    the model was built with
+the model was built with
     """
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= bound:

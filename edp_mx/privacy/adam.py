@@ -21,9 +21,9 @@ PIECE = 1 << 19  # floats that a thread updates at once
 class Adam(mx.optimizer.Adam):
     """MXNet's Adam to the last bit but a few: the same settings, state and formula.
 
-    On a GPU, for anything but float32 and with `clip_gradient` it is MXNet's own.
+    On a GPU, for anything but float32 and with `clip_gradient` it is MXNet's own. It waits for all
+    of MXNet's pending work, since it writes past the engine.
 
-    Edge cases: it waits for all of MXNet's pending work, since it writes past the engine.
     Source: Kingma and Ba 2015, algorithm 1, with the step size of its section 2, end.
     """
 

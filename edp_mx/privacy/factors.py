@@ -32,9 +32,7 @@ class ClippingStatistics:
     """Statistics of clipping, e.g. in an epoch. Not private: for the run's own log only.
 
     Attributes:
-        units: number of units that were compared with C.
-        clipped: number of units whose norm was above C.
-        non_finite: number of units that counted as zero.
+        clipped, non_finite: how many units had a norm above C, and how many counted as zero.
         norm_sum: sum of the norms before clipping, in the scaled space.
     """
 

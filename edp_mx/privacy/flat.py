@@ -106,10 +106,7 @@ class FlatGradients:
         self._owner = None
 
     def gradients(self) -> np.ndarray:
-        """Return the gradients as one float32 NumPy array (P,), after all pending work.
-
-        On the CPU it is the memory itself; on a GPU a copy, to be passed to `put_gradients`.
-        """
+        """Return the gradients as float32 (P,): the memory itself on a CPU, a copy on a GPU."""
         self.check_views()
         mx.nd.waitall()
         on_cpu = self.context.device_type == "cpu"

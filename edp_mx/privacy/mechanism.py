@@ -26,6 +26,10 @@ class Released:
         self.loss = loss
         flat.give_to(self)
 
+    def use(self, flat: FlatGradients) -> None:
+        """Mark it as released, once; a `ClippedSum`, which has no noise, cannot be used."""
+        flat.take_from(self)
+
 
 class Mechanism:
     """Makes one step of this worker private; the trainer aggregates afterwards.

@@ -78,11 +78,8 @@ class NoiseStream:
     ) -> None:
         """Set array ← factor · source + stddev · y in place, with fresh y ~ N(0, I).
 
-        Args:
-            array: contiguous float32 (n,).
-            stddev: with 0 nothing is drawn.
-            source: contiguous float32 or float64 (n,), not changed; by default the array itself.
-                With a float64 source the sum is made in float64 and rounded once, at the end.
+        The source is the array itself by default. With a float64 source the sum is made in float64
+        and rounded once. Shapes: contiguous (n,), array float32, source float32 or float64.
         """
         whole = slice(0, array.size)
         self.scale_and_add_parts(array, parts=[(whole, stddev)], factor=factor, source=source)
@@ -95,11 +92,7 @@ class NoiseStream:
         factor: float,
         source: Optional[np.ndarray] = None,
     ) -> None:
-        """Apply `scale_and_add` to several parts of one array; the rest of it is not changed.
-
-        Args:
-            parts: slices that do not overlap, each with its stddev.
-        """
+        """Apply `scale_and_add` to slices that do not overlap, each with its stddev."""
         source = array if source is None else source
         _check(array, source)
         with self._lock:

@@ -14,15 +14,10 @@ PIECE = 1 << 18  # floats that a thread adds at once
 
 
 class RunningSum:
-    """Σ_i factor_i · x_i, where each array is added only when the next one arrives.
+    """Σ_i factor_i · x_i, (P,), where each array is added only when the next one arrives.
 
     In float32 one term may round many others away, and would then move a sum of clipped gradients
     by more than its own norm. A single array is never added, so that it costs nothing.
-
-    Args:
-        size: P.
-
-    Shapes: x_i (P,) float32.
     """
 
     def __init__(self, size: int) -> None:
@@ -62,14 +57,7 @@ class RunningSum:
 
 
 def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
-    """total += factor · values, in place, in float64. Shapes: (P,) float64, (P,) float32.
-
-    Example:
-        >>> total = np.zeros(2)
-        >>> add_scaled(total, np.float32([1, 2]), factor=0.5)
-        >>> total
-        array([0.5, 1. ])
-    """
+    """total += factor · values, in place, in float64. Shapes: (P,) float64, (P,) float32."""
     starts = range(0, total.size, PIECE)
     threads = allowed_threads() if len(starts) > 1 else 1
     in_threads(partial(_add_piece, total, values, factor), starts, threads=threads)

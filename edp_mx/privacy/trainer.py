@@ -19,7 +19,6 @@ class FlatTrainer(DistributedTrainer):
     """Base of the private and the public trainer, which override `_allreduce_grads`.
 
     Args:
-        flat: the network's gradients; its parameters are the ones that are trained.
         optimizer: "adam" (our own), or a name that MXNet (or GluonNLP) knows.
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
     """
@@ -65,13 +64,10 @@ class PrivateTrainer(FlatTrainer):
     def step_private(self, released: Released) -> None:
         """Aggregate the gradients of the workers and update the weights.
 
-        Args:
-            released: what `privatise` returned; it can be used once.
-
         Raises:
-            UserError: it was used before, or a raw gradient has taken its place.
+            UserError: the gradient was used before, or a raw one has taken its place.
         """
-        self._flat.take_from(released)
+        released.use(self._flat)
         self._flat.mark(is_fresh=True)  # otherwise Gluon takes it for that of the last step
         super().step(1)  # the loss is a mean already
 
@@ -93,11 +89,7 @@ class PrivateTrainer(FlatTrainer):
 
 
 class PublicTrainer(FlatTrainer):
-    """For text that is public: averages the gradients of all workers, clips their norm, updates.
-
-    Args:
-        max_grad_norm: the averaged gradient is scaled down to this norm; None leaves it.
-    """
+    """For text that is public: averages all workers' gradients, clips their norm, updates."""
 
     def __init__(self, *, max_grad_norm: Optional[float] = None, **settings: Any) -> None:
         super().__init__(**settings)

@@ -21,11 +21,10 @@ from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Watchdog
-from edp_mx.training.checkpoint import save_weights
+from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary
-from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState
 
 logger = logging.getLogger(__name__)

@@ -114,8 +114,7 @@ def chunks_of(draw: Draw, lengths: np.ndarray, *, chunk_size: int) -> Iterator[S
     """Yield the units of a draw in chunks of at most `chunk_size` rows, or of one unit.
 
     A unit of a chunk takes as many rows as the largest. So units of similar size, and of similar
-    length, which saves padding, are in one chunk; the sum over the units is the same. Empty units
-    are left out: their gradient is zero. Shapes: lengths (records,).
+    length, which saves padding, are in one chunk. Empty units are left out: their gradient is zero.
     """
     there = np.flatnonzero(draw.sizes)  # (n,)
     if len(there) == 0:

@@ -62,15 +62,10 @@ class TrainingLoop:
     def epochs(
         self, progress: Progress = no_progress, *, first_epoch: int = 0
     ) -> Iterator[EpochSummary]:
-        """Train, and yield after each epoch, when all workers are in step.
+        """Train from `first_epoch` on, and yield after each epoch, when all workers are in step.
 
-        Args:
-            progress: put around the steps of an epoch.
-            first_epoch: where a resumed run continues.
-
-        Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise,
-            and the step counts like any. Training ends with an epoch of which not every step is
-            permitted.
+        A worker for which nothing is drawn (Poisson sampling) sends zero and its noise; such a step
+        counts like any. Training ends with an epoch of which not every step is permitted.
         """
         rate, num_epochs = self.trainer.learning_rate, self.config.epochs
         all_steps = self.sampler.steps_per_epoch

@@ -22,12 +22,7 @@ S = TypeVar("S", bound="RunState")
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run after some steps; each kind of run adds its own facts or groups of arrays.
-
-    Attributes:
-        seconds: spent on these steps.
-        optimizer: what `optimizer_arrays` returned.
-    """
+    """A run after some steps; each kind of run adds its own facts or groups of arrays."""
 
     KIND: ClassVar[str]
 
@@ -141,12 +136,7 @@ def _share(arrays: Arrays, group: str, workers: Workers) -> Arrays:
 
 
 def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
-    """Return a copy of the moments and of the numbers of updates.
-
-    They are named `<parameter>/0`, `<parameter>/1` and `<parameter>/n`.
-
-    Edge cases: empty before the first step.
-    """
+    """Return copies of the moments, `<parameter>/0` and `/1`, and of the number of updates `/n`."""
     states = trainer._updaters[0].states
     counts = trainer._optimizer._index_update_count
     arrays: Dict[str, np.ndarray] = {}
@@ -161,11 +151,7 @@ def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
 def set_optimizer_arrays(
     trainer: gluon.Trainer, arrays: Dict[str, np.ndarray], source: str
 ) -> None:
-    """Restore what `optimizer_arrays` returned.
-
-    Raises:
-        UserError: an array is missing, unknown, or has another shape; names it and `source`.
-    """
+    """Restore what `optimizer_arrays` returned, if it fits the trainer's parameters."""
     updater, optimizer = trainer._updaters[0], trainer._optimizer
     left = dict(arrays)
     for i, parameter in enumerate(trainer._params):

@@ -21,7 +21,7 @@ from edp_mx.data.tokenizer import (
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import SIZES, config_json, read_config
-from edp_mx.models.checkpoints.files import WHOLE
+from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
     PIECES,
@@ -30,7 +30,6 @@ from edp_mx.models.checkpoints.names import (
     parameters_of,
     shapes_of,
 )
-from edp_mx.models.checkpoints.tensors import check_tensors, read_tensors
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
 from edp_mx.privacy.ghost.graph import Graph, unfit
-from edp_mx.privacy.ghost.lstm_run import LSTMRun, SeenLSTM, refuse_unused, to_numpy
+from edp_mx.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused, to_numpy
 from edp_mx.privacy.ghost.segments import Cut, Tap
 from edp_mx.privacy.ghost.surgery import Surgery
 
@@ -33,12 +33,6 @@ class ProbedBlock:
 
     The weights are outside the recorded graph: the backward pass computes no gradient of a weight,
     only those of the operators' outputs.
-
-    Args:
-        trainable: names of the parameters whose gradients are wanted.
-
-    Raises:
-        UserError: an operator without a rule, or a parameter that is not read exactly once.
     """
 
     def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Callable, Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -21,26 +21,21 @@ from edp_mx.privacy.ghost.rules import AnyRule, rules_of
 from edp_mx.privacy.norm_clipping import NormClipping
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
-Result = TypeVar("Result")
-
 
 class GhostClipping(NormClipping):
     """Clipping from each operator's input and the gradient of its output.
 
     A parameter's gradient is, row by row of a batch, a product of the two. The norm of a unit's
     gradient follows without forming the product, and the clipped sum is computed from the same two
-    ("book-keeping").
+    ("book-keeping"). A unit may have several rows of the batch (a micro-batch, a user), if these
+    follow one another and all units of a chunk have the same number of rows.
 
     Args:
         network: its hybrid blocks hold all trainable parameters, each read by one operator.
-        flat, max_grad_norm, layer_scales, chunk_size: see `NormClipping`.
 
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once.
             Problems that show only in a loss are refused at the first `clip`.
-
-    Edge cases: a unit may have several rows of the batch (a micro-batch, a user), if these follow
-    one another and all units of a chunk have the same number of rows.
 
     Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
     """
@@ -102,17 +97,13 @@ class GhostClipping(NormClipping):
 
     def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
         """Squared norms of each unit and layer, (U, L) float64."""
-        norms = self._share_out(lambda rule: list(rule.squared_norms()), rules)
+        threads = allowed_threads()  # in each, BLAS has one: more would wait for each other
+        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
+            norms = in_threads(lambda rule: list(rule.squared_norms()), rules, threads=threads)
         squares = np.zeros((num_units, len(self.flat.layers)))  # (U, L)
         for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
         return squares
-
-    def _share_out(self, work: Callable[[AnyRule], Result], rules: List[AnyRule]) -> List[Result]:
-        """Run `work` on each rule in threads, in which BLAS, whose threads would wait, has one."""
-        threads = allowed_threads()
-        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
-            return in_threads(work, rules, threads=threads)
 
     @contextmanager
     def _probing(self) -> Iterator[None]:

@@ -59,9 +59,8 @@ def bias_gradients(gradients: np.ndarray) -> np.ndarray:
 def _weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> np.ndarray:
     """As `weight_gradients`, all examples at once.
 
-    All rows of an example are laid end to end, each with its padding, and the gradient of an output
-    is placed where its window begins. Tap j is then one matrix product with the inputs shifted by
-    j·δ: a window never reaches beyond its own row, and no window is copied.
+    The rows of an example are laid end to end, padded, and an output's gradient where its window
+    begins. Tap j is then one matrix product with the inputs shifted by j·δ.
     """
     length = inputs.shape[3] + 2 * window.pad
     x = _end_to_end(inputs, length, window.pad, 1)  # (N, D, R·length)

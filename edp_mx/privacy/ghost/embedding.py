@@ -21,9 +21,6 @@ from edp_mx.privacy.ghost import explicit
 def squared_norms(ids: np.ndarray, gradients: np.ndarray) -> np.ndarray:
     """Return the squared norms of each example's gradient of the whole table.
 
-    Args:
-        ids: the rows that were looked up, whole numbers of any dtype, in the table's range.
-
     Shapes: ids (N, ...) · gradients (N, ..., d) → (N,) float64, in any order of the axes in memory.
 
     Example: one id twice gives ‖g + g‖², two ids ‖g‖² + ‖g‖².
@@ -54,8 +51,7 @@ def add_sum(total: np.ndarray, ids: np.ndarray, gradients: np.ndarray, factors: 
 def refuse_strangers(ids: np.ndarray, num_rows: int) -> None:
     """Refuse ids that are not rows of the table.
 
-    MXNet silently takes the nearest row instead: two such ids would be the same row, and
-    `squared_norms` too small. The gradient would be clipped to more than C.
+    MXNet silently takes the nearest row: two ids would be one row, and `squared_norms` too small.
     """
     if ids.min() < 0 or ids.max() >= num_rows:
         raise IndexError(f"ids {ids.min()} … {ids.max()} for a table of {num_rows} rows")

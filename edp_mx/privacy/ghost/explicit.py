@@ -46,8 +46,7 @@ def squared_norms(gradients: np.ndarray) -> np.ndarray:
 def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
     """Return each example's gradient of a vector added at every position, such as a bias.
 
-    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
-    SUM_BLOCK positions.
+    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64.
     """
     if gradients.ndim == 2:
         return gradients.astype(np.float64)
@@ -78,3 +77,34 @@ def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, 
     if not kept.all():
         factors, arrays = factors[kept], tuple(array[kept] for array in arrays)
     return (factors.astype(np.float32), *arrays)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) -> np.ndarray:
+    """Return each example's gradient of a LayerNorm's scale γ: Σ_t g_t x̂_t.
+
+    Shapes: inputs, gradients (N, d) or (N, T, d), also as swapped views → (N, d) float64.
+
+    Example:
+        >>> x = np.float32([[[1, 3], [3, 1]]])
+        >>> gamma_gradients(x, np.float32([[[5, 7], [0, 1]]]), eps=0.0)
+        array([[-5.,  6.]])
+
+    Source: Ba et al. 2016; MXNet's LayerNorm (biased variance, eps inside the root).
+    """
+    if inputs.ndim == 2:
+        inputs, gradients = inputs[:, None], gradients[:, None]  # (N, 1, d)
+    result = np.zeros((inputs.shape[0], inputs.shape[2]))  # (N, d)
+    for start in range(0, inputs.shape[1], SUM_BLOCK):
+        group = slice(start, start + SUM_BLOCK)
+        normal = _normalised(inputs[:, group], eps)  # (N, at most SUM_BLOCK, d)
+        result += np.einsum("ntd,ntd->nd", gradients[:, group], normal)
+    return result
+
+
+def _normalised(inputs: np.ndarray, eps: float) -> np.ndarray:
+    """x̂, a new array in the memory order of `inputs`. Shapes: (N, T, d) → (N, T, d)."""
+    centred = inputs - inputs.mean(axis=2, keepdims=True)
+    variance = np.einsum("ntd,ntd->nt", centred, centred) / np.float32(inputs.shape[2])  # (N, T)
+    centred *= (1 / np.sqrt(variance + np.float32(eps)))[:, :, None]
+    return centred

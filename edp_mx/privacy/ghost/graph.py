@@ -48,9 +48,6 @@ class Graph:
     """The operators of a hybrid block in an order in which they can run.
 
     Attributes:
-        nodes: all operators and variables; a node's inputs stand before it.
-        heads: the block's outputs.
-        input_names: of the variables that stand for the block's inputs.
         is_single: whether the block returns one array, not a sequence of them.
         has_examples, has_parameters: for each node, whether its value may differ from example to
             example, or change with a parameter.

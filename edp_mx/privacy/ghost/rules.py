@@ -7,10 +7,10 @@ from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
 
-from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, layer_norm, lstm
+from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, lstm
 from edp_mx.privacy.ghost.block import ProbedBlock, Seen
 from edp_mx.privacy.ghost.graph import unfit
-from edp_mx.privacy.ghost.lstm_run import SeenLSTM
+from edp_mx.privacy.ghost.lstm import SeenLSTM
 from edp_mx.privacy.ghost.operands import Operand
 from edp_mx.privacy.ghost.surgery import POSITIONS
 
@@ -21,10 +21,7 @@ Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
 class Rule:
     """Squared norms and sums of one operator, from its inputs and the gradients of its outputs.
 
-    An example of the formulas is here a unit: a row of the batch, or several that follow one
-    another.
-
-    Shapes: inputs (N, …), gradients (N, …): views wherever possible.
+    An example of the formulas is here a unit: a row of the batch, or several in succession.
     """
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
@@ -45,9 +42,6 @@ class Rule:
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         """Add Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
         raise NotImplementedError
-
-    def _wants(self, operand: Operand) -> bool:
-        return any(name in self._layer_of for name in operand.parameters)
 
 
 class DenseRule(Rule):
@@ -143,7 +137,8 @@ class SmallRule(Rule):
         raise NotImplementedError
 
     def squared_norms(self) -> Norms:
-        wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
+        trainable = self._layer_of.keys()
+        wanted = [o.parameters[0] for o in self._operands if trainable & {*o.parameters}]
         self._held = {name: made for name, made in self._make() if name in wanted}
         for name, gradients in self._held.items():
             yield self._layer_of[name], explicit.squared_norms(gradients)
@@ -162,7 +157,7 @@ class LayerNormRule(SmallRule):
             raise unfit(f"{gamma}: ghost clipping knows layer norms over the last axis only")
         inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
-        yield gamma, layer_norm.gamma_gradients(inputs, gradients, eps=epsilon)
+        yield gamma, explicit.gamma_gradients(inputs, gradients, eps=epsilon)
         yield beta, explicit.sums_over_positions(gradients)
 
 
@@ -173,17 +168,15 @@ class ConvolutionRule(SmallRule):
         weight, *bias = (operand.parameters[0] for operand in self._operands)
         sizes = {k: literal_eval(self._attributes.get(k, "()")) for k in _WINDOW}
         layout, groups = (self._attributes.get(k, "None") for k in ("layout", "num_group"))
-        if (
-            len(sizes["kernel"]) != 1
-            or layout not in ("NCW", "None")
-            or groups not in ("1", "None")
-        ):
+        is_known = layout in ("NCW", "None") and groups in ("1", "None")
+        if len(sizes["kernel"]) != 1 or not is_known:
             raise unfit(
                 f"{weight}: ghost clipping knows convolutions along one axis in one group only"
             )
         width, stride, pad, dilate = (sizes[k][0] if sizes[k] else d for k, d in _WINDOW.items())
         window = convolution.Window(width, stride, pad, dilate)
-        inputs, gradients = (_rows(values, 4) for values in (self._inputs, self._gradients))
+        both = self._inputs, self._gradients  # with an axis for a single row, if it is missing
+        inputs, gradients = (a if a.ndim == 4 else a[:, None] for a in both)
         yield weight, convolution.weight_gradients(inputs, gradients, window)
         for name in bias:
             yield name, convolution.bias_gradients(gradients)
@@ -239,8 +232,7 @@ def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
 def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
     """Examples first: (N, …) of an array with its rows along an axis, (N, rows, …) for several.
 
-    An example has several rows where a unit has, or where an operator reads parts (the tokens'
-    characters). The rows of an example must follow one another; `check.refuse_wrong` checks that.
+    The rows of an example must follow one another; `check.refuse_wrong` checks that.
     """
     rows = np.moveaxis(values, axis, 0)
     if len(rows) == num_examples:
@@ -251,8 +243,3 @@ def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
 def _sequences(values: np.ndarray) -> np.ndarray:
     """(N, T, d), of (N, d) or of more axes in the middle."""
     return values if values.ndim == 3 else values.reshape(len(values), -1, values.shape[-1])
-
-
-def _rows(values: np.ndarray, num_axes: int) -> np.ndarray:
-    """With an axis for a single row after that of the examples, if it is missing."""
-    return values if values.ndim == num_axes else values[:, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from edp_mx.errors import UserError
@@ -16,13 +18,10 @@ _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
 _OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, without the padding
 _LSTMS = ("RNN", _OURS)
-# Of MXNet's RNN: each attribute's default, and its value in the LSTM that `lstm_pass` computes.
-_WRITTEN = {
-    "mode": ("", "lstm"),
-    "num_layers": ("", "1"),
-    **dict.fromkeys(("bidirectional", "use_sequence_length"), ("False", "False")),
-    **dict.fromkeys(("projection_size", "lstm_state_clip_min"), ("None", "None")),
-}
+# The attributes of MXNet's RNN that `lstm_pass` computes; the last four are its defaults.
+_WRITTEN = {"mode": "lstm", "num_layers": "1", "bidirectional": "False",
+            "use_sequence_length": "False", "projection_size": "None",
+            "lstm_state_clip_min": "None"}  # fmt: skip
 Found = Tuple[str, Entry, Tuple[Operand, ...]]  # of a tap: its rule, its input, its operands
 
 
@@ -89,26 +88,20 @@ class Surgery:
                 tapped[index] = (POSITIONS, graph.nodes[table].inputs[0], operands)
             elif node.kind in TAPPED:
                 tapped[index] = (node.kind, node.inputs[0], operands_of(graph, node))
-        return {i: tap for i, tap in tapped.items() if self._wants(tap[2])}
-
-    def _wants(self, operands: Sequence[Operand]) -> bool:
-        return any(name in self._trainable for o in operands for name in o.parameters)
+        wanted = self._trainable
+        return {i: t for i, t in tapped.items() if any(wanted & {*o.parameters} for o in t[2])}
 
     def _refuse_uncovered(self, tapped: Dict[int, Found]) -> None:
         """Refuse a trainable parameter that is not read by exactly one tap or cut."""
         graph = self._graph
-        readers: Dict[str, int] = dict.fromkeys(self._trainable, 0)
-        for _, _, operands in tapped.values():
-            for name in (name for operand in operands for name in operand.parameters):
-                readers[name] = readers.get(name, 0) + 1
-        for index in self._lstms:
-            for name in self._parameters_of_lstm(graph.nodes[index]):
-                readers[name] = readers.get(name, 0) + 1
+        read = [operand.parameters for _, _, operands in tapped.values() for operand in operands]
+        read += [self._parameters_of_lstm(graph.nodes[index]) for index in self._lstms]
+        readers = Counter(chain.from_iterable(read))
         for index, node in enumerate(graph.nodes):
-            if node.is_variable or graph.is_made_of_parameters(index) or index in tapped:
+            if graph.is_made_of_parameters(index) or index in tapped or node.kind in _LSTMS:
                 continue
-            names = {n for i, _ in node.inputs for n in self._read_directly(i)}
-            wild = sorted(n for n in names & self._trainable if node.kind not in _LSTMS)
+            made = [i for i, _ in node.inputs if graph.is_made_of_parameters(i)]
+            wild = sorted(self._trainable & {n for i in made for n in graph.parameters_of(i)})
             if wild:
                 raise refusal(node, wild)
         for name in sorted(self._trainable):
@@ -123,17 +116,7 @@ class Surgery:
         """Its parameters, one direction after the other, in the order of `Cut`."""
         return tuple(n for i, _ in node.inputs[1:] for n in self._graph.parameters_of(i))
 
-    def _read_directly(self, index: int) -> Tuple[str, ...]:
-        """The parameters of a node that is made of parameters alone; none for any other."""
-        graph = self._graph
-        return graph.parameters_of(index) if graph.is_made_of_parameters(index) else ()
-
-    def _cut_out(
-        self,
-        level: int,
-        heads: Sequence[Entry],
-        tapped: Dict[int, Found],
-    ) -> None:
+    def _cut_out(self, level: int, heads: Sequence[Entry], tapped: Dict[int, Found]) -> None:
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
         read = [entry for i in lstms for entry in _read_by_lstm(nodes[i])]
@@ -142,7 +125,7 @@ class Surgery:
         for i in sorted(needed):
             node = nodes[i]
             if node.kind in _LSTMS:
-                draft.raw[i] = draft.add(Node("null", self._states_of(i), {}, ()))
+                draft.raw[i] = draft.add(Node("null", f"{node.name}.states", {}, ()))
                 continue
             inputs = tuple(draft.at(entry) for entry in node.inputs)
             draft.raw[i] = draft.add(Node(node.op, node.name, node.attributes, inputs))
@@ -175,16 +158,7 @@ class Surgery:
             waiting += [i for i, _ in node.inputs]
         return needed
 
-    def _states_of(self, index: int) -> str:
-        return f"{self._graph.nodes[index].name}.states"
-
-    def _tap(
-        self,
-        index: int,
-        probe: str,
-        found: Found,
-        draft: Draft,
-    ) -> Tap:
+    def _tap(self, index: int, probe: str, found: Found, draft: Draft) -> Tap:
         rule, entry, operands = found
         source: Union[str, int] = self._graph.nodes[entry[0]].name
         if source not in self._graph.input_names:
@@ -205,7 +179,7 @@ class Surgery:
             tuple(names[i : i + 4] for i in range(0, len(names), 4)),
             len(self.segments),
             source,
-            self._states_of(index),
+            f"{node.name}.states",
             lengths[0] if lengths else None,
         )
 
@@ -214,8 +188,7 @@ class Surgery:
         if node.kind == _OURS:
             return True
         states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
-        found = {key: node.attributes.get(key, default) for key, (default, _) in _WRITTEN.items()}
-        is_known = found == {key: wanted for key, (_, wanted) in _WRITTEN.items()}
+        is_known = all(node.attributes.get(key, value) == value for key, value in _WRITTEN.items())
         return is_known and all(op in _ZERO_STATES for op in states)
 
 

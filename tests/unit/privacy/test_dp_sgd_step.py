@@ -113,7 +113,7 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     release = release_with(layer_scales=(1.0,), micro_batch_size=2.5, sampler="poisson")
     mechanism = Mechanism(plan=plan_with(release, z=1.5), clipping=clipping,
                           noise=NoiseStream.from_operating_system())  # fmt: skip
-    flat.take_from(mechanism.privatise([], epoch=0))
+    mechanism.privatise([], epoch=0).use(flat)
     deviation = flat.gradients().astype(np.float64).std() / (1.5 / 2.5)
     assert abs(deviation - 1) < 0.02  # 9 standard errors; rejects 2/3 and 3/2 by far
     assert mechanism.clipping.take_statistics().units == 0

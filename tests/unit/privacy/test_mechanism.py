@@ -216,7 +216,7 @@ def test_without_privacy_it_is_the_mean_of_the_units_gradients(generator):
     for given, divisor in ((units[:1], 1), (units, 3), (units, 2.5), ([], 1)):
         mechanism = WithoutPrivacy(clipping=Unclipped(flat=flat), units_per_worker=divisor)
         released = mechanism.privatise([losses_with(flat, unit) for unit in given], epoch=0)
-        flat.take_from(released)
+        released.use(flat)
         found = np.concatenate([part.ravel() for part in flat.views(flat.gradients()).values()])
         expected = np.zeros(flat.size) + sum(unit.astype(np.float64) for unit in given) / divisor
         expected = np.concatenate([part.ravel() for part in flat.views(expected).values()])

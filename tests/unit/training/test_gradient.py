@@ -228,8 +228,7 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
                 mechanism=mechanism, seed=0, rank=rank,
             )  # fmt: skip
             batches = losses.batches(draw_of(units))
-            released = mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0)
-            subject.flat.take_from(released)
+            mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0).use(subject.flat)
             sent.append(subject.flat.gradients().astype(np.float64))
             assert mechanism.clipping.take_statistics().units == k
         releases.append(np.mean(sent, axis=0))

@@ -31,7 +31,7 @@ class Recorder:
         self.flat, self.gradients, self.learning_rates = flat, [], []
 
     def step_private(self, released):
-        self.flat.take_from(released)
+        released.use(self.flat)
         self.gradients.append(self.flat.gradients().copy())
 
 

@@ -12,8 +12,8 @@ from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers
+from edp_mx.training.checkpoint import Selection
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState, read_ledger_mark
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}

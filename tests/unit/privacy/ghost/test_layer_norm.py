@@ -7,7 +7,7 @@ from ghost_layers import assert_norms, assert_sum, drawn, drawn_factors, laid_ou
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.privacy.ghost import explicit, layer_norm
+from edp_mx.privacy.ghost import explicit
 
 
 def loop(inputs, gradients, eps):
@@ -21,13 +21,13 @@ def loop(inputs, gradients, eps):
 
 
 def norms_of(inputs, gradients, eps):
-    gamma = layer_norm.gamma_gradients(inputs, gradients, eps=eps)
+    gamma = explicit.gamma_gradients(inputs, gradients, eps=eps)
     beta = explicit.sums_over_positions(gradients)
     return explicit.squared_norms(gamma), explicit.squared_norms(beta)
 
 
 def add_sums(sums, inputs, gradients, factors, eps):
-    gamma = layer_norm.gamma_gradients(inputs, gradients, eps=eps)
+    gamma = explicit.gamma_gradients(inputs, gradients, eps=eps)
     explicit.add_sum(sums[0], gamma, factors)
     explicit.add_sum(sums[1], explicit.sums_over_positions(gradients), factors)
 
