@@ -14,10 +14,7 @@ from edp_mx.models.viterbi import best_tags
 
 
 class ChainScores(gluon.HybridBlock):
-    """The scores of a chain, and the total score of given counts of moves, first and last tags.
-
-    Shapes: moves (N, K·K), firsts (N, K), lasts (N, K) → (N,).
-    """
+    """The scores of a chain; the total (N,) of given counts of moves, first and last tags."""
 
     def __init__(self, num_tags: int, **block: str) -> None:
         super().__init__(**block)

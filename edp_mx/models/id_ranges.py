@@ -8,14 +8,7 @@ from edp_mx.errors import UserError
 
 
 def check_ids(name: str, ids: np.ndarray, bound: int) -> None:
-    """Refuse ids outside 0 … bound − 1.
-
-    Example:
-        >>> check_ids("words", np.array([0, 7]), 5)
-        Traceback (most recent call last):
-        edp_mx.errors.UserError: words: id 7, but the model knows 0 … 4; use the vocabulary that \
-the model was built with
-    """
+    """Refuse ids outside 0 … bound − 1."""
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= bound:
         raise UserError(

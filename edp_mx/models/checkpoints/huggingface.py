@@ -70,10 +70,6 @@ class Checkpoint:
 def read_checkpoint(folder: PathLike) -> Checkpoint:
     """Read and check the settings, the tokenizer and the tensors of a folder.
 
-    Raises:
-        UserError: a file is missing or damaged; a tensor is missing, of another shape or not
-            finite; or our BERT cannot represent the model.
-
     Edge cases: vectors beyond the last piece are cut off (some models are padded
     to a round number of pieces). Buffers are skipped. Heads that have no counterpart here, and a
     masked-LM head that is incomplete or has an untied decoder, are skipped and logged.
@@ -146,11 +142,8 @@ def write_checkpoint(
 ) -> None:
     """Write what `transformers` and `read_checkpoint` read, each file whole or not at all.
 
-    Args:
-        folder: created if needed; other files in it are left alone.
-        tensors: see `Checkpoint`; the masked-LM head is optional.
-        more_tensors: other heads, written under their own names.
-        more_settings: keys to add to config.json.
+    The folder is created if needed; other files in it are left alone. `more_tensors` are other
+    heads, under their own names, and `more_settings` keys to add to config.json.
     """
     folder = Path(folder)
     shapes = shapes_of(config, num_pieces=len(tokenizer))

@@ -1,8 +1,7 @@
 """Faster operators in place of MXNet's slowest ones on a CPU, with the same values.
 
 They are a library that MXNet loads (`native`): operators in Python take longer to be called than
-to work, since MXNet hands each one to another thread. Dropout draws its masks from the same seeds
-in another way. On a GPU MXNet's own operators stay.
+to work. Dropout draws its masks from the same seeds in another way.
 """
 
 from __future__ import annotations

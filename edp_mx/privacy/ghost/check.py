@@ -25,10 +25,8 @@ def refuse_wrong(
     that reaches another unit), and a norm that is too small would silently break the guarantee. So
     each layer's norm is compared for each unit, relative to itself, and each parameter's sum.
 
-    Args:
-        together: the losses (U,) of units of different lengths, which hold nothing private, with
-            dropout off; in chunks as `ghost` takes them.
-        alone: the loss (1,) of each unit without the others.
+    The losses are of units of different lengths that hold nothing private, with dropout off:
+    `together` (U,) each in chunks as `ghost` takes them, `alone` (1,) each.
     """
     flat = ghost.flat
     loop = LoopClipping(

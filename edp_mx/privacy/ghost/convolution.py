@@ -35,11 +35,6 @@ def weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) 
     """Return each example's gradient of the weight.
 
     Shapes: inputs (N, R, D, W) · gradients (N, R, F, W′) → (N, F, D, k).
-
-    Example:
-        >>> x, g = np.float32([[[[1, 2, 3]]]]), np.float32([[[[10, 1]]]])
-        >>> weight_gradients(x, g, Window(2))
-        array([[[[12., 23.]]]], dtype=float32)
     """
     shape = (len(inputs), gradients.shape[2], inputs.shape[2], window.width)
     result = np.empty(shape, np.float32)

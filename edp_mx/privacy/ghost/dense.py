@@ -1,8 +1,8 @@
 """Per-example norms and weighted sums of a Dense layer's gradients, over sequences or not.
 
 For one example, the weight's gradient is Σ_t g_t a_tᵀ and the bias's is Σ_t g_t, where a_t (d,) is
-the layer's input at position t and g_t (p,) the gradient of the example's loss with respect to its
-output. Arrays are batch-first in shape only: a swapped view of a (T, N, d) array is not copied.
+the layer's input at position t and g_t (p,) the gradient with respect to its output. Swapped views
+of (T, N, d) arrays are not copied.
 
 Source: Li et al. 2022 ("Large language models can be strong DP learners"), section 4.2, equation
 (2) and appendix F; for T = 1 Goodfellow 2015.
@@ -35,10 +35,6 @@ def squared_norms(
     → (N,) and (N,), float64.
     Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. Not
     finite where the example's inputs or gradients are not.
-
-    Example:
-        >>> squared_norms(np.float32([[1, 2]]), np.float32([[3]]))
-        (array([45.]), array([9.]))
     """
     bias = np.empty(len(inputs))
     weight = _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=bias)
@@ -98,7 +94,8 @@ def _squared_norms(
     bias: Optional[np.ndarray],
 ) -> np.ndarray:
     """Return the weight's squared norms (N,); the bias's go into `bias` (N,), if given."""
-    if not _takes_grams(inputs, gradients, input_gram):
+    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
+    if num_positions * (p + (d if input_gram is None else 0)) >= p * d:
         if bias is not None:
             bias[:] = bias_squared_norms(gradients)
         return _direct_norms(inputs, gradients)
@@ -118,13 +115,6 @@ def _sequences(array: np.ndarray) -> np.ndarray:
     array = array[:, None] if array.ndim == 2 else array
     is_scattered = array.shape[2] > 1 and array.strides[2] != array.itemsize
     return np.ascontiguousarray(array) if is_scattered else array
-
-
-def _takes_grams(
-    inputs: np.ndarray, gradients: np.ndarray, input_gram: Optional[np.ndarray]
-) -> bool:
-    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
-    return num_positions * (p + (d if input_gram is None else 0)) < p * d
 
 
 def _weight_norms(

@@ -22,11 +22,6 @@ def squared_norms(ids: np.ndarray, gradients: np.ndarray) -> np.ndarray:
     """Return the squared norms of each example's gradient of the whole table.
 
     Shapes: ids (N, ...) · gradients (N, ..., d) → (N,) float64, in any order of the axes in memory.
-
-    Example: one id twice gives ‖g + g‖², two ids ‖g‖² + ‖g‖².
-        >>> gradients = np.ones((2, 2, 1), np.float32)
-        >>> squared_norms(np.array([[7, 7], [7, 8]]), gradients)
-        array([4., 2.])
     """
     numbers, examples, rows = _flat(ids, gradients)
     span = int(numbers.max()) - int(numbers.min()) + 1

@@ -38,11 +38,6 @@ def squared_norms(
 
     Shapes: inputs (T, S, I) · states (T, S, H), as `lstm_pass.forward` filled them · gate_gradients
     (T, S, 4H), as `lstm_pass.backward` returned them, zero at padding.
-
-    Example:
-        >>> two_steps = np.ones((2, 1, 1), np.float32)
-        >>> squared_norms(two_steps, two_steps, np.ones((2, 1, 4), np.float32))
-        (array([16.]), array([4.]), array([16.]), array([16.]))
     """
     num_steps, num_sequences, _ = gate_gradients.shape
     count = num_sequences if num_examples is None else num_examples

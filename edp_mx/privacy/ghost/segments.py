@@ -33,8 +33,7 @@ class Tap:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """An LSTM of one or two directions that was cut out: NumPy runs it, since MXNet's hides its
-    gates.
+    """An LSTM, of one or two directions, that NumPy runs, since MXNet's hides its gates.
 
     Attributes:
         parameters: per direction the names of i2h weight, h2h weight, i2h bias, h2h bias.

@@ -493,42 +493,32 @@ def small_layer(ghost, losses):
     return number
 
 
+@pytest.mark.parametrize("bug", ["norms", "clipped sums"])
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_wrong_norm_of_one_small_layer_is_noticed(family, rows, generator):
+def test_a_bug_in_one_small_layer_is_noticed(family, rows, bug, generator):
     """Of the whole norm it is less than float32's noise used to be allowed."""
     model = tiny(family)
     batch = random_batch(generator, LENGTHS, family)
     ghost, _, flat = ghost_for(model)
-    number, squares_of = small_layer(ghost, in_units(model, batch, rows)), ghost._squares
+    number = small_layer(ghost, in_units(model, batch, rows))
+    layer, squares_of, add = flat.layers[number], ghost._squares, ghost._add
 
-    def planted(rules, num_units):
+    def wrong_norms(rules, num_units):
         squares = squares_of(rules, num_units)
         whole = squares.sum(axis=1)
         squares[:, number] *= 0.9
         assert (np.sqrt(squares.sum(axis=1) / whole) > 1 - 1e-3).all()
         return squares
 
-    ghost._squares = planted
-    name = flat.layers[number].name
-    with pytest.raises(UserError, match=f"disagree on this network: the norms of {name} differ"):
-        check(ghost, model, batch, rows)
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_wrong_sum_of_one_small_parameter_is_noticed(family, rows, generator):
-    model = tiny(family)
-    batch = random_batch(generator, LENGTHS, family)
-    ghost, _, flat = ghost_for(model)
-    number, add = small_layer(ghost, in_units(model, batch, rows)), ghost._add
-    name = flat.layers[number].parameters[0].name
-
-    def planted(losses):
+    def wrong_sums(losses):
         values, factor, made = add(losses)
-        flat.views(values)[name][...] *= 0.99
+        flat.views(values)[layer.parameters[0].name][...] *= 0.99
         return values, factor, made
 
-    ghost._add = planted
-    with pytest.raises(UserError, match=f"this network: the clipped sums of {name} differ"):
+    if bug == "norms":
+        ghost._squares, name = wrong_norms, layer.name
+    else:
+        ghost._add, name = wrong_sums, layer.parameters[0].name
+    with pytest.raises(UserError, match=f"disagree on this network: the {bug} of {name} differ"):
         check(ghost, model, batch, rows)
