@@ -27,11 +27,9 @@ def is_archive(name: str) -> bool:
 def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
     """Unpack the members whose whole name fits `wanted`; its group 1 is the path below `folder`.
 
-    Raises:
-        UserError: the archive is torn; a member, wanted or not, leads out of the folder or is a
-            link or a device; two members are the same file; there is more than 500 MB to unpack.
-
-    Guarantee: everything but the content is checked before the first file is written.
+    Guarantee: everything but the content is checked before the first file is written: no member,
+        wanted or not, leads out of the folder or is a link or a device; wanted ones come once, and
+        are 500 MB at most.
     """
     try:
         with _opened(archive) as opened:

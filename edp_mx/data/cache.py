@@ -17,11 +17,10 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.store import Arrange, Stored, open_store, write_store
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.store import Stored, open_store
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +44,7 @@ def cache_folder() -> Optional[Path]:
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
     """Return a name for what some settings (plain values) make of some files, each with its name.
 
-    Guarantee: any byte that changes in a file, or in the code that reads, makes and splits corpora,
-        gives another name. Times and sizes of files have no say.
+    Any byte that changes in a file, or in the code in `data`, gives another name; times do not.
     """
     code = Path(__file__).parent
     sources = [
@@ -63,11 +61,7 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
 
 
 def open_cached(folder: Path, key: str) -> Optional[Stored]:
-    """Open what is kept under a name; None if it is not there, or is torn (a warning says so).
-
-    Raises:
-        UserError: others than the user may write in the folder, or read it.
-    """
+    """Open what is kept under a name; None if it is not there, or is torn (a warning says so)."""
     for path in folder.glob(f"{key}-*.arrow"):
         _refuse_foreign(folder)
         try:
@@ -84,27 +78,15 @@ def open_cached(folder: Path, key: str) -> Optional[Stored]:
 def keep(
     folder: Path,
     key: str,
-    utterances: Iterable[Tuple[str, Utterance]],
-    arrange: Arrange,
+    write: Callable[[Path], None],
     *,
     unchanged: Callable[[], bool],
-    heartbeat: Callable[[str], None],
-    progress: Progress = no_progress,
-    total: Optional[int] = None,
+    heartbeat: Heartbeat,
 ) -> Optional[Stored]:
-    """Keep a corpus under a name, unless another process does; then wait for that.
+    """Keep what `write` writes under a name, unless another process does; then wait for that.
 
-    Args:
-        utterances, arrange, progress, total: see `write_store`; not taken where another process was
-            faster.
-        unchanged: whether the files are still those of `key`; asked when they have been read.
-
-    Returns: the stored corpus; None where it cannot be kept (which is said in the log).
-
-    Raises:
-        UserError: the corpus is broken or changes while it is read, or `folder` is not private.
-
-    Guarantee: the file of a name is whole or not there.
+    None if it cannot be kept (the log says so). `unchanged` tells, after the reading, whether the
+    files are still those of `key`. The file of a name is whole or not there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -119,9 +101,7 @@ def keep(
                 folder,
             )
             with _aside(folder, key) as aside:
-                write_store(
-                    aside, utterances, arrange, heartbeat=heartbeat, progress=progress, total=total
-                )
+                write(aside)
                 if not unchanged():
                     raise UserError("data: the corpus changed while it was read; start again")
                 with open(aside, "rb") as file:
@@ -169,7 +149,7 @@ def _evict(folder: Path, kept: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
+def _lock(path: Path, heartbeat: Heartbeat) -> Iterator[None]:
     """Hold a lock; the system takes it from a process that is killed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         while True:

@@ -59,11 +59,10 @@ def decoded(content: bytes) -> str:
 class Columns:
     """The tokens, tags, intents, users and ids of utterances, without padding.
 
-    Tokens, tags, intents and users are places in their names; who names no user has the user "".
-    `mapping` is the file that all arrays lie in, if they do.
-
     Shapes: U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
-        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users, ids (U,).
+        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users (U,): places in their
+        names, where nobody is ""; ids (U,). `mapping` is the file that all arrays lie in, if they
+        do.
     """
 
     offsets: np.ndarray

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
+from edp_mx.data.store import write_store
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
 _OWN_VALIDATION = 0.05
@@ -32,8 +34,8 @@ _OWN_VALIDATION = 0.05
 class Corpus:
     """All utterances of a corpus, and which of them train, validate and test.
 
-    `fingerprints` has "train", "validation", "test" and "corpus" (the three in a row), as far as
-    they are known without a pass over the utterances.
+    `fingerprints` are those of the parts and of "corpus", as far as no pass over the text is
+    needed.
     """
 
     name: str
@@ -69,16 +71,10 @@ class Corpus:
 def load_corpus(
     config: DataConfig,
     *,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
     progress: Progress = no_progress,
 ) -> Corpus:
     """Find, read (or make) and split a corpus; a large one is read once and cached (see `cache`).
-
-    Args:
-        heartbeat: called with what is being done, for the watchdog.
-        progress: wrapped around the utterances when a large corpus is read for the first time.
-
-    Returns: the same corpus and split for the same settings and files.
 
     Raises:
         UserError: it is not found, broken, has no split of its own, a part of it is empty, or some
@@ -102,9 +98,7 @@ def load_corpus(
     return corpus
 
 
-def _kept(
-    config: DataConfig, heartbeat: Callable[[str], None], progress: Progress
-) -> Optional[Corpus]:
+def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optional[Corpus]:
     """Return the corpus from the cache, or in memory if it is small; None without cache."""
     folder = cache_folder()
     if folder is None:
@@ -116,16 +110,16 @@ def _kept(
         if len(first) < KEPT_FROM:
             return _held(config, first)
         del first  # a large corpus is not held in memory, not even its beginning
-        stored = keep(
-            folder,
-            key,
-            stream_corpus(config),
-            partial(_arrange, config),
-            unchanged=lambda: _cache_key(config) == key,
+        write = partial(
+            write_store,
+            utterances=stream_corpus(config),
+            arrange=partial(_arrange, config),
             heartbeat=heartbeat,
             progress=progress,
             total=config.size if is_made(config) else None,
         )
+        unchanged = lambda: _cache_key(config) == key  # noqa: E731
+        stored = keep(folder, key, write, unchanged=unchanged, heartbeat=heartbeat)
     if stored is None:
         return None
     is_standin = config.corpus in STANDINS
@@ -141,11 +135,8 @@ def _cache_key(config: DataConfig) -> str:
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
-    sizes: Dict[str, int] = {}
-    read: List[Utterance] = []
-    for part, utterance in utterances:
-        sizes[part] = sizes.get(part, 0) + 1
-        read.append(utterance)
+    pairs = list(utterances)
+    sizes, read = Counter(part for part, _ in pairs), [utterance for _, utterance in pairs]
     if not is_made(config):
         refuse_repeated_ids(find_corpus(config), read)
     rows, split = _arrange(config, sizes, *keys_of(read))

@@ -9,10 +9,9 @@ from typing import Callable, Iterator, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from edp_mx.accounting.choices import SAMPLERS, UNITS
-from edp_mx.data.draws import MicroBatches, Sampler, Utterances
+from edp_mx.data.draws import MicroBatches, Sampler, Users, Utterances
 from edp_mx.data.poisson_sampling import AnyShard, PoissonShard
 from edp_mx.data.sampling import Shard
-from edp_mx.data.user_draws import Users
 from edp_mx.data.users import records_by_user
 from edp_mx.errors import UserError
 
@@ -39,21 +38,17 @@ def deal(
     """Deal records or users to the workers; each worker calls this with its own rank.
 
     Args:
-        unit: what is clipped as one: "micro_batch", "utterance" or "user".
-        sampler: "shuffle" or "poisson".
         batch_size: B, over all workers, in records, or in users for the unit "user"; the expected
             number for Poisson.
         seed: seed of the deal and the shuffle, the same on all workers, ≥ 0.
         micro_batches_per_worker: k; must be 1 unless the unit is "micro_batch".
-        users: the user of each record, see `users.users_of`; needed only for the unit "user".
-        max_utterances_per_user: K; needed for the unit "user", ignored for others.
+        users: (num_records,), see `users.users_of`; needed, as is K, for the unit "user" alone.
+        max_utterances_per_user: K.
         length_buckets, lengths, adjacency: see `Shard.deal`; not for Poisson.
         insecure_fixed_seed: makes draws and choices repeatable, hence no secret; for tests only.
 
     Raises:
         UserError: these settings cannot be dealt; the sentence names the key.
-
-    Shapes: users (num_records,) whole numbers from 0; lengths (num_records,).
     """
     lanes, places, most = micro_batches_per_worker, num_records, max_utterances_per_user or 0
     if unit == "user":

@@ -16,16 +16,10 @@ EXAMPLES_OF = 3
 
 @dataclass(frozen=True)
 class Description:
-    """Counts of a corpus.
+    """Counts of a corpus; `words` are distinct, `repeated` have the tokens of an earlier utterance.
 
-    Attributes:
-        words: number of distinct tokens.
-        repeated: number of utterances with the same tokens as an earlier one.
-        lengths: quantiles of the number of tokens, at `QUANTILES`.
-        intents, slots: numbers of utterances and spans, commonest first.
-        examples: the first utterance of each of the three commonest intents.
-        per_user: least, median and greatest number of a user's utterances; empty without users.
-        unnamed: number of utterances that name no user.
+    Lengths have quantiles at `QUANTILES`, and a user's utterances at `PER_USER`; intents and slots
+    stand commonest first, with the first utterance of each of the three commonest intents.
     """
 
     utterances: int

@@ -26,9 +26,9 @@ TIMEOUT_SECONDS = 30.0
 class PublicCorpus:
     """Where a corpus lives and what it must be.
 
-    `checksums`: SHA-256 by path, where the files are fetched one by one; `archive`: the file's name
-    where it comes as one; `inside`: the folder within it; `manifest`: SHA-256 of the lines
-    "<sha256>  <path>\\n", sorted by path; `wanted`: the corpus' paths, as a regular expression.
+    `checksums`: SHA-256 by path, of files fetched one by one; `archive`, `inside`: the name of the
+    one file, and the folder within it; `manifest`: SHA-256 of what sha256sum prints, sorted by
+    path; `wanted`: the corpus' paths, as a regular expression.
     """
 
     url: str
@@ -54,8 +54,8 @@ def fetch(
     """Bring a public corpus into a folder of its own, checked against its checksums.
 
     Args:
-        out: the corpus' folder; it appears whole or not at all. If it already holds the corpus,
-            nothing is fetched.
+        out: the corpus' folder, whole or not there; if it already holds the corpus, nothing is
+            fetched.
         source: a mirror in place of the public address: a folder, an archive (.zip, .tar, .tar.gz,
             .tgz), or the http(s) address of an archive or of a folder that holds train/seq.in …
             (atis, snips) or master.zip (nlu_eval).
@@ -75,19 +75,14 @@ def fetch(
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
+            folder = Path(aside, "corpus")
+            folder.mkdir()
+            _gather(public, source or public.url, folder, Path(aside), has_bar)
+            _verify(corpus, public, folder, source or public.url)
+            os.replace(folder, target)
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from error
-    try:
-        folder = aside / "corpus"
-        folder.mkdir()
-        _gather(public, source or public.url, folder, aside, has_bar)
-        _verify(corpus, public, folder, source or public.url)
-        os.replace(folder, target)
-    except OSError as error:
-        raise UserError(f"cannot bring {corpus} to {target}: {error}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        raise UserError(f"cannot bring {corpus} to {target} ({error})") from error
     return target
 
 

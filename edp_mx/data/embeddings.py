@@ -59,17 +59,15 @@ def load_embeddings(
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
     """Return the wanted words that are found, in that order, and their vectors.
 
-    A text file is streamed, so that 2 M × 300 need little more memory than the result.
+    A text file is streamed. The first of repeated words wins; a lower-case word that the file has
+    only in another case takes the first such form. A `.bin` model builds a vector for any word.
+    Without a path nothing is found.
 
     Raises:
         UserError: the file is missing or torn, has another dimension, or a value is no finite
             number (with file and line).
 
     Shapes: the matrix is float32 (found words, dimension).
-
-    Edge cases: the first of repeated words wins. If the file has a lower-case word only in another
-        case ("Boston" for "boston"), its first such form is taken. A `.bin` model builds a vector
-        for any word. Without a path nothing is found.
     """
     wanted = list(dict.fromkeys(wanted_words))
     if config.path is None or not wanted:
@@ -100,14 +98,12 @@ def train_fasttext(
     """Train subword vectors (skip-gram) on a text of separate utterances, one per line.
 
     The text must not be the training part: no ε covers what the vectors reveal of it. `threads`
-    above one is faster, but not repeatable. `out_path`, a `.bin` model, is whole or not there.
+    above one is faster, but not repeatable. With fewer than ten, fastText initialises only some of
+    its vectors and saves the memory it found in the others; it therefore runs in a process of its
+    own, where that memory is zero.
 
     Raises:
         UserError: the text is missing or holds no word that occurs `min_count` times.
-
-    Edge cases: with fewer than ten threads fastText initialises only `threads` tenths of its
-        vectors and saves the memory it found in the others. It therefore runs in a process of its
-        own, where that memory is zero.
     """
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
@@ -137,27 +133,18 @@ def _text_vectors(
     row_of = {word: row for row, word in enumerate(wanted)}
     beginnings = {word.split(" ", 1)[0] for word in wanted}  # a line is parsed if its own is here
     matrix = np.zeros((len(wanted), config.dimension), dtype=np.float32)
-    has_other_case = np.zeros(len(wanted), dtype=bool)
-    is_exact = np.zeros(len(wanted), dtype=bool)
+    found = np.zeros(len(wanted), np.int8)  # 1: in another case, 2: as it is spelled
     for number, line, _ in _vector_lines(path, config.dimension):
         beginning = line[: line.find(b" ")].decode("utf-8", "replace")
         if beginning not in beginnings and beginning.lower() not in beginnings:
             continue
         name, *values = line.rsplit(b" ", config.dimension)
         word = name.decode("utf-8", "replace")
-        if word in row_of and not is_exact[row_of[word]]:
-            row = row_of[word]
-            is_exact[row] = True
-        elif word not in row_of and word.lower() in row_of:
-            row = row_of[word.lower()]
-            if is_exact[row] or has_other_case[row]:
-                continue
-            has_other_case[row] = True
-        else:
-            continue
-        matrix[row] = _parse(values, f"{path}, line {number}")  # (D,)
-    is_found = is_exact | has_other_case
-    return tuple(word for word, found in zip(wanted, is_found) if found), matrix[is_found]
+        row, rank = row_of.get(word, row_of.get(word.lower())), 1 + (word in row_of)
+        if row is not None and found[row] < rank:
+            found[row] = rank
+            matrix[row] = _parse(values, f"{path}, line {number}")  # (D,)
+    return tuple(word for word, rank in zip(wanted, found) if rank), matrix[found > 0]
 
 
 def _vector_lines(path: Path, wanted: int = 0) -> Iterator[Tuple[int, bytes, int]]:

@@ -7,10 +7,9 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.batching import Batch
+from edp_mx.data.batching import Batch, PieceTable, WordTable, gather
 from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.stored import numbered
-from edp_mx.data.token_tables import PieceTable, WordTable, gather
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -24,10 +23,10 @@ Table = Union[WordTable, PieceTable]
 
 @dataclass(frozen=True, eq=False)
 class EncodedCorpus:
-    """Utterances as ids, stored without padding.
+    """Utterances as ids, stored without padding; of a corpus in files, only lengths and table are
+    read.
 
     Attributes:
-        columns: the text of the whole corpus; if it lies in files, it is read batch by batch.
         rows: (U,), which of the corpus' utterances these are.
         lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
             type.
@@ -70,7 +69,7 @@ def evaluation_batches(
     """Yield a worker's share of all utterances, in batches of similar length, shortest first."""
     if batch_size < 1:
         raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
-    order = _by_length(corpus.lengths)
+    order = np.argsort(corpus.lengths, kind="stable").astype(np.int32)
     for start in range(rank * batch_size, len(order), num_workers * batch_size):
         yield corpus.batch(order[start : start + batch_size])
 
@@ -86,11 +85,11 @@ def encode(
 ) -> EncodedCorpus:
     """Encode utterances as words and characters, or as word pieces, as the vocabulary decides.
 
+    Beyond `max_tokens`, and for pieces beyond `max_pieces` with [CLS] and [SEP], tokens are cut off
+    (their slots count as missed); a first token that alone is longer loses its last pieces.
+
     Args:
-        max_tokens: further tokens of an utterance are cut off (their slots count as missed).
         max_characters: further characters of a token are cut off (words only).
-        max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off; a
-            first token that alone is longer loses its last pieces (word pieces only).
         like: a corpus encoded with the same settings, whose table is reused if it belongs to the
             same stored corpus.
     """
@@ -145,13 +144,3 @@ def _that_fit(
     fits = ends - np.repeat(before, lengths) <= room  # (n,), true up to some token
     total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
     return total[begins + lengths] - total[begins]
-
-
-def _by_length(lengths: np.ndarray) -> np.ndarray:
-    """Return `argsort(lengths, kind="stable")` as int32, without its two int64 vectors."""
-    order, filled = np.empty(len(lengths), np.int32), 0
-    for length in np.unique(lengths):
-        places = np.flatnonzero(lengths == length)
-        order[filled : filled + len(places)] = places
-        filled += len(places)
-    return order

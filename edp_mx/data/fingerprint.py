@@ -56,7 +56,6 @@ def keyed(fingerprint: str) -> Dict[str, str]:
     """Return a fingerprint that may be shown: without this machine's key it confirms no guess.
 
     A plain hash of the training part would confirm its last utterance to whoever knows all others.
-    `key` tells another machine's key apart.
     """
     key = _key()
     digest = hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:32]

@@ -23,12 +23,11 @@ class Maskable:
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatch:
-    """A batch with some pieces hidden.
+    """A batch with some pieces hidden; if nothing can be, there is one place of weight 0.
 
     Shapes: pieces (N, P) int32, as the model sees them · lengths (N,) · places (2, K) int32, row
         and column of what it must guess · targets (K,) int32, the true pieces · counts (K,)
         float32, the weight of each.
-    Edge cases: if nothing can be hidden, there is one place of weight 0; all other weights are 1.
     """
 
     pieces: np.ndarray
@@ -41,10 +40,9 @@ class MaskedBatch:
 def mask(
     batch: PieceBatch, vocabulary: Maskable, *, fraction: float, generator: np.random.Generator
 ) -> MaskedBatch:
-    """Choose a fraction of each line's pieces, at least one, and hide them.
+    """Choose a fraction of each line's pieces, at least one, and hide them; special pieces stay.
 
-    80 % of the chosen become [MASK], 10 % a random piece, 10 % stay. Special pieces are neither
-    chosen nor inserted; a line of special pieces alone hides nothing.
+    80 % of the chosen become [MASK], 10 % a random piece, 10 % stay.
 
     Source: Devlin et al. 2019, section 3.1 and appendix A.1.
     """

@@ -39,10 +39,7 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     if path is not None:
         return read_utterances(path)
     if config.corpus not in STANDINS:
-        raise UserError(
-            "data: the source sample needs the path of public utterances, since only the stand-ins "
-            f"can draw their own, and {config.corpus} is none"
-        )
+        raise UserError("data: the source sample needs a path; only stand-ins can draw their own")
     seed = _SAMPLE_SEED + config.split_seed
     return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
 
@@ -55,10 +52,7 @@ def find_corpus(config: DataConfig) -> Path:
         return Path(config.path)
     if config.corpus not in PUBLIC_CORPORA:
         known = ", ".join((*PUBLIC_CORPORA, *STANDINS))
-        raise UserError(
-            f"data.corpus: {config.corpus!r} is none of {known}; for a corpus of your own set "
-            "data.path"
-        )
+        raise UserError(f"data.corpus: {config.corpus!r} is none of {known}; else set data.path")
     named = os.environ.get("EDP_MX_DATA")
     places = [root / config.corpus for root in (*([Path(named)] if named else []), _FETCHED)]
     for place in places:

@@ -115,8 +115,7 @@ def own_split(
     these.
 
     Without a validation part, the share `held_out` of the training part is drawn by
-    `split_by_keys`. `sizes` are those of the parts as read. Repeats and users stay where the corpus
-    has them, even on two sides (see `users_on_two_sides`).
+    `split_by_keys`. `sizes` are those of the parts as read.
     """
     ends = np.cumsum(list(sizes.values()))
     read = {part: _range(end - sizes[part], end) for part, end in zip(sizes, ends)}

@@ -17,7 +17,7 @@ from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 _BETWEEN = 10_000  # utterances from one heartbeat to the next
 _MOST = 2**31 - 1  # utterances whose places are int32
@@ -41,25 +41,17 @@ def write_store(
     utterances: Iterable[Tuple[str, Utterance]],
     arrange: Arrange,
     *,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
     progress: Progress = no_progress,
     total: Optional[int] = None,
 ) -> None:
-    """Write a corpus to a file, in memory that hardly grows with it.
+    """Write a corpus to a file, whose folder needs room for it twice, in memory that hardly grows.
 
-    Args:
-        path: of the file, whose folder has room for the corpus twice.
-        utterances: each with the part in which it was read; taken once.
-        heartbeat: told now and then how many are done.
-        progress: put around the reading, and then around the hashing of what was read.
-        total: how many there are, where that is known.
+    An utterance costs about 20 bytes of memory while the split is drawn, and a distinct token or
+    user about 200 until all is written.
 
     Raises:
         UserError: an id occurs twice, or some utterances name a user and others do not.
-        OSError: the disk is full.
-
-    Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
-        token or user about 200 until all is written.
     """
     with Spool(path.parent) as spool:
         read = progress(utterances, "reading the corpus", total)
@@ -144,9 +136,7 @@ def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
         seen.add(ids[row])
 
 
-def _fingerprints(
-    stored: Stored, heartbeat: Callable[[str], None], progress: Progress
-) -> Dict[str, str]:
+def _fingerprints(stored: Stored, heartbeat: Heartbeat, progress: Progress) -> Dict[str, str]:
     whole, found = Fingerprint(), {}
     for part in PARTS:
         alone = Fingerprint()
@@ -159,7 +149,7 @@ def _fingerprints(
     return {**found, "corpus": whole.digits()}
 
 
-def _counted(items: Iterable[Any], heartbeat: Callable[[str], None]) -> Iterable[Any]:
+def _counted(items: Iterable[Any], heartbeat: Heartbeat) -> Iterable[Any]:
     for count, item in enumerate(items, start=1):
         yield item
         if count % _BETWEEN == 0:

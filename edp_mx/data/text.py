@@ -50,10 +50,8 @@ class TextConfig(Settings):
 class Text:
     """The training lines of some files; every pass over them reads the files again.
 
-    Attributes:
-        held_out: lines to score; with a fraction, empty until `survey` has found them.
-        held_out_digests: lines with one of these digests are not trained on.
-        held_out_fraction: lines with a digest in this lowest fraction are not trained on.
+    Lines whose digest is in `held_out_digests`, or in the lowest `held_out_fraction`, are not
+    trained on. With a fraction, `held_out` is empty until `survey` has found it.
     """
 
     paths: Tuple[Path, ...]
@@ -92,8 +90,13 @@ class Text:
         """Yield all training lines; each file, by its count of lines, is spread evenly over the
         whole.
         """
-        streams = [self.training_lines(path) for path in self.paths]
-        return _spread(streams, counts)
+
+        def placed(file: int, count: int) -> Iterator[Tuple[float, int, str]]:
+            for i, line in enumerate(self.training_lines(self.paths[file])):
+                yield (i + 0.5) / max(1, count), file, line
+
+        places = [placed(file, count) for file, count in enumerate(counts)]
+        return (line for _, _, line in heapq.merge(*places, key=lambda item: item[:2]))
 
 
 class Sample:
@@ -141,12 +144,3 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> int:
 def _compressed(file: Any, name: str) -> Any:
     """Return the file itself, or a stream that compresses into it, without a time stamp."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if name.endswith(".gz") else nullcontext(file)
-
-
-def _spread(streams: Sequence[Iterator[str]], counts: Sequence[int]) -> Iterator[str]:
-    def placed(file: int, stream: Iterator[str], count: int) -> Iterator[Tuple[float, int, str]]:
-        for i, line in enumerate(stream):
-            yield (i + 0.5) / max(1, count), file, line
-
-    places = [placed(file, *pair) for file, pair in enumerate(zip(streams, counts))]
-    return (line for _, _, line in heapq.merge(*places, key=lambda item: item[:2]))

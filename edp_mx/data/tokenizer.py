@@ -30,13 +30,7 @@ class SpecialIds(NamedTuple):
 
 
 class Tokenizer(ABC):
-    """A vocabulary of pieces, and the way from a token to their ids.
-
-    Attributes:
-        kind: the name in `TOKENIZERS`.
-        pieces: the pieces in the order of their ids.
-        lowercase: whether tokens are put in lower case first.
-    """
+    """A vocabulary of pieces in the order of their ids, and the way from a token to these."""
 
     kind: ClassVar[str]
     pieces: Tuple[str, ...]

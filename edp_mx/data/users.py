@@ -23,15 +23,11 @@ def names_users(utterances: Sequence[Utterance]) -> bool:
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
-    """Return the user of each utterance as a number from 0, in the order of first appearance.
-
-    The text of a part of a stored corpus is not read; another part of it has other numbers.
+    """Return the user of each utterance, (U,) int32, numbered in the order of first appearance.
 
     Raises:
         UserError: an utterance names no user; the sentence has the id of the first such utterance
             and says how users are named.
-
-    Shapes: (U,) int32.
     """
     columns, rows = numbered(utterances)
     numbers = columns.users[rows]

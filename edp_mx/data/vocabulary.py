@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from edp_mx.data.counting import token_counts
 from edp_mx.data.embeddings import read_embedding_words
 from edp_mx.data.labels import LabelsConfig, check_path, labels_of
 from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.stored import token_counts
 from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -127,16 +127,8 @@ class Vocabulary:
     ) -> Vocabulary:
         """Build a BERT's vocabulary: its pieces, with labels as in `build`."""
         slots, intents = labels_of(train, labels, label_sample)
-        return cls(
-            words=(),
-            characters=(),
-            slots=tuple(slots),
-            intents=tuple(intents),
-            word_source=word_source,
-            label_source=labels.source,
-            lowercase=tokenizer.lowercase,
-            tokenizer=tokenizer,
-        )
+        lowercase = tokenizer.lowercase
+        return cls((), (), slots, intents, word_source, labels.source, lowercase, tokenizer)
 
     @classmethod
     def build(
@@ -162,9 +154,6 @@ class Vocabulary:
 
         Guarantee: with public sources the result depends on no utterance. Ids follow the alphabet
             or the public list, never the frequency in the training part.
-
-        Edge cases: a public word list also gives the characters: those of its words, in both cases.
-            From the training part only the tags that occur are taken ("I-city" may be absent).
         """
         if vocabulary.source == "checkpoint":
             raise UserError("data.vocabulary.source: checkpoint needs model.family: bert")
@@ -176,25 +165,25 @@ class Vocabulary:
             words, characters = _listed_words(vocabulary, embeddings_path)
         slots, intents = labels_of(train, labels, label_sample)
         return cls(
-            words=_RESERVED + tuple(words),
-            characters=_RESERVED + tuple(characters),
-            slots=tuple(slots),
-            intents=tuple(intents),
-            word_source=vocabulary.source,
-            label_source=labels.source,
-            lowercase=vocabulary.lowercase,
+            (*_RESERVED, *words),
+            (*_RESERVED, *characters),
+            slots,
+            intents,
+            vocabulary.source,
+            labels.source,
+            vocabulary.lowercase,
         )
 
 
 def _listed_words(
     config: VocabularyConfig, embeddings_path: Optional[str]
 ) -> Tuple[List[str], List[str]]:
-    if config.source == "file":
-        assert config.path is not None  # held by the config
-        entries: Iterable[str] = (line.strip() for _, line in read_lines(Path(config.path)))
-    else:
-        assert embeddings_path is not None  # held by the config
-        entries = read_embedding_words(embeddings_path)
+    path = str(config.path or embeddings_path)  # the config holds that the right one is there
+    entries = (
+        (line.strip() for _, line in read_lines(Path(path)))
+        if config.source == "file"
+        else read_embedding_words(path)
+    )
     words: Dict[str, None] = {}
     for entry in entries:
         if config.max_words is not None and len(words) >= config.max_words:
@@ -202,7 +191,7 @@ def _listed_words(
         if entry and entry not in _RESERVED:
             words.setdefault(entry.lower() if config.lowercase else entry)
     if not words:
-        raise UserError(f"{config.path or embeddings_path} holds no word")
+        raise UserError(f"{path} holds no word")
     characters = {c for word in words for case in (word.lower(), word.upper(), word) for c in case}
     return list(words), sorted(characters)
 

@@ -19,17 +19,10 @@ from edp_mx.data.tokenizer import (
     pieces_by_id,
     read_object,
 )
-from edp_mx.data.wordpiece_learning import (
-    LONGEST_WORD,
-    SPECIAL_PIECES,
-    as_utf8,
-    bert_steps,
-    learn_pieces,
-)
+from edp_mx.data.wordpiece_learning import LONGEST_WORD, SPECIAL_PIECES, as_utf8, bert_steps
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json, write_text
 
-__all__ = ["SPECIAL_PIECES", "WordPiece", "learn_pieces"]
 logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 1 << 17  # tokens whose ids are kept, the last used ones
@@ -75,10 +68,10 @@ class WordPiece(Tokenizer):
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one.
 
-        Punctuation splits ("don't" is don ' t), and a blank within a token (the no-break space)
-        does too. A word that cannot be spelled, or of more than `LONGEST_WORD` characters, is one
-        [UNK]; so is a token of which nothing is left, such as control characters alone. A token
-        "[CLS]" is text: its brackets and letters.
+        Punctuation and blanks within a token (the no-break space) split it. A word that cannot be
+        spelled, or of more than `LONGEST_WORD` characters, is one [UNK]; so is a token of which
+        nothing is left, such as control characters. A token "[CLS]" is text: its brackets and
+        letters.
         """
         return list(self._spell(token) if len(token) > _LONGEST_CACHED else self._cached(token))
 
@@ -113,16 +106,14 @@ class WordPiece(Tokenizer):
     @classmethod
     def from_file(cls, path: PathLike, *, lowercase: bool = True) -> WordPiece:
         """Read BERT's `vocab.txt`: one piece per line; an error names the file and the line."""
+        entries = [line.strip(" \t") for _, line in read_lines(Path(path))]
+        while entries and not entries[-1]:
+            del entries[-1]
         lines: Dict[str, int] = {}
-        empty = 0
-        for number, line in read_lines(Path(path)):
-            piece = line.strip(" \t")
+        for number, piece in enumerate(entries, start=1):
             if not piece:
-                empty = empty or number
-                continue
-            if empty:
                 raise UserError(
-                    f"{path}, line {empty}: empty, but each line is a word piece and its number "
+                    f"{path}, line {number}: empty, but each line is a word piece and its number "
                     "the id; restore the piece"
                 )
             if piece in lines:

@@ -22,9 +22,7 @@ def learn_pieces(
     """Learn the special pieces, all characters of the text, and what stands together most often.
 
     Args:
-        lines: the text, read once.
         size: of the vocabulary; with little text it comes out smaller.
-        lowercase: lower case without accents.
         min_count: pieces that are rarer are not made, apart from the characters.
 
     Raises:
@@ -35,9 +33,9 @@ def learn_pieces(
         The memory is bounded: beyond two million distinct words the rarest are given up, which
         costs no character.
 
-    Departs: the trainer of `tokenizers` numbers the "##" characters in the order of a hash table
-        and breaks ties by these numbers, so its pieces differ from run to run. Here all characters
-        are handed to it in a fixed order, as if they were special pieces.
+    Departs: the trainer of `tokenizers` breaks ties by numbers of "##" characters that differ from
+        run to run. Here all characters are handed to it in a fixed order, as if they were special
+        pieces.
     """
     split = _word_splitter(lowercase)
     counts, alphabet = _count_words(lines, split)

@@ -12,15 +12,16 @@ import numpy as np
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.counting import lines_of
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.sources import public_sample
 from edp_mx.data.splits import PARTS
+from edp_mx.data.stored import lines_of
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.data.wordpiece import WordPiece, learn_pieces
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
 from edp_mx.models.registry import family_of

@@ -17,7 +17,8 @@ def train_worker(path, steps, rate, decay, norm):
 
     from edp_mx.config import load_config
     from edp_mx.data.text import Text
-    from edp_mx.data.wordpiece import WordPiece, learn_pieces
+    from edp_mx.data.wordpiece import WordPiece
+    from edp_mx.data.wordpiece_learning import learn_pieces
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
     from edp_mx.privacy.trainer import PublicTrainer

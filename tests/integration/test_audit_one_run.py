@@ -9,7 +9,7 @@ from support.jsonl import users_corpus
 from support.tables import read_table
 
 from edp_mx.accounting.ledger_account import account_for
-from edp_mx.data import user_draws
+from edp_mx.data import draws
 from edp_mx.data.draws import Draw
 
 TINY = ["data.size=200", "data.embeddings.dimension=24", "model.hidden_size=32",
@@ -123,14 +123,14 @@ def test_a_user_is_protected_as_a_whole_or_the_claim_is_refuted(
         "privacy.adjacency=zero_out", "training.epochs=20", "training.batch_size=250",
         "training.optimizer=sgd", "training.learning_rate=1",
     ]  # fmt: skip
-    chosen = user_draws.Users._chosen
+    chosen = draws.Users._chosen
 
     def each_alone(self, users, words):
         draw = chosen(self, users, words)
         return Draw(draw.records, np.ones(len(draw.records), np.int64))
 
     if is_planted:
-        monkeypatch.setattr(user_draws.Users, "_chosen", each_alone)
+        monkeypatch.setattr(draws.Users, "_chosen", each_alone)
     run = tmp_path / "run"
     found = audit(run, "--canaries", 200, "--confidence", 0.999, settings=settings,
                   code=int(is_planted))  # fmt: skip

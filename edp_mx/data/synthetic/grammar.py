@@ -101,7 +101,9 @@ class Carrier:
 
 
 def expand(line: str) -> Dict[str, float]:
-    """Return all readings of a carrier's choices with their probabilities."""
+    """Return all readings of a carrier's choices, as "(call|ring) {contact_name}", with
+    probabilities.
+    """
     choice = CHOICE.search(line)
     if choice is None:
         return {" ".join(line.split()): 1.0}

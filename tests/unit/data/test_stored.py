@@ -18,13 +18,20 @@ from edp_mx.data import columns as columns_module
 from edp_mx.data import spool as spool_module
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.counting import intents_of, lines_of, tags_of, token_counts
 from edp_mx.data.encoding import encode
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.splits import PARTS, split_by_keys
 from edp_mx.data.store import open_store, write_store
-from edp_mx.data.stored import StoredUtterances, ids_at, select
+from edp_mx.data.stored import (
+    StoredUtterances,
+    ids_at,
+    intents_of,
+    lines_of,
+    select,
+    tags_of,
+    token_counts,
+)
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
