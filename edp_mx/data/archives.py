@@ -81,9 +81,7 @@ def _targets(
 
 
 def _members(opened: Union[zipfile.ZipFile, tarfile.TarFile]) -> Iterator[Member]:
-    """Yield all members but folders; neither kind of archive gives more bytes than its stated
-    sizes.
-    """
+    """Yield all members but folders; no archive gives more bytes than its stated sizes."""
     if isinstance(opened, zipfile.ZipFile):
         for info in opened.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)  # a Unix mode, or 0

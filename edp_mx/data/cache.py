@@ -24,7 +24,6 @@ from edp_mx.runtime.progress import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-_OFF = "off"
 MOST_DAYS = 90  # without a start that uses it, then it goes
 MOST_BYTES = 20 << 30  # of all that is kept; beyond these the oldest go
 _POLL = 0.2  # seconds between two looks at whether another process is done
@@ -33,12 +32,8 @@ _POLL = 0.2  # seconds between two looks at whether another process is done
 def cache_folder() -> Optional[Path]:
     """Return `$EDP_MX_CACHE/corpora` or that of the user's cache; None where it is "off"."""
     named = os.environ.get("EDP_MX_CACHE")
-    if named == _OFF:
-        return None
-    if named:
-        return Path(named) / "corpora"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home) / "edp_mx" / "corpora"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return None if named == "off" else Path(named or home / "edp_mx") / "corpora"
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
@@ -134,9 +129,7 @@ def _aside(folder: Path, key: str) -> Iterator[Path]:
 
 
 def _evict(folder: Path, kept: Path) -> None:
-    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest; mappings outlive
-    it.
-    """
+    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest."""
     found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != ".lock"]
     total = 0
     for status, path in sorted(found, key=lambda one: -one[0].st_mtime):

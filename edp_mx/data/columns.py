@@ -135,8 +135,7 @@ def chunks(length: int) -> Iterator[slice]:
 def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of some utterances in a row, (n,), and where each utterance begins,
-    (rows,).
+    """Return the numbers of some utterances in a row, (n,), and where each begins, (rows,).
 
     Shapes: numbers (S,), a column; starts, lengths (rows,).
     """

@@ -169,9 +169,7 @@ def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
 
 
 def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
-    """Compare what came with the checksums; the error names the first wrong file, if files are
-    known.
-    """
+    """Compare what came with the checksums; the error names the first wrong file."""
     files = _corpus_files(folder, public.wanted)
     for path, checksum in public.checksums.items():
         if path not in files:

@@ -65,9 +65,7 @@ class Sampler:
 
     @property
     def micro_batch_size(self) -> float:
-        """|M|, the public size of a lane, expected for Poisson: the same divisor whatever was
-        drawn.
-        """
+        """|M|, the public size of a lane, expected for Poisson: the divisor whatever was drawn."""
         return self.lanes[0].micro_batch_size
 
     @property

@@ -23,15 +23,13 @@ Table = Union[WordTable, PieceTable]
 
 @dataclass(frozen=True, eq=False)
 class EncodedCorpus:
-    """Utterances as ids, stored without padding; of a corpus in files, only lengths and table are
-    read.
+    """Utterances as ids, stored without padding; the text may stay in a file.
 
     Attributes:
         rows: (U,), which of the corpus' utterances these are.
         lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
             type.
         intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
-        table: the encoding of each distinct token.
         num_cut: how many utterances were longer than the maximum and lost their ends.
     """
 
@@ -54,13 +52,8 @@ class EncodedCorpus:
         places, is_token = gather(self.columns.offsets[rows], lengths, longest)
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
-        return Batch(
-            inputs=self.table.inputs(self.columns.tokens[places], is_token),
-            lengths=lengths,
-            slots=slots.clip(min=0),
-            intents=intents.clip(min=0),
-            indices=index,
-        )
+        inputs = self.table.inputs(self.columns.tokens[places], is_token)
+        return Batch(inputs, lengths, slots.clip(min=0), intents.clip(min=0), index)
 
 
 def evaluation_batches(
@@ -102,16 +95,9 @@ def encode(
     else:
         table = PieceTable.of(columns.token_names, vocabulary.tokenizer, max_pieces - 2)
     lengths, num_cut = _lengths(columns, rows, table, max_tokens, max_pieces - 2)
-    intent_ids = [vocabulary.intent_id(intent) for intent in columns.intent_names]
-    return EncodedCorpus(
-        columns=columns,
-        rows=rows,
-        lengths=lengths,
-        intent_ids=np.array(intent_ids, np.int32),
-        slot_ids=np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32),
-        table=table,
-        num_cut=num_cut,
-    )
+    intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
+    slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
+    return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut)
 
 
 def _lengths(

@@ -81,9 +81,7 @@ class PoissonShard:
         return max(1, round(self.num_records / self.batch_size))
 
     def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
-        """Yield newly drawn micro-batches of an epoch, each int64 of its own length, which may be
-        0.
-        """
+        """Yield newly drawn micro-batches of an epoch, each int64; some may be empty."""
         words = SecretWords(
             "sampling", insecure_fixed_seed=self.insecure_fixed_seed, rank=self.rank, epoch=epoch
         )

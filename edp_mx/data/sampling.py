@@ -76,10 +76,8 @@ class Shard:
         shares = shares_of(classes, num_workers=num_workers, rank=rank, seed=seed)
         steps = [len(records) // num_workers // size for records in classes]
         if min(steps) == 0:
-            raise UserError(
-                f"training.length_buckets: {length_buckets} is too many, since one of them holds "
-                f"less than a batch of {batch_size} records"
-            )
+            few = f"since one of them holds less than a batch of {batch_size} records"
+            raise UserError(f"training.length_buckets: {length_buckets} is too many, {few}")
         return cls(tuple(shares), tuple(steps), size, seed, rank)
 
     @property

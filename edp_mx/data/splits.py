@@ -111,8 +111,7 @@ def split_by_keys(
 def own_split(
     sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray, *, seed: int, held_out: float
 ) -> Tuple[np.ndarray, Split]:
-    """Return the places of all utterances, training first, (U,), and the corpus' own split of
-    these.
+    """Return the places of all utterances, training first, (U,), and the split of these.
 
     Without a validation part, the share `held_out` of the training part is drawn by
     `split_by_keys`. `sizes` are those of the parts as read.

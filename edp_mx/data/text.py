@@ -41,9 +41,7 @@ class TextConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train:
-            raise SettingError(
-                "train", "must name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
-            )
+            raise SettingError("train", "must name at least one file, e.g. [text/a.txt, b.txt.gz]")
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,8 @@ class Text:
         return (line for line in lines_of(path) if not self.holds_out(digest(line)))
 
     def mixed_lines(self, counts: Sequence[int]) -> Iterator[str]:
-        """Yield all training lines; each file, by its count of lines, is spread evenly over the
-        whole.
+        """Yield all training lines; each file is spread evenly over the whole, by its count of
+        lines.
         """
 
         def placed(file: int, count: int) -> Iterator[Tuple[float, int, str]]:

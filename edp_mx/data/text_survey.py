@@ -18,13 +18,7 @@ _COUNTED_AT_ONCE = 1 << 16  # pieces
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Counts of the training lines of a text.
-
-    Attributes:
-        lines: number of lines, by file.
-        pieces: (V,) int64, how often each piece occurs.
-        cut: number of lines that are longer than the model takes.
-    """
+    """Counts of a text's training lines: by file, of each piece, (V,), and of those cut short."""
 
     lines: Tuple[int, ...]
     fingerprint: str

@@ -164,15 +164,8 @@ class Vocabulary:
         else:
             words, characters = _listed_words(vocabulary, embeddings_path)
         slots, intents = labels_of(train, labels, label_sample)
-        return cls(
-            (*_RESERVED, *words),
-            (*_RESERVED, *characters),
-            slots,
-            intents,
-            vocabulary.source,
-            labels.source,
-            vocabulary.lowercase,
-        )
+        rest = (slots, intents, vocabulary.source, labels.source, vocabulary.lowercase)
+        return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
 
 
 def _listed_words(

@@ -143,8 +143,7 @@ class WordPiece(Tokenizer):
 
     @classmethod
     def load(cls, folder: Path) -> WordPiece:
-        """Read the pieces of a BERT, and whether its words are put in lower case, which is the
-        default.
+        """Read the pieces of a BERT, and whether its words are put in lower case (by default, yes).
 
         `transformers` 5 writes no vocab.txt; the pieces are then those of tokenizer.json.
         """

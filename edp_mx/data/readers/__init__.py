@@ -37,9 +37,7 @@ def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
 
 
 def stream_utterances(path: PathLike, layout: str = "auto") -> Iterator[Tuple[str, Utterance]]:
-    """Read a corpus one utterance at a time, with the part it was published in or ""; ids may
-    repeat.
-    """
+    """Yield each utterance with the part that it was published in, or ""; ids may repeat."""
     assembler = Assembler()
     format, found = _find(Path(path), layout)
     for part, sources in found.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional
 
 from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import (
@@ -46,9 +46,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             raise UserError(f"{place}: not JSON ({error})") from error
         _check_record(record, place)
         yield assembler.assemble(
-            record["tokens"],
-            record["slots"],
-            record["intent"],
+            *(record[key] for key in _REQUIRED),
             id=record.get("id") or f"{id_prefix}/{number}",
             place=place,
             user=record.get("user", ""),
@@ -61,9 +59,9 @@ def _check_record(record: Any, place: str) -> None:
     for key in _REQUIRED:
         if key not in record:
             raise UserError(f'{place}: the key "{key}" is missing')
-    unknown: List[str] = [key for key in record if key not in _KNOWN]
-    if unknown:
-        raise UserError(f'{place}: unknown key "{unknown[0]}" ({", ".join(_KNOWN)})')
+    for key in record:
+        if key not in _KNOWN:
+            raise UserError(f'{place}: unknown key "{key}" ({", ".join(_KNOWN)})')
     for key in ("tokens", "slots"):
         items = record[key]
         if not isinstance(items, list) or not all(isinstance(i, str) and i for i in items):

@@ -41,10 +41,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             header = [name.strip() for name in split_fields(line, 0)]
             for column in _COLUMNS:
                 if column not in header:
-                    raise UserError(
-                        f'{place}: the column "{column}" is missing from the header '
-                        "(semicolon-separated)"
-                    )
+                    raise UserError(f'{place}: the column "{column}" is missing from the header')
             continue
         if not line.strip():
             continue

@@ -30,11 +30,7 @@ def _parallel_files(folder: Path) -> List[Path]:
 
 
 def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream one folder, one utterance per line; lines that are empty in all files at the end are
-    left out.
-
-    Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label.
-    """
+    """Stream one folder, one utterance per line; lines that are empty in all files end it."""
     for name in THREE_FILES:
         if not (folder / name).is_file():
             raise UserError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Callable, Iterator, List, Optional, Tuple
 
@@ -38,11 +39,8 @@ class Generator:
         """Draw one block of rows [text, tags, intent]."""
         at = np.searchsorted(self._cdf, rng.random(BLOCK), side="right")
         chosen = [self._carriers[index] for index in at.tolist()]
-        counts = dict.fromkeys(self._slots, 0)
-        for carrier in chosen:
-            for name in carrier.slots:
-                counts[name] += 1
-        values = {name: iter(self._slots[name].draw(rng, n)) for name, n in counts.items()}
+        counts = Counter(name for carrier in chosen for name in carrier.slots)
+        values = {name: iter(slot.draw(rng, counts[name])) for name, slot in self._slots.items()}
         rows: List[Row] = []
         for carrier in chosen:
             filled = tuple([next(values[name]) for name in carrier.slots])

@@ -101,9 +101,7 @@ class Carrier:
 
 
 def expand(line: str) -> Dict[str, float]:
-    """Return all readings of a carrier's choices, as "(call|ring) {contact_name}", with
-    probabilities.
-    """
+    """Return all readings of a carrier like "(call|ring) {contact_name}", with probabilities."""
     choice = CHOICE.search(line)
     if choice is None:
         return {" ".join(line.split()): 1.0}
