@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, Iterable, List, Sequence, Tuple
 
+import numpy as np
+
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 
@@ -37,11 +39,8 @@ class Description:
 
 def describe(utterances: Iterable[Utterance]) -> Description:
     """Count a corpus in one pass."""
-    intents: Counter = Counter()
-    slots: Counter = Counter()
-    words: Counter = Counter()
-    lengths: Counter = Counter()
-    users: Counter = Counter()
+    counters: List[Counter] = [Counter() for _ in range(5)]
+    intents, slots, words, lengths, users = counters
     seen = set()
     first: Dict[str, Utterance] = {}
     for utterance in utterances:
@@ -71,16 +70,10 @@ def describe(utterances: Iterable[Utterance]) -> Description:
 
 def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tuple[int, ...]:
     """Return the quantile of each share; empty if nothing is counted."""
-    total = sum(counts.values())
-    found: List[int] = []
-    for share in shares if total else ():
-        below = 0
-        for value in sorted(counts):
-            below += counts[value]
-            if below >= share * total:
-                found.append(value)
-                break
-    return tuple(found)
+    values = sorted(counts)
+    below = np.cumsum([counts[value] for value in values])
+    places = np.searchsorted(below, np.array(shares) * below[-1]) if values else ()
+    return tuple(values[place] for place in places)
 
 
 def _ranked(counts: Counter) -> Dict[str, int]:

@@ -9,8 +9,7 @@ from typing import ClassVar, Iterator, List, Optional, Tuple, TypeVar
 import numpy as np
 
 from edp_mx.data.columns import gathered
-from edp_mx.data.poisson_sampling import AnyShard
-from edp_mx.data.secret_words import SecretWords
+from edp_mx.data.poisson_sampling import AnyShard, SecretWords
 
 S = TypeVar("S", bound="Sampler")
 

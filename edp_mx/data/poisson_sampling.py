@@ -1,16 +1,46 @@
-"""The Poisson sampler: every record of a shard is in each step with the same probability."""
+"""The Poisson sampler, which draws each record with the same probability, and its secret words."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from typing import ClassVar, Iterator, Optional, Union
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.data.sampling import Shard, numbers_below, shares_of
-from edp_mx.data.secret_words import SecretWords
 
 _AT_ONCE = 1 << 16  # records whose draws are decided together
+KEY_BYTES = 32
+
+
+class SecretWords:
+    """A stream of 64-bit words: AES-256 in counter mode under a key of the operating system.
+
+    Args:
+        insecure_fixed_seed: makes the words repeatable, hence no secret; for tests only.
+        use, rank, epoch: only repeatable words depend on them.
+
+    Guarantee: each stream has a new key, which is never written down.
+    """
+
+    def __init__(
+        self, use: str, *, insecure_fixed_seed: Optional[int], rank: int, epoch: int
+    ) -> None:
+        key = os.urandom(KEY_BYTES)
+        if insecure_fixed_seed is not None:
+            place = f"edp_mx insecure {use} {insecure_fixed_seed} {rank} {epoch}"
+            key = hashlib.sha256(place.encode()).digest()
+        self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._zeros = b""
+
+    def next(self, count: int) -> np.ndarray:
+        """Return the next words, (count,) uint64."""
+        if len(self._zeros) < 8 * count:
+            self._zeros = bytes(8 * count)
+        return np.frombuffer(self._stream.update(memoryview(self._zeros)[: 8 * count]), "<u8")
 
 
 @dataclass(frozen=True, eq=False)

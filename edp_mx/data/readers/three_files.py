@@ -33,10 +33,8 @@ def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
     """Stream one folder, one utterance per line; lines that are empty in all files end it."""
     for name in THREE_FILES:
         if not (folder / name).is_file():
-            raise UserError(
-                f"{folder / name} is missing: this layout needs {TOKENS_FILE}, {TAGS_FILE} and "
-                f"{INTENTS_FILE} side by side"
-            )
+            needed = ", ".join(THREE_FILES)
+            raise UserError(f"{folder / name} is missing: {needed} belong side by side")
     files = _parallel_files(folder)
     rows = zip_longest(*map(read_lines, files))
     empty_since = 0

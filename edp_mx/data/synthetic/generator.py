@@ -14,8 +14,7 @@ from typing import Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import STANDINS, Grammar, carriers, load_grammar
+from edp_mx.data.synthetic.grammar import STANDINS, Grammar, carriers, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise, Row
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.data.utterance import Utterance

@@ -9,8 +9,7 @@ from typing import Dict, List, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import Grammar
+from edp_mx.data.synthetic.grammar import Grammar, english
 from edp_mx.data.synthetic.values import Composed, Sources
 
 Row = List[str]

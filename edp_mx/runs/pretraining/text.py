@@ -10,10 +10,9 @@ from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.masking import Maskable, MaskedBatch, mask
+from edp_mx.data.masking import Maskable, MaskedBatch, global_batches, mask, piece_batch
 from edp_mx.data.sampling import micro_batch_size
 from edp_mx.data.text import Text
-from edp_mx.data.text_batches import global_batches, piece_batch
 from edp_mx.data.text_survey import Survey, survey
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError

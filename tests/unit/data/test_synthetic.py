@@ -15,11 +15,7 @@ from support.jsonl import write_jsonl
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import STANDINS, generator, make_utterances, noise, write_corpus
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import (
-    NoiseRates,
-    load_grammar,
-)
+from edp_mx.data.synthetic.grammar import NoiseRates, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.errors import UserError

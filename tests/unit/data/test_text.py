@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edp_mx.data.masking import global_batches
 from edp_mx.data.text import Sample, Text, TextConfig, digest, lines_of, write_lines
-from edp_mx.data.text_batches import global_batches
 from edp_mx.errors import UserError
 
 
