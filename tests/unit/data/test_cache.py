@@ -147,13 +147,13 @@ def test_what_a_killed_process_left_behind_is_removed(cache, mine):
 
 
 def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeypatch):
-    real, path = cache_module.write_store, Path(mine.path)
+    real, path = corpus_module.write_store, Path(mine.path)
 
     def changing(*arguments, **options):
         real(*arguments, **options)
         path.write_bytes(path.read_bytes().replace(b"health/000007", b"health/x00007"))
 
-    monkeypatch.setattr(cache_module, "write_store", changing)
+    monkeypatch.setattr(corpus_module, "write_store", changing)
     with pytest.raises(UserError, match="changed while it was read"):
         load_corpus(mine)
     assert not entries(cache)
@@ -210,11 +210,11 @@ def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, mine,
 # ----------------------------------------------------------------------------- several processes
 LOAD = """
 import json, sys
-from edp_mx.data import corpus, cache
+from edp_mx.data import corpus
 corpus.KEPT_FROM = 100
 made = []
-real = cache.write_store
-cache.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
+real = corpus.write_store
+corpus.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
 found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=8_000))
 print(json.dumps([found.fingerprint(), len(made)]))
 """
