@@ -1,4 +1,4 @@
-"""`edp-mx data`: make, fetch and describe corpora, write their text, train word vectors."""
+"""Make, fetch and describe corpora, write their text, and train word vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import textwrap
 from pathlib import Path
 from typing import Any, Iterable, List
 
-from edp_mx.cli.console import add_command
+from tqdm import tqdm
+
+from edp_mx.cli.console import add_command, refuse_foreign, require_at_least
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -76,16 +78,9 @@ internal {corpus} corpus. Names, numbers, medicines and titles are fictional.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Declares the command and its actions."""
-    parser = subparsers.add_parser(
-        "data",
-        help="make, fetch and describe corpora; write their text; train word vectors",
-        description="Makes, fetches and describes corpora, and trains word vectors.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
     make = add_command(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
     make.add_argument("corpus", metavar="communication|health|video")
     make.add_argument("--size", type=int, required=True, metavar="N", help="utterances")
@@ -116,15 +111,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    """Writes a synthetic corpus with what says that it is one."""
-    from tqdm import tqdm
-
+    """Write a synthetic corpus with what says that it is one."""
     from edp_mx.data.synthetic import write_corpus
     from edp_mx.runtime.files import write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
-    if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
-        raise UserError(f"{folder} holds something else; name a new folder with --out")
+    refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
     with tqdm(total=arguments.size, desc=corpus, unit=" utterances", unit_scale=True) as bar:
         sha256 = write_corpus(
             corpus,
@@ -140,12 +132,6 @@ def run_make(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _is_foreign(folder: Path) -> bool:
-    """True if the folder holds files that `make` does not write."""
-    ours = {"utterances.jsonl", "corpus.json", "README.md"}
-    return any(path.name not in ours for path in folder.iterdir())
-
-
 def run_fetch(arguments: argparse.Namespace) -> int:
     """Download a public corpus."""
     from edp_mx.data.download import CORPORA, fetch
@@ -157,23 +143,23 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Prints the counts of a corpus."""
+    """Print the counts of a corpus."""
     from edp_mx.data.description import describe
+    from edp_mx.data.synthetic import STANDINS
 
     name = arguments.corpus
-    description = describe(_utterances(name))
-    print("\n".join(_lines(name, description)))
+    if not Path(name).exists() and name not in STANDINS:
+        raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
+    print("\n".join(_lines(name, describe(_corpus(name, size=SAMPLE, seed=1)))))
     return 0
 
 
 def run_text(arguments: argparse.Namespace) -> int:
-    """Writes the text of corpora."""
-    from tqdm import tqdm
-
+    """Write the text of corpora."""
     from edp_mx.data.text import write_lines
 
-    if arguments.size < 1 or arguments.seed < 0:
-        raise UserError("--size must be at least 1 and --seed at least 0")
+    require_at_least(arguments.size, 1, "--size")
+    require_at_least(arguments.seed, 0, "--seed")
     sources = [
         _corpus(name, size=arguments.size, seed=arguments.seed) for name in arguments.corpora
     ]
@@ -184,7 +170,7 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 
 def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
-    """The utterances of a path, of a public corpus, or of a stand-in made on the fly."""
+    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly."""
     from edp_mx.data.config import DataConfig
     from edp_mx.data.readers import read_utterances
     from edp_mx.data.sources import find_corpus
@@ -197,20 +183,7 @@ def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
     return read_utterances(find_corpus(DataConfig(corpus=name)))
 
 
-def _utterances(name: str) -> Iterable[Any]:
-    """Those of a path, or a sample of a synthetic corpus."""
-    from edp_mx.data.readers import read_utterances
-    from edp_mx.data.synthetic import STANDINS, make_utterances
-
-    if Path(name).exists() or name not in STANDINS:
-        if not Path(name).exists():
-            raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
-        return read_utterances(name)
-    return make_utterances(name, size=SAMPLE, seed=1)
-
-
 def _lines(name: str, description: Any) -> List[str]:
-    """The description as text."""
     from edp_mx.data.description import QUANTILES
 
     intents = list(description.intents.items())
@@ -236,7 +209,7 @@ def _lines(name: str, description: Any) -> List[str]:
 
 
 def _user_lines(description: Any) -> List[str]:
-    """Users and their utterances, where users are named."""
+    """Count users and their utterances, where users are named."""
     if not description.users:
         return []
     least, median, most = description.per_user
@@ -250,23 +223,19 @@ def _user_lines(description: Any) -> List[str]:
 
 
 def _example(utterance: Any) -> List[str]:
-    """An utterance with its spans in brackets."""
+    """Show an utterance with its spans in brackets."""
     words: List[str] = []
     for token, tag in zip(utterance.tokens, utterance.slots):
         if tag.startswith("I-") and words:
             words[-1] = f"{words[-1][:-1]} {token}]"
         else:
             words.append(token if tag == "O" else f"[{tag[2:]}: {token}]")
-    return textwrap.wrap(
-        f"{utterance.intent}: {' '.join(words)}",
-        98,
-        initial_indent="  ",
-        subsequent_indent="      ",
-    )
+    text = f"{utterance.intent}: {' '.join(words)}"
+    return textwrap.wrap(text, 98, initial_indent="  ", subsequent_indent="      ")
 
 
 def run_train(arguments: argparse.Namespace) -> int:
-    """Trains word vectors."""
+    """Train word vectors."""
     from edp_mx.data.embeddings import train_fasttext
 
     if not arguments.text.is_file():

@@ -26,10 +26,9 @@ TIMEOUT_SECONDS = 30.0
 class PublicCorpus:
     """Where a corpus lives and what it must be.
 
-    `checksums`: SHA-256 by path, where the files are fetched one by one.
-    `archive`: the file's name where it comes as one, with `inside`, the folder within it.
-    `manifest`: SHA-256 of the lines "<sha256>  <path>\\n", sorted by path, as sha256sum prints.
-    `wanted`: the paths that make up the corpus, as a regular expression.
+    `checksums`: SHA-256 by path, of files fetched one by one; `archive`, `inside`: the name of the
+    one file, and the folder within it; `manifest`: SHA-256 of what sha256sum prints, sorted by
+    path; `wanted`: the corpus' paths, as a regular expression.
     """
 
     url: str
@@ -55,15 +54,11 @@ def fetch(
     """Bring a public corpus into a folder of its own, checked against its checksums.
 
     Args:
-        corpus: "atis", "snips" or "nlu_eval".
-        out: the corpus' folder; it appears whole or not at all.
-        source: a mirror in place of the public address: a folder, an archive (.zip, .tar,
-            .tar.gz, .tgz), or the http(s) address of an archive or of a folder that holds
-            train/seq.in … (atis, snips) or master.zip (nlu_eval).
-        has_bar: show a progress bar for each file.
-
-    Returns:
-        The folder. If it already holds the corpus, nothing is fetched.
+        out: the corpus' folder, whole or not there; if it already holds the corpus, nothing is
+            fetched.
+        source: a mirror in place of the public address: a folder, an archive (.zip, .tar, .tar.gz,
+            .tgz), or the http(s) address of an archive or of a folder that holds train/seq.in …
+            (atis, snips) or master.zip (nlu_eval).
 
     Raises:
         UserError: an unknown corpus, a source that is out of reach or not what it should be, or a
@@ -80,19 +75,14 @@ def fetch(
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
+            folder = Path(aside, "corpus")
+            folder.mkdir()
+            _gather(public, source or public.url, folder, Path(aside), has_bar)
+            _verify(corpus, public, folder, source or public.url)
+            os.replace(folder, target)
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from error
-    try:
-        folder = aside / "corpus"
-        folder.mkdir()
-        _gather(public, source or public.url, folder, aside, has_bar)
-        _verify(corpus, public, folder, source or public.url)
-        os.replace(folder, target)
-    except OSError as error:
-        raise UserError(f"cannot bring {corpus} to {target}: {error}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        raise UserError(f"cannot bring {corpus} to {target} ({error})") from error
     return target
 
 
@@ -136,7 +126,6 @@ def _download(
 
 
 def _refuse_too_large(response: Any, *_: Any, **__: Any) -> None:
-    """Refuse a file whose announced size no corpus has."""
     if int(response.headers.get("Content-Length", 0)) > MAX_BYTES:
         raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
 
@@ -155,7 +144,6 @@ def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_ba
 
 
 def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
-    """Copy from a mirror's folder, or unpack its archive."""
     if not source.exists():
         raise UserError(f"--from {source} does not exist; it is a folder, an archive or a http URL")
     if source.is_file() or (public.archive and (source / public.archive).is_file()):
@@ -171,22 +159,17 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
 
 
 def _members(public: PublicCorpus) -> re.Pattern[str]:
-    """Return the pattern of members: a root folder and the folder within it may come first."""
+    """Match members: a root folder and the folder within it may come first."""
     return re.compile(rf"(?:[^/]+/)?(?:{re.escape(public.inside)})?({public.wanted})")
 
 
 def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
-    """Return the files below a folder that belong to a corpus, by their relative paths."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {name: p for name, p in paths.items() if p.is_file() and re.fullmatch(wanted, name)}
 
 
 def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
-    """Compare what came with the checksums.
-
-    Raises:
-        UserError: it names the first file that is missing or differs, where files are known.
-    """
+    """Compare what came with the checksums; the error names the first wrong file."""
     files = _corpus_files(folder, public.wanted)
     for path, checksum in public.checksums.items():
         if path not in files:

@@ -13,12 +13,8 @@ SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, even 
 def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
     """Return min(1, C / norm) for each norm; 0 for one that is not finite.
 
-    Gradients with factor 0 must be left out, since 0 · ∞ is not zero.
-
-    Edge cases: a factor too small for the precision of float32 is 0 too. Rounded, it could be twice
-    what it should be, and its gradient would count for more than C.
-
-    Shapes: any → the same, float64.
+    Gradients with factor 0 must be left out, since 0 · ∞ is not zero. A factor too small for the
+    precision of float32 is 0 too: rounded, it could be twice what it should be.
 
     Example:
         >>> clip_factors(np.array([0.0, 1.0, 4.0, np.inf, np.nan]), max_norm=2.0)
@@ -36,9 +32,7 @@ class ClippingStatistics:
     """Statistics of clipping, e.g. in an epoch. Not private: for the run's own log only.
 
     Attributes:
-        units: number of units that were compared with C.
-        clipped: number of units whose norm was above C.
-        non_finite: number of units that counted as zero.
+        clipped, non_finite: how many units had a norm above C, and how many counted as zero.
         norm_sum: sum of the norms before clipping, in the scaled space.
     """
 
@@ -66,5 +60,4 @@ class ClippingStatistics:
 
     @classmethod
     def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
-        """Return the statistics of all workers together."""
         return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))

@@ -64,19 +64,10 @@ class NormClipping(Clipping):
 
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """Return the squared norms per unit and layer, not scaled by α; releases nothing.
-
-        Shapes: → (U, L) float64.
-        """
+        """Return the squared norms per unit and layer, (U, L) float64, not scaled by α."""
 
     def _factors(self, squared_norms: np.ndarray) -> np.ndarray:
-        """The factor of each unit's gradient; also updates the statistics.
-
-        Args:
-            squared_norms: of each unit and layer, float64; not scaled by α.
-
-        Shapes: (U, L) → (U,) float64.
-        """
+        """Return the units' factors, and update the statistics. Shapes: (U, L) → (U,)."""
         squares = np.asarray(squared_norms, np.float64)  # (U, L); rounding may leave some below 0
         is_finite = np.isfinite(squares).all(axis=1)  # (U,)
         squares = np.where(is_finite[:, None], squares, 0.0).clip(min=0.0)
@@ -87,9 +78,6 @@ class NormClipping(Clipping):
 
 class LoopClipping(NormClipping):
     """One backward pass per unit: Algorithm 1's clipping, and the reference for ghost clipping.
-
-    Args:
-        flat, max_grad_norm, layer_scales: see `NormClipping`.
 
     Source: eDP-SGD, Algorithm 1 for micro-batches; Table 2, "DP-SGD", for utterances.
     """
@@ -102,13 +90,11 @@ class LoopClipping(NormClipping):
         )
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """See `NormClipping.squared_norms`."""
         _, squares, _ = self._gradient_of(losses)
         self.flat.give_to(None)
         return squares
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`; a chunk is one unit, whose gradient is not copied."""
         gradient, squares, made = self._gradient_of(losses)  # (P,), (1, L), (1,)
         (factor,) = self._factors(squares)
         if factor == 0:

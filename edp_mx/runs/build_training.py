@@ -26,14 +26,9 @@ from edp_mx.training.loop import TrainingLoop
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A run that is ready to train.
+    """A run that is ready to train; `loop` trains the model as `spending` permits.
 
-    Attributes:
-        prepared: corpus, vocabulary, encoded parts, and the part of the model that is trained.
-        model: the whole model, which shares its parameters.
-        flat: the gradients.
-        spending: the plan, the ledger and the budget.
-        loop: trains the model as planned and permitted.
+    `prepared` has the part of the model that is trained, `model` is the whole one.
     """
 
     prepared: Prepared
@@ -52,15 +47,8 @@ def build_training(
 ) -> Training:
     """Build sampler, plan, ledger, mechanism and trainer; refuse what no accountant can count.
 
-    Args:
-        prepared: its training part is dealt out, and counted as n, as it is given.
-        config: all settings.
-        workers: this worker among all; each calls this with the same arguments.
-        run: keeps the ledger; where it holds a checkpoint, the run is resumed.
-        heartbeat: called at each step.
-
-    Raises:
-        UserError: settings that are impossible or have no accountant, or a budget that is spent.
+    The training part of `prepared` is dealt out, and counted as n, as it is given. The run keeps
+    the ledger; where it holds a checkpoint, the run is resumed.
     """
     training = config.training
     sampler = _sampler(config, workers, prepared)

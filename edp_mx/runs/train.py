@@ -22,11 +22,10 @@ from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Watchdog
-from edp_mx.training.checkpoint import save_weights
+from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary
-from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState
 
 logger = logging.getLogger(__name__)
@@ -38,11 +37,9 @@ def train(
     """Train one configuration and fill its run directory, or resume a run that was interrupted.
 
     Args:
-        config: all settings.
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         The scores on the test part.
@@ -76,7 +73,6 @@ class _Run:
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
     def run(self) -> Scores:
-        """Run everything; see `train`."""
         self._resume()
         self._describe()
         self._train()
@@ -184,7 +180,6 @@ class _Run:
         ).write(self.directory.checkpoint)
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
-        """One line of `metrics.jsonl`."""
         row: Dict[str, Any] = {
             "epoch": epoch.epoch,
             "loss": epoch.loss,
@@ -196,22 +191,18 @@ class _Run:
         plan = self.spending.plan
         if plan.release is not None:
             row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
-            row.update(self._clipping(plan.release.unit))
+            taken = self.loop.mechanism.clipping.take_statistics()
+            total = ClippingStatistics.sum(self.workers.gather(taken))
+            if total.non_finite:
+                logger.warning(
+                    "%d of %d %s gradients were not finite and counted as zero; a smaller "
+                    "training.learning_rate may help",
+                    total.non_finite,
+                    total.units,
+                    plan.release.unit.replace("_", "-"),
+                )
+            row.update(total.as_metrics())
         return row
-
-    def _clipping(self, unit: str) -> Dict[str, float]:
-        """The epoch's clipping statistics over all workers."""
-        taken = self.loop.mechanism.clipping.take_statistics()
-        total = ClippingStatistics.sum(self.workers.gather(taken))
-        if total.non_finite:
-            logger.warning(
-                "%d of %d %s gradients were not finite and counted as zero; a smaller "
-                "training.learning_rate may help",
-                total.non_finite,
-                total.units,
-                unit.replace("_", "-"),
-            )
-        return total.as_metrics()
 
     def _score(self, part: str) -> Scores:
         """The scores on the validation or test part, on every worker."""
@@ -233,11 +224,7 @@ class _Run:
 
 
 def refuse_diverged(model: gluon.Block, epoch: int) -> None:
-    """Refuse weights that are no longer finite; they are the same on all workers.
-
-    Raises:
-        UserError: names the parameter.
-    """
+    """Refuse weights that are no longer finite; they are the same on all workers."""
     for name, parameter in model.collect_params().items():
         if not np.isfinite(parameter.data().sum().asscalar()):
             raise UserError(

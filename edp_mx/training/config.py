@@ -29,9 +29,6 @@ class Schedule(Settings):
         kind: constant (stays at 1) or linear (falls to 0 at the end).
         warmup_fraction: share of all steps during which the factor rises from 0 to 1.
 
-    Raises:
-        UserError: a value is impossible.
-
     Source: Devlin et al. 2019, appendix A.2 (linear, 1 % warm-up) and A.3 (10 % in fine-tuning).
 
     Example:
@@ -43,15 +40,7 @@ class Schedule(Settings):
     warmup_fraction: float = setting(0.0, at_least=0, below=1)
 
     def factor(self, step: int, total_steps: int) -> float:
-        """Return the factor in [0, 1] at a step.
-
-        Args:
-            step: from 0.
-            total_steps: of the whole run.
-
-        Edge cases: no step is without effect: the first has a factor above 0, and the last
-            (`total_steps` − 1) too. A step beyond the end has the factor of the end.
-        """
+        """Return the factor in [0, 1] at a step, from 0; only beyond the last step may it be 0."""
         warmup = int(round(self.warmup_fraction * total_steps))
         if step < warmup:
             return (step + 1) / warmup

@@ -41,14 +41,10 @@ class TrainingLoop:
     """A model and everything that trains it.
 
     Attributes:
-        model: what is trained.
         corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
-        mechanism: makes the gradient of each step private (or leaves it as it is).
         trainer: aggregates what the mechanism releases, and updates; its learning rate is the
             highest of the schedule.
-        config: number of epochs, schedule, seed of the dropout masks.
-        workers: this worker among all.
         permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
             before the first of them, so that they can be written down before they are released.
         heartbeat: called at each step.
@@ -69,18 +65,10 @@ class TrainingLoop:
     def epochs(
         self, progress: Progress = no_progress, *, first_epoch: int = 0
     ) -> Iterator[EpochSummary]:
-        """Train, and yield after each epoch, when all workers are in step.
+        """Train from `first_epoch` on, and yield after each epoch, when all workers are in step.
 
-        Args:
-            progress: put around the steps of an epoch.
-            first_epoch: where a resumed run continues.
-
-        Raises:
-            UserError: the workers disagree on the number of steps.
-
-        Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise,
-            and the step counts like any. Training ends with an epoch of which not every step is
-            permitted.
+        A worker for which nothing is drawn (Poisson sampling) sends zero and its noise; such a step
+        counts like any. Training ends with an epoch of which not every step is permitted.
         """
         rate, num_epochs = self.trainer.learning_rate, self.config.epochs
         all_steps = self.sampler.steps_per_epoch

@@ -25,12 +25,9 @@ class Dropout(nn.Dropout):
     """Gluon's Dropout with the same rate and scale, and other masks for the same seed.
 
     A mask is a hash of the place: it is made again in the backward pass rather than stored.
-
-    Shapes: any → the same.
     """
 
     def hybrid_forward(self, F, x):
-        """See the class."""
         if self._rate == 0:
             return F.identity(x)
         return F.edp_dropout(x, draws_of(F), rate=repr(self._rate))
@@ -39,24 +36,17 @@ class Dropout(nn.Dropout):
 class LayerNorm(nn.LayerNorm):
     """Gluon's LayerNorm over the last axis, whose backward pass is the slowest part of a BERT.
 
-    Shapes: (…, d) → (…, d).
     Source: Ba et al. 2016, equation 3.
     """
 
     def hybrid_forward(self, F, data, gamma, beta):
-        """See the class."""
         return F.edp_layer_norm(data, gamma, beta, eps=repr(self._epsilon))
 
 
 class FirstMax(pooling.FirstMax):
-    """`pooling.FirstMax` in one pass.
-
-    Shapes: any → the same without the axis.
-    Edge cases: NaN counts as larger than every number.
-    """
+    """`pooling.FirstMax` in one pass; NaN counts as larger than every number."""
 
     def hybrid_forward(self, F, values):
-        """See the class."""
         return F.edp_first_max(values, axis=str(self._axis))[0]
 
 
@@ -73,7 +63,6 @@ class SelfAttention(DotProductSelfAttentionCell):
         self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
         value_weight,
     ):  # fmt: skip
-        """See the class."""
         projected = F.FullyConnected(
             qkv,
             F.concat(query_weight, key_weight, value_weight, dim=0),

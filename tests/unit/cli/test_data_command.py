@@ -103,14 +103,6 @@ def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
         assert ("without a user            1" in told) == bool(wanted)
 
 
-def test_describe_takes_the_name_of_a_synthetic_corpus(capsys):
-    assert run("describe", "video") == 0
-    told = capsys.readouterr().out
-    assert "utterances           10,000" in told and "play_video" in told
-    with pytest.raises(UserError, match="neither a path nor one of"):
-        run("describe", "no-such-thing")
-
-
 def test_quantiles_and_repeats_are_counted_by_hand():
     rows = [Utterance(("a",) * n, ("O",) * n, "i") for n in (1, 1, 2, 7)]
     told = describe(rows)

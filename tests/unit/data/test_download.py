@@ -245,7 +245,7 @@ def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(download.os, "replace", full)
     assert_refused(tmp_path, "cannot bring atis .*No space", source=str(tmp_path / "atis.zip"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write"):
+    with pytest.raises(UserError, match="cannot bring"):
         fetch("atis", out=tmp_path / "file" / "atis", source=str(tmp_path / "atis.zip"))
 
 
