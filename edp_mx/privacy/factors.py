@@ -1,4 +1,4 @@
-"""Clipping factors min(1, C / norm), and the statistics of clipping."""
+"""Clipping factors, by which no unit's gradient is longer than C, and their statistics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Dict, Sequence
 import numpy as np
 
 SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, even once divided
+STABILITY = 0.01  # γ of automatic clipping
 
 
 def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
@@ -25,6 +26,27 @@ def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
     is_long = np.isfinite(norms) & (norms > max_norm)
     np.divide(max_norm, norms, out=factors, where=is_long)
     return np.where(factors < SMALLEST_FACTOR, 0.0, factors)
+
+
+def automatic_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
+    """Return C / (norm + γ) for each norm, γ = `STABILITY`; 0 for one that is not finite.
+
+    All gradients get nearly the norm C, so that C only scales the learning rate. No gradient gets
+    more than C, as with `clip_factors`.
+
+    Source: Bu et al. 2022, "Automatic clipping", equation (AUTO-S).
+
+    Example:
+        >>> automatic_factors(np.array([0.99, 3.99, np.inf]), max_norm=2.0)
+        array([2. , 0.5, 0. ])
+    """
+    norms = np.asarray(norms, np.float64)
+    with np.errstate(invalid="ignore"):
+        factors = np.where(np.isfinite(norms), max_norm / (norms + STABILITY), 0.0)
+    return np.where(factors < SMALLEST_FACTOR, 0.0, factors)
+
+
+CLIP_RULES = {"abadi": clip_factors, "automatic": automatic_factors}
 
 
 @dataclass

@@ -30,7 +30,10 @@ def refuse_wrong(
     """
     flat = ghost.flat
     loop = LoopClipping(
-        flat=flat, max_grad_norm=ghost.max_grad_norm, layer_scales=ghost.layer_scales
+        flat=flat,
+        max_grad_norm=ghost.max_grad_norm,
+        layer_scales=ghost.layer_scales,
+        rule=ghost.rule,
     )
     squares = np.concatenate([loop.squared_norms(losses) for losses in alone])  # (U, L)
     found = np.concatenate([ghost.squared_norms(losses) for losses in together])  # (U, L)

@@ -48,9 +48,14 @@ class GhostClipping(NormClipping):
         max_grad_norm: float,
         layer_scales: Sequence[float],
         chunk_size: int,
+        rule: str = "abadi",
     ) -> None:
         super().__init__(
-            flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=chunk_size
+            flat=flat,
+            max_grad_norm=max_grad_norm,
+            layer_scales=layer_scales,
+            chunk_size=chunk_size,
+            rule=rule,
         )
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters

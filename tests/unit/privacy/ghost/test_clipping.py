@@ -23,11 +23,16 @@ LENGTHS = [5, 1, 3, 7]
 NO_CLIPPING = 1e9
 
 
-def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64):
+def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, rule="abadi"):
     """The clipping and the flat gradients behind it."""
     flat = FlatGradients(layers_of(model))
     scales = [1.0] * len(flat.layers) if scales is None else scales
-    common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
+    common = {
+        "flat": flat,
+        "max_grad_norm": max_grad_norm,
+        "layer_scales": scales,
+        "rule": rule,
+    }
     ghost = GhostClipping(network=model, chunk_size=chunk_size, **common)
     return ghost, LoopClipping(**common), flat
 
@@ -59,6 +64,17 @@ def test_chunks_of_any_size_give_the_same(family, generator):
     for chunks in ([[0, 1, 2], [3]], [[2], [0, 3], [1]], [[3], [2], [1], [0]]):
         found = ghost.clip([lambda rows=rows: model.loss(part(batch, rows)) for rows in chunks])
         assert_same_sum(taken(found), whole)
+
+
+def test_by_the_automatic_rule_each_gradient_gets_nearly_the_norm_c(generator):
+    model, c = tiny("clc"), 0.3
+    batch = random_batch(generator, LENGTHS, "clc")
+    ghost, loop, _ = ghost_for(model, max_grad_norm=c, rule="automatic")
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch)])), by_loop(loop, model, batch))
+    for row in range(len(LENGTHS)):
+        alone = part(batch, [row])
+        norm = np.linalg.norm(taken(ghost.clip([lambda alone=alone: model.loss(alone)])))
+        assert 0.95 * c < norm < c
 
 
 @pytest.mark.parametrize("family", FAMILIES)
