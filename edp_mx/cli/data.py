@@ -31,7 +31,8 @@ examples:
   edp-mx data make health --size 1000000 --out data/health --seed 7
 """
 FETCH_EXAMPLES = """\
-What comes is checked against SHA-256 checksums; the folder appears whole or not at all.
+What comes is checked against SHA-256 checksums (dstc8, whose are not known: against the number of
+its files); the folder appears whole or not at all.
 
 examples:
   edp-mx data fetch atis --out data/atis
@@ -40,8 +41,9 @@ examples:
   edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
 """
 DESCRIBE_EXAMPLES = """\
-Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV. Where
-utterances name their users (a file user beside the three, or the key "user"), these are counted.
+Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV,
+DSTC8's dialogues. Where utterances name their users (a file user beside the three, the key "user",
+or a dialogue), these are counted.
 
 examples:
   edp-mx data describe data/atis
@@ -87,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     make.add_argument("--out", type=Path, required=True, metavar="DIR")
     make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
     fetch = add_command(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
-    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval")
+    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
@@ -134,11 +136,17 @@ def run_make(arguments: argparse.Namespace) -> int:
 
 def run_fetch(arguments: argparse.Namespace) -> int:
     """Download a public corpus."""
-    from edp_mx.data.download import CORPORA, fetch
+    from edp_mx.data.download import CORPORA, fetch, is_checksummed
 
-    out = arguments.out or Path("data") / arguments.corpus
-    folder = fetch(arguments.corpus, out=out, source=arguments.source, has_bar=True)
-    print(f"{folder}  {CORPORA[arguments.corpus].licence}; checksums agree")
+    corpus = arguments.corpus
+    folder = fetch(corpus, out=arguments.out or Path("data") / corpus, source=arguments.source,
+                   has_bar=True)  # fmt: skip
+    note = (
+        "checksums agree"
+        if is_checksummed(corpus)
+        else "no checksums are known for it: that no file is missing is all that was checked"
+    )
+    print(f"{folder}  {CORPORA[corpus].licence}; {note}")
     return 0
 
 

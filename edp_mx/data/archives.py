@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, Pattern, Tuple, Union
 from edp_mx.errors import UserError
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-MAX_BYTES = 500_000_000  # of what is unpacked: a small archive can hold a very large file
+MAX_BYTES = 1_500_000_000  # of what is unpacked: a small archive can hold a very large file
 
 Member = Tuple[str, int, str, Any]  # name, size, kind of special file or "", the library's own
 
@@ -29,7 +29,7 @@ def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
 
     Guarantee: everything but the content is checked before the first file is written: no member,
         wanted or not, leads out of the folder or is a link or a device; wanted ones come once, and
-        are 500 MB at most.
+        are 1.5 GB at most.
     """
     try:
         with _opened(archive) as opened:

@@ -28,14 +28,16 @@ class PublicCorpus:
 
     `checksums`: SHA-256 by path, of files fetched one by one; `archive`, `inside`: the name of the
     one file, and the folder within it; `manifest`: SHA-256 of what sha256sum prints, sorted by
-    path; `wanted`: the corpus' paths, as a regular expression.
+    path; `num_files`: all that is checked where no manifest is known; `wanted`: the corpus'
+    paths, as a regular expression.
     """
 
     url: str
     licence: str
     wanted: str
-    manifest: str
     inside: str
+    manifest: str = ""
+    num_files: int = 0
     checksums: Mapping[str, str] = field(default_factory=dict)
     archive: str = ""
 
@@ -53,12 +55,15 @@ def fetch(
 ) -> Path:
     """Bring a public corpus into a folder of its own, checked against its checksums.
 
+    Those of dstc8 are not known; what comes is then taken for the corpus if no file is missing or
+    too many (see `is_checksummed`), and its address names one commit.
+
     Args:
         out: the corpus' folder, whole or not there; if it already holds the corpus, nothing is
             fetched.
         source: a mirror in place of the public address: a folder, an archive (.zip, .tar, .tar.gz,
             .tgz), or the http(s) address of an archive or of a folder that holds train/seq.in …
-            (atis, snips) or master.zip (nlu_eval).
+            (atis, snips) or the archive (nlu_eval, dstc8).
 
     Raises:
         UserError: an unknown corpus, a source that is out of reach or not what it should be, or a
@@ -68,7 +73,7 @@ def fetch(
         raise UserError(f"no public corpus {corpus!r}; there are {', '.join(CORPORA)}")
     public, target = CORPORA[corpus], Path(out)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        if target.is_dir() and manifest(_corpus_files(target, public.wanted)) == public.manifest:
+        if target.is_dir() and _is_whole(public, _corpus_files(target, public.wanted)):
             return target
         raise UserError(
             f"{target} holds something else; name a new folder with --out or empty this one"
@@ -90,6 +95,18 @@ def manifest(files: Mapping[str, Path]) -> str:
     """Return one SHA-256 for a set of files, by their paths and contents."""
     lines = [f"{sha256_of(files[path])}  {path}\n" for path in sorted(files)]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+
+
+def is_checksummed(corpus: str) -> bool:
+    """Return whether `fetch` compares the content of a corpus, and not only the files' number."""
+    return bool(CORPORA[corpus].manifest)
+
+
+def _is_whole(public: PublicCorpus, files: Mapping[str, Path]) -> bool:
+    """Return whether these are the corpus' files, as far as it is known what these are."""
+    if public.manifest:
+        return manifest(files) == public.manifest
+    return len(files) == public.num_files
 
 
 def _download(
@@ -176,7 +193,6 @@ def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> Non
             raise UserError(f"{source} has no {path}, which {corpus} needs")
         if sha256_of(files[path]) != checksum:
             raise UserError(f"{path} from {source} has a wrong checksum: it is not {corpus}'s own")
-    if manifest(files) != public.manifest:
-        raise UserError(
-            f"what came from {source} ({len(files)} files) has a wrong checksum: it is not {corpus}"
-        )
+    if not _is_whole(public, files):
+        wrong = "has a wrong checksum" if public.manifest else f"should be {public.num_files} files"
+        raise UserError(f"what came from {source} ({len(files)} files) {wrong}: it is not {corpus}")

@@ -24,6 +24,7 @@ OTHER_CORPUS = {
     "atis": "snips",
     "snips": "atis",
     "nlu_eval": "snips",
+    "dstc8": "snips",
     "communication": "health",
     "health": "video",
     "video": "communication",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Iterable, Iterator, List, Tuple
 
-from edp_mx.data.readers import json_lines, nlu_eval, snips_json, three_files
+from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, three_files
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources
 from edp_mx.data.utterance import Utterance
@@ -14,7 +14,13 @@ from edp_mx.runtime.files import PathLike
 
 FORMATS = {
     format.name: format
-    for format in (three_files.FORMAT, json_lines.FORMAT, snips_json.FORMAT, nlu_eval.FORMAT)
+    for format in (
+        three_files.FORMAT,
+        json_lines.FORMAT,
+        dstc8.FORMAT,
+        snips_json.FORMAT,
+        nlu_eval.FORMAT,
+    )
 }
 
 

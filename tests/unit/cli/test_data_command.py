@@ -60,7 +60,7 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     [
         (("make", "weather", "--size", "5"), "weather"),
         (("make", "video", "--size", "0"), "size"),
-        (("fetch", "weather"), "atis, snips, nlu_eval"),
+        (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
     ],
 )
