@@ -27,7 +27,7 @@ SUBCOMMANDS = {
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
-    "data": "make, fetch and describe corpora; write their text; train word vectors",
+    "data": "make, fetch, describe and merge corpora; write their text; train word vectors",
     "checkpoint": "import, export and describe pre-trained BERTs",
 }
 # An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;

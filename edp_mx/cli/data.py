@@ -1,4 +1,4 @@
-"""Make, fetch and describe corpora, write their text, and train word vectors."""
+"""Make, fetch, describe and merge corpora, write their text, and train word vectors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Iterable, List
 from tqdm import tqdm
 
 from edp_mx.cli.console import add_command, refuse_foreign, require_at_least
+from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -20,6 +21,7 @@ examples:
   edp-mx data describe data/atis
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
+  edp-mx data merge snips nlu_eval health:20000 --out merged.jsonl.gz
   edp-mx data train-embeddings other_utterances.txt --out vectors.bin
 """
 MAKE_EXAMPLES = """\
@@ -100,6 +102,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--size", type=int, default=20_000, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+    add_merge(actions)
     train = add_command(
         actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
     )

@@ -11,7 +11,7 @@ from edp_mx.cli import SUBCOMMANDS
 ACTIONS = {
     "audit": ("noise", "step", "one-run"),
     "checkpoint": ("import", "export", "describe"),
-    "data": ("make", "fetch", "describe", "text", "train-embeddings"),
+    "data": ("make", "fetch", "describe", "text", "merge", "train-embeddings"),
 }
 COMMANDS = [(name, *action) for name in SUBCOMMANDS for action in [(), *zip(ACTIONS.get(name, ()))]]
 
