@@ -41,17 +41,17 @@ def mine(tmp_path):
 
 
 def test_labels_bear_the_corpus_and_repeats_are_gone(tmp_path, mine, capsys):
-    whole = merged(tmp_path / "out" / "all.jsonl.gz", mine, "health:300", "video")
+    whole = merged(tmp_path / "out" / "all.jsonl.gz", mine, "health:100", "video:50")
     told = capsys.readouterr().out
     health = [u for u in whole if u.intent.startswith("health.")]
     video = [u for u in whole if u.intent.startswith("video.")]
     assert {u for u in whole if u.intent.startswith("mine.")} == labelled(
         read_utterances(mine), "mine"
     )
-    assert set(health) <= labelled(make_utterances("health", size=6000, seed=0), "health")
-    assert set(video) == labelled(make_utterances("video", size=20_000, seed=0), "video")
-    assert len(health) == 300 and len(whole) == 11 + 300 + len(video) == len(set(whole))
-    assert f"{len(whole):,} utterances: mine 11, health 300, video {len(video):,}" in told
+    assert set(health) <= labelled(make_utterances("health", size=2000, seed=0), "health")
+    assert set(video) <= labelled(make_utterances("video", size=1000, seed=0), "video")
+    assert (len(health), len(video)) == (100, 50) and len(whole) == 161 == len(set(whole))
+    assert "161 utterances: mine 11, health 100, video 50" in told
     assert not any(u.user for u in whole)
     corpus = load_corpus(DataConfig(corpus="merged", path=str(tmp_path / "out" / "all.jsonl.gz")))
     assert len(corpus.train) > 0.4 * len(whole)
