@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Tuple
 
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
@@ -14,6 +14,7 @@ from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
+PAPER_SPLIT = ("45", "5", "50")
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval", "dstc8")
 
 
@@ -26,8 +27,9 @@ class DataConfig(Settings):
             paper's internal corpora); or a name of your own, with `path`.
         path: a file or folder; for the public corpora see `sources.find_corpus`.
         layout: "auto", or one of `readers.FORMATS`.
-        split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side) or
-            "own" (as the corpus was published).
+        split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side), "own"
+            (as the corpus was published), or percentages of training, validation and test in place
+            of the paper's, such as "80/10/10".
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).
@@ -38,7 +40,7 @@ class DataConfig(Settings):
     corpus: str = "atis"
     path: Optional[str] = path_field()
     layout: str = setting("auto", one_of=("auto", *FORMATS))
-    split: str = setting("paper", one_of=("paper", "own"))
+    split: str = "paper"
     split_seed: int = setting(0, at_least=0)
     size: Optional[int] = setting(None, at_least=1)
     max_tokens: int = setting(MAX_TOKENS, at_least=1)
@@ -50,6 +52,7 @@ class DataConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.fractions  # noqa: B018 (refuses what is no split)
         if self.vocabulary.source == "embeddings" and self.embeddings.path is None:
             raise SettingError(
                 "embeddings.path", "must be set, because vocabulary.source is embeddings"
@@ -62,6 +65,22 @@ class DataConfig(Settings):
                     f"must not be {path}, because that is the corpus, which is private; name "
                     "public text from elsewhere, or use source: train, which the report states",
                 )
+
+    @property
+    def fractions(self) -> Optional[Tuple[float, float, float]]:
+        """The shares of training, validation and test part; None for the corpus' own split."""
+        if self.split == "own":
+            return None
+        percentages = self.split.split("/") if self.split != "paper" else PAPER_SPLIT
+        if len(percentages) == 3 and all(part.isdecimal() for part in percentages):
+            train, validation, test = (int(part) for part in percentages)
+            if train + validation + test == 100:
+                return train / 100, validation / 100, test / 100
+        raise SettingError(
+            "split",
+            'must be paper, own, or three percentages that add up to 100, such as "80/10/10", '
+            f"not {self.split!r}",
+        )
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -147,11 +147,13 @@ def _arrange(
     config: DataConfig, sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray
 ) -> Tuple[np.ndarray, Split]:
     """Return the places of the wanted utterances in order, (U,), and the split of these."""
-    if config.split == "paper":
+    if config.fractions is not None:
         rows = numbers_below(len(keys)) if is_made(config) else _chosen(len(keys), config)
         if len(rows) < len(keys):
             keys, intents = keys[rows], intents[rows]
-        return rows, split_by_keys(keys, intents, seed=config.split_seed)
+        return rows, split_by_keys(
+            keys, intents, seed=config.split_seed, fractions=config.fractions
+        )
     require_own_split(find_corpus(config), sizes)
     rows, split = own_split(sizes, keys, intents, seed=config.split_seed, held_out=_OWN_VALIDATION)
     chosen = _chosen(len(rows), config)
