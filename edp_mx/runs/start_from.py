@@ -10,10 +10,13 @@ from typing import Dict, Optional
 import mxnet as mx
 import numpy as np
 
+from edp_mx.config import load_config
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.models.lora import merged
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint import Arrays, read_arrays
 
@@ -26,6 +29,7 @@ class RunStart:
 
     Attributes:
         folder: of the run.
+        weights: by name; adapters are merged, and a model with adapters gets new ones.
     """
 
     folder: Path
@@ -41,7 +45,11 @@ class RunStart:
         """
         run = RunDirectory.existing(folder)
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
-        return cls(folder, vocabulary, read_arrays(run.weights, "a file of weights"))
+        weights = read_arrays(run.weights, "a file of weights")
+        model = load_config(run.config).model
+        if isinstance(model, BERTConfig) and model.trained == "lora":
+            weights = merged(weights, scale=model.lora_scale)
+        return cls(folder, vocabulary, weights)
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -12,8 +12,14 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import bilstm, pooling
-from edp_mx.models.quick.layers import Dropout, FirstMax, LayerNorm, SelfAttention
+from edp_mx.models import bilstm, lora, pooling
+from edp_mx.models.quick.layers import (
+    AdaptedSelfAttention,
+    Dropout,
+    FirstMax,
+    LayerNorm,
+    SelfAttention,
+)
 from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
 
@@ -22,6 +28,7 @@ _FASTER = {
     nn.Dropout: Dropout,
     pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
+    lora.AdaptedSelfAttention: AdaptedSelfAttention,
     bilstm.BiLSTM: BiLSTM,
 }
 

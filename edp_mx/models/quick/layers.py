@@ -7,7 +7,7 @@ from typing import Any
 from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet.gluon import nn
 
-from edp_mx.models import pooling
+from edp_mx.models import lora, pooling
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -82,9 +82,20 @@ class SelfAttention(DotProductSelfAttentionCell):
             flatten=False,
         )  # (T, N, 3C)
         return F.edp_attention(
-            projected,
+            self._changed(F, projected, qkv),
             F.cast(valid_len, "float32"),
             draws_of(F),
             heads=str(self._num_heads),
             rate=repr(self.dropout_layer._rate),
         )
+
+    def _changed(self, F, projected, qkv):  # noqa: ARG002
+        """Queries, keys and values as the attention reads them."""
+        return projected
+
+
+class AdaptedSelfAttention(SelfAttention, lora.AdaptedSelfAttention):
+    """`SelfAttention` with adapters of query, key and value."""
+
+    def _changed(self, F, projected, qkv):
+        return projected + self.changes(F, qkv)
