@@ -9,6 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon
 
 from edp_mx.data.batching import Batch
+from edp_mx.models.biases import separate_biases
 from edp_mx.models.encoder import Encoder, FrozenPart
 from edp_mx.models.lora import is_adapter
 
@@ -32,6 +33,8 @@ def freeze(encoder: Encoder, trained: str) -> None:
         "biases": lambda name: name.endswith(_BIASES),
         "lora": is_adapter,
     }[trained]
+    if trained == "biases":
+        separate_biases(encoder)
     for name, parameter in encoder.collect_params().items():
         if not is_trained(name):
             parameter.grad_req = "null"

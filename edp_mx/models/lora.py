@@ -6,9 +6,10 @@ from typing import Any, Dict, Mapping, Tuple
 
 import numpy as np
 from gluonnlp.model import BERTModel
-from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
+
+from edp_mx.models.attention import SelfAttention
 
 DOWN, UP = "lora_down_weight", "lora_up_weight"  # how the adapters' parameters end
 _PROJECTIONS = ("query", "key", "value")
@@ -58,42 +59,18 @@ class AdaptedDense(nn.Dense):
         return out if self.act is None else self.act(out)
 
 
-class AdaptedSelfAttention(DotProductSelfAttentionCell):
-    """GluonNLP's self-attention with adapters of query, key and value.
-
-    Shapes: qkv (T, N, C), valid lengths (N, T) → (T, N, C), (N, heads, T, T).
-    """
+class AdaptedSelfAttention(SelfAttention):
+    """`SelfAttention` with adapters of query, key and value."""
 
     query_lora: LowRank
     key_lora: LowRank
     value_lora: LowRank
 
-    def changes(self, F, qkv):
-        """Return what is added to the queries, keys and values. Shapes: → (T, N, 3C)."""
+    def projected(self, F, qkv, weight, bias):
+        """See `SelfAttention`."""
         adapters = (self.query_lora, self.key_lora, self.value_lora)
-        return F.concat(*[adapter(qkv) for adapter in adapters], dim=2)
-
-    def hybrid_forward(
-        self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
-        value_weight,
-    ):  # fmt: skip
-        """See the class."""
-        heads = self._num_heads
-        projected = self.changes(F, qkv) + F.FullyConnected(
-            qkv,
-            F.concat(query_weight, key_weight, value_weight, dim=0),
-            F.concat(query_bias, key_bias, value_bias, dim=0),
-            num_hidden=3 * self.units,
-            flatten=False,
-        )  # (T, N, 3C)
-        by_head = F.reshape(projected, (0, 0, 3, heads, -1))  # (T, N, 3, heads, c)
-        projected = F.reshape(F.transpose(by_head, (0, 1, 3, 2, 4)), (0, 0, -1))  # (T, N, 3C)
-        scores = F.contrib.interleaved_matmul_selfatt_qk(projected, heads=heads)  # (N·heads, T, T)
-        lengths = F.broadcast_axis(F.expand_dims(valid_len, axis=1), axis=1, size=heads)
-        lengths = F.reshape(lengths, (-1, 0), reverse=True)  # (N·heads, T)
-        weights = self.dropout_layer(F.softmax(scores, length=lengths, use_length=True, axis=-1))
-        context = F.contrib.interleaved_matmul_selfatt_valatt(projected, weights, heads=heads)
-        return context, F.reshape(weights, (-1, heads, 0, 0), reverse=True)
+        changes = F.concat(*[adapter(qkv) for adapter in adapters], dim=2)  # (T, N, 3C)
+        return super().projected(F, qkv, weight, bias) + changes
 
 
 def add_adapters(model: BERTModel, *, first: int, rank: int, scale: float) -> None:

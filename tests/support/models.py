@@ -48,15 +48,14 @@ def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **conf
 def tiny_bert(*, seed=3, **config):
     """A BERT small enough for finite differences."""
     config = BERTConfig(**{**TINY_BERT, **config})
-    return with_heads(
-        BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_"), seed=seed
-    )
+    encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_")
+    freeze(encoder, config.trained)
+    return with_heads(encoder, seed=seed)
 
 
 def tiny_adapted_bert(*, is_drawn=True, **config):
     """A BERT whose low-rank adapters are trained, by default with values in both matrices."""
     model = tiny_bert(trained="lora", **{"lora_rank": 2, **config})
-    freeze(model.encoder, "lora")
     generator = np.random.default_rng(5)
     for name, parameter in model.collect_params().items():
         if is_drawn and is_adapter(name):

@@ -12,9 +12,10 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import bilstm, lora, pooling
+from edp_mx.models import biases, bilstm, lora, pooling
 from edp_mx.models.quick.layers import (
     AdaptedSelfAttention,
+    BiasSelfAttention,
     Dropout,
     FirstMax,
     LayerNorm,
@@ -29,6 +30,7 @@ _FASTER = {
     pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
     lora.AdaptedSelfAttention: AdaptedSelfAttention,
+    biases.BiasSelfAttention: BiasSelfAttention,
     bilstm.BiLSTM: BiLSTM,
 }
 

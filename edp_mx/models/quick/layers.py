@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet.gluon import nn
 
-from edp_mx.models import lora, pooling
+from edp_mx.models import attention, biases, lora, pooling
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -60,7 +59,7 @@ class FirstMax(pooling.FirstMax):
         return F.edp_first_max(values, axis=str(self._axis))[0]
 
 
-class SelfAttention(DotProductSelfAttentionCell):
+class SelfAttention(attention.SelfAttention):
     """GluonNLP's self-attention as one matrix product and one operator over its result.
 
     Shapes: qkv (T, N, C), valid lengths (N, T) → (T, N, C), (N·heads, T, ≥ T).
@@ -69,33 +68,20 @@ class SelfAttention(DotProductSelfAttentionCell):
     dropout removed them and zeros beyond column T. Nothing reads it.
     """
 
-    def hybrid_forward(
-        self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
-        value_weight,
-    ):  # fmt: skip
-        """See the class."""
-        projected = F.FullyConnected(
-            qkv,
-            F.concat(query_weight, key_weight, value_weight, dim=0),
-            F.concat(query_bias, key_bias, value_bias, dim=0),
-            num_hidden=3 * self.units,
-            flatten=False,
-        )  # (T, N, 3C)
+    def attend(self, F, projected, valid_len):
+        """See `attention.SelfAttention`."""
         return F.edp_attention(
-            self._changed(F, projected, qkv),
+            projected,
             F.cast(valid_len, "float32"),
             draws_of(F),
             heads=str(self._num_heads),
             rate=repr(self.dropout_layer._rate),
         )
 
-    def _changed(self, F, projected, qkv):  # noqa: ARG002
-        """Queries, keys and values as the attention reads them."""
-        return projected
+
+class AdaptedSelfAttention(lora.AdaptedSelfAttention, SelfAttention):
+    """`SelfAttention` with adapters."""
 
 
-class AdaptedSelfAttention(SelfAttention, lora.AdaptedSelfAttention):
-    """`SelfAttention` with adapters of query, key and value."""
-
-    def _changed(self, F, projected, qkv):
-        return projected + self.changes(F, qkv)
+class BiasSelfAttention(biases.BiasSelfAttention, SelfAttention):
+    """`SelfAttention` with biases of their own."""

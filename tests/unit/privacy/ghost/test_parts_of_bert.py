@@ -7,7 +7,6 @@ import pytest
 from support.models import part, random_batch, tiny_adapted_bert, tiny_bert
 from support.prescribed import taken
 
-from edp_mx.models.frozen import freeze
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.check import refuse_wrong
 from edp_mx.privacy.ghost.clipping import GhostClipping
@@ -17,18 +16,11 @@ from edp_mx.privacy.norm_clipping import LoopClipping
 LENGTHS = [5, 1, 3, 7]
 
 
-def with_biases_trained():
-    """A BERT whose biases are trained."""
-    model = tiny_bert()
-    freeze(model.encoder, "biases")
-    return model
-
-
 MODELS = {
     "adapters": tiny_adapted_bert,
     "adapters at the start": lambda: tiny_adapted_bert(is_drawn=False),
     "adapters, scaled, above layer 1": lambda: tiny_adapted_bert(lora_alpha=5.0, frozen_layers=1),
-    "biases": with_biases_trained,
+    "biases": lambda: tiny_bert(trained="biases"),
 }
 
 
@@ -51,7 +43,7 @@ def test_the_clipped_sum_is_the_loop_s(kind, operators, max_grad_norm, generator
     refuse_wrong(ghost, together=[lambda: model.loss(batch)], alone=alone)
 
 
-def test_both_matrices_of_an_adapter_are_one_layer(generator):
+def test_both_matrices_of_an_adapter_are_one_layer():
     layers = layers_of(tiny_adapted_bert(is_drawn=False))
     adapters = [layer for layer in layers if "lora" in layer.name]
     assert len(adapters) == 2 * 6 + 1
