@@ -79,7 +79,7 @@ def add_adapters(model: BERTModel, *, first: int, rank: int, scale: float) -> No
     In a layer, these are those of query, key, value, the attention's output and both feed-forward
     layers. The shapes of all weights must be known.
     """
-    sizes = {"rank": rank, "scale": scale}
+    sizes: Dict[str, Any] = {"rank": rank, "scale": scale}
     for cell in list(model.encoder.transformer_cells)[first:]:
         attention = cell.attention_cell
         attention.__class__ = AdaptedSelfAttention

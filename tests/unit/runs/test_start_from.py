@@ -8,6 +8,7 @@ import pytest
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
+from edp_mx.models import lora
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
@@ -81,6 +82,21 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog
     for name in second.model.intent.collect_params():
         np.testing.assert_array_equal(new[name], fresh[name])
     assert "taken for public" in caplog.text and "intent_dense_weight" in caplog.text
+
+
+def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
+    adapted = BERT.replace("start_from", "trained: lora, lora_rank: 2, lora_alpha: 3, start_from")
+    folder, first = run(adapted)
+    here = adapted.replace("START", str(folder))
+    found = values(prepared(tmp_path, model=here, words="checkpoint"))
+    old, merged = values(first), lora.merged(values(first), scale=1.5)
+    for name, new in found.items():
+        if name in merged:
+            np.testing.assert_allclose(new, merged[name], rtol=1e-6, err_msg=name)
+        elif name.endswith(lora.UP):
+            assert not new.any()
+    pooler = "bert_pooler_weight"
+    assert np.abs(found[pooler] - old[pooler]).max() > 1
 
 
 def test_a_run_of_other_sizes_is_refused(tmp_path, run):
