@@ -10,7 +10,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.models import lora
+from edp_mx.models import lora, prefix
 from edp_mx.models.encoder import TRAINED, ModelConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, setting
@@ -27,9 +27,11 @@ class BERTConfig(ModelConfig):
     Attributes:
         family: bert.
         trained: also lora (low-rank adapters of all layers above `frozen_layers` and of the
-            pooler, and the heads).
+            pooler, and the heads) and prefix (keys and values in all layers above `frozen_layers`
+            that come before those of an utterance, and the heads).
         lora_rank: rank of an adapter.
         lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
+        prefix_length: number of keys and values of a prefix.
         num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
@@ -47,7 +49,7 @@ class BERTConfig(ModelConfig):
     """
 
     family: str = setting("bert", one_of=["bert"])
-    trained: str = setting("all", one_of=(*TRAINED, "lora"))
+    trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix"))
     num_layers: int = setting(4, at_least=1)
     num_heads: int = setting(12, at_least=1)
     hidden_size: int = setting(312, at_least=1)
@@ -61,6 +63,7 @@ class BERTConfig(ModelConfig):
     frozen_layers: int = setting(0, at_least=0)
     lora_rank: int = setting(8, at_least=1)
     lora_alpha: Optional[float] = setting(None, above=0)
+    prefix_length: int = setting(10, at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +157,9 @@ class BERT(gluon.HybridBlock):
                 rank=config.lora_rank,
                 scale=config.lora_scale,
             )
+        if config.trained == "prefix":
+            first, length = config.frozen_layers, config.prefix_length
+            prefix.add_prefixes(self.model, first=first, length=length)
 
     @property
     def piece_embedding(self) -> gluon.Parameter:

@@ -17,6 +17,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.lora import merged
+from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint import Arrays, read_arrays
 
@@ -69,7 +70,8 @@ class RunStart:
         only if its labels are the same.
 
         Raises:
-            UserError: not a single parameter of the encoder fits.
+            UserError: not a single parameter of the encoder fits, or the run has prefixes that do
+                not fit.
         """
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
         left = []
@@ -83,6 +85,12 @@ class RunStart:
                 continue
             parameter.set_data(mx.nd.array(values, dtype="float32"))
             taken += 1
+        fitting = set(model.collect_params()) - set(left)
+        if any(name.endswith(VECTORS) and name not in fitting for name in self.weights):
+            raise UserError(
+                f"model.start_from: {self.folder} has model.trained: prefix, which can be gone on "
+                "with only with the same model.prefix_length and model.frozen_layers"
+            )
         if not set(model.encoder.collect_params()) - set(left):
             raise UserError(
                 f"model.start_from: no parameter of {self.folder} fits the encoder; the settings "

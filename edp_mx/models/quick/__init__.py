@@ -12,13 +12,14 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import biases, bilstm, lora, pooling
+from edp_mx.models import biases, bilstm, lora, pooling, prefix
 from edp_mx.models.quick.layers import (
     AdaptedSelfAttention,
     BiasSelfAttention,
     Dropout,
     FirstMax,
     LayerNorm,
+    PrefixSelfAttention,
     SelfAttention,
 )
 from edp_mx.models.quick.library import load_operators
@@ -30,6 +31,7 @@ _FASTER = {
     pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
     lora.AdaptedSelfAttention: AdaptedSelfAttention,
+    prefix.PrefixSelfAttention: PrefixSelfAttention,
     biases.BiasSelfAttention: BiasSelfAttention,
     bilstm.BiLSTM: BiLSTM,
 }

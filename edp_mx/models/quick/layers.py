@@ -6,7 +6,7 @@ from typing import Any
 
 from mxnet.gluon import nn
 
-from edp_mx.models import attention, biases, lora, pooling
+from edp_mx.models import attention, biases, lora, pooling, prefix
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -81,6 +81,10 @@ class SelfAttention(attention.SelfAttention):
 
 class AdaptedSelfAttention(lora.AdaptedSelfAttention, SelfAttention):
     """`SelfAttention` with adapters."""
+
+
+class PrefixSelfAttention(prefix.PrefixSelfAttention, SelfAttention):
+    """`SelfAttention` with a trained prefix."""
 
 
 class BiasSelfAttention(biases.BiasSelfAttention, SelfAttention):

@@ -163,6 +163,9 @@ def test_adapters_are_merged_into_what_is_exported(tmp_path):
 
 
 def test_only_a_run_of_a_bert_can_be_exported(tmp_path):
+    trained_run(tmp_path / "prefixed", settings=["model.trained=prefix"])
+    with pytest.raises(UserError, match="this layout has no place for a prefix"):
+        run("export", tmp_path / "prefixed", "--out", tmp_path / "out")
     trained_run(tmp_path / "clc", "clc")
     with pytest.raises(UserError, match="trained a clc; only a run with model.family: bert"):
         run("export", tmp_path / "clc", "--out", tmp_path / "out")

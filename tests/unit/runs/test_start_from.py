@@ -99,6 +99,17 @@ def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
     assert np.abs(found[pooler] - old[pooler]).max() > 1
 
 
+def test_a_prefix_is_not_lost(tmp_path, run):
+    prefixed = BERT.replace("start_from", "trained: prefix, prefix_length: 2, start_from")
+    folder, first = run(prefixed)
+    old, here = values(first), prefixed.replace("START", str(folder))
+    for name, new in values(prepared(tmp_path, model=here, words="checkpoint")).items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
+    for other in (here.replace("length: 2", "length: 3"), BERT.replace("START", str(folder))):
+        with pytest.raises(UserError, match="first has model.trained: prefix, which can be gone"):
+            prepared(tmp_path, model=other, words="checkpoint")
+
+
 def test_a_run_of_other_sizes_is_refused(tmp_path, run):
     folder, _ = run(BERT)
     larger = BERT.replace("size: 8", "size: 12").replace("START", str(folder))

@@ -20,6 +20,8 @@ MODELS = {
     "adapters": tiny_adapted_bert,
     "adapters at the start": lambda: tiny_adapted_bert(is_drawn=False),
     "adapters, scaled, above layer 1": lambda: tiny_adapted_bert(lora_alpha=5.0, frozen_layers=1),
+    "prefixes": lambda: tiny_bert(trained="prefix", prefix_length=3),
+    "prefix of layer 1": lambda: tiny_bert(trained="prefix", prefix_length=1, frozen_layers=1),
     "biases": lambda: tiny_bert(trained="biases"),
 }
 
