@@ -3,10 +3,9 @@
 Run: .venv/bin/python benchmarks/attack_table.py --lira 16 --out results/attacks.md
      … --only atis --lira 0 --canaries --set model.hidden_size=128       a first, smaller table
 
-For each corpus and mechanism a target is trained with one worker, and attacked by thresholds, by
-the paper's attack (its shadow is another corpus' SGD run) and by LiRA, whose shadow models are
-trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in --runs is
-not done again, so that an interrupted table goes on. The results of each run are in its folder.
+For each corpus and mechanism a target is trained with one worker, and attacked. LiRA's shadow
+models are trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in
+--runs is not done again.
 """
 
 from __future__ import annotations
@@ -84,7 +83,6 @@ Found = Dict[str, Dict[str, Any]]  # each attack's results, by the attack's name
 
 
 def main() -> None:
-    """Do what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--runs", type=Path, default=Path("runs/attacks"), help="the folder of all runs")
@@ -119,11 +117,7 @@ def do_corpus(corpus: str, options: argparse.Namespace) -> None:
 
 
 def _train(corpus: str, mechanism: str, options: argparse.Namespace) -> RunDirectory:
-    """A finished run, trained now if it is not there, or resumed where it was interrupted.
-
-    Raises:
-        UserError: it is there with other settings.
-    """
+    """Return a finished run, trained now if it is not there, or resumed if it was interrupted."""
     run = RunDirectory(options.runs / f"{corpus}_clc_{mechanism}")
     configs = ROOT / "configs"
     files = [configs / f"{corpus}_clc.yaml", configs / "mechanism" / f"{mechanism}.yaml"]
@@ -145,11 +139,7 @@ def _attack(run: RunDirectory, name: str, *arguments: str) -> None:
 
 
 def _command(run: RunDirectory, *arguments: str) -> None:
-    """Run the program; what it prints goes to a file beside the run.
-
-    Raises:
-        UserError: it failed.
-    """
+    """Run the program; what it prints goes to a file beside the run."""
     print("edp-mx", *arguments, flush=True)
     log = run.path.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -166,22 +156,20 @@ def page_of(folder: Path) -> str:
     paths = [folder / f"{corpus}_clc_{name}" for corpus in CORPORA for name in MECHANISMS]
     runs = [RunDirectory(path) for path in paths if RunDirectory(path).has("results")]
     attacks = {run.path.name: _attacks_on(run) for run in runs}
-    conditions = dict.fromkeys(
-        c for run in runs for c in run.read("privacy")["holds_if"].get("conditions", [])
-    )
+    bounds = [run.read("privacy")["holds_if"] for run in runs]
+    conditions = dict.fromkeys(f"- {c}" for bound in bounds for c in bound.get("conditions", []))
     return PAGE.format(
         command=" ".join(["benchmarks/attack_table.py", *sys.argv[1:]]),
         auc=_auc_table(runs, attacks),
-        conditions="\n".join(f"- {each}" for each in conditions),
+        conditions="\n".join(conditions),
         tpr=_tpr_table(attacks),
         exposure=_exposure_table(runs),
     )
 
 
 def _attacks_on(run: RunDirectory) -> Found:
-    paths = [
-        run.path / f"attack-{name}" / "attack.json" for name in ("threshold", "shadow", "lira")
-    ]
+    names = ("threshold", "shadow", "lira")
+    paths = [run.path / f"attack-{name}" / "attack.json" for name in names]
     found = [read_json(path)["results"] for path in paths if path.exists()]
     return {result["name"]: result for results in found for result in results}
 
@@ -197,17 +185,12 @@ def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
     rows = []
     for run in runs:
         name, privacy = run.path.name, run.read("privacy")
-        found = (attacks[name].get(attack, {}).get("auc") for attack in ATTACKS)
-        rows.append(
-            [
-                name,
-                f"{100 * run.read('results')['test']['ser']:.2f}",
-                f"{paper_auc(*name.split('_clc_')):.1f}",
-                *(_estimate(one) if one else "" for one in found),
-                format_epsilon(privacy["as_published"]),
-                format_epsilon(privacy["holds_if"]),
-            ]
-        )
+        found = attacks[name]
+        aucs = (_estimate(found[attack]["auc"]) if attack in found else "" for attack in ATTACKS)
+        scores = f"{100 * run.read('results')['test']['ser']:.2f}"
+        paper = f"{paper_auc(*name.split('_clc_')):.1f}"
+        epsilons = (format_epsilon(privacy[key]) for key in ("as_published", "holds_if"))
+        rows.append([name, scores, paper, *aucs, *epsilons])
     columns = ("run", "SER %", "paper", *ATTACKS.values(), "ε as published", "ε that holds, if")
     return render_table(columns, rows)
 
@@ -240,7 +223,7 @@ def _exposure_table(runs: List[RunDirectory]) -> str:
 
 
 def _mean(canaries: List[Dict[str, Any]], key: str) -> str:
-    """Mean ± standard error of what could be fitted."""
+    """Return the mean ± standard error of what could be fitted."""
     known = [canary[key] for canary in canaries if canary[key] is not None]
     if len(known) < 2:
         return "not to be fitted"

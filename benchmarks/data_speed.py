@@ -2,12 +2,10 @@
 
 Run: .venv/bin/python benchmarks/data_speed.py [--size N …] [--rounds 5] [--json FILE]
 
-Starts: one process each, with a cache of its own, for stand-ins of 10⁴, 10⁵ and 10⁶ utterances with
-a public vocabulary, from the configuration to the first batch: once cold, when the corpus is made
-and cached, and `--rounds` times warm, with the sizes in turn. Corpora below 50,000 utterances are
-not cached. Memory is the peak of what the process took beyond its imports, without the mapped
-pages of the corpus' files, which all workers share and which the system takes back when memory is
-short. Batches: of 64 utterances, in turn with SGD's steps at the paper's sizes.
+Starts: one process each, from the configuration to the first batch, once cold, when the corpus is
+made and cached (below 50,000 utterances it is not), and `--rounds` times warm. Memory is the peak
+beyond the imports, without the mapped pages of the corpus' files, which all workers share. Batches
+are made in turn with SGD's steps at the paper's sizes.
 """
 
 from __future__ import annotations
@@ -15,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -72,9 +68,8 @@ def figures_of(warm: Warm, batches: Dict[str, measuring.Seconds]) -> measuring.F
     smallest, before, largest = [*warm][0], [*warm][-2], [*warm][-1]
 
     def growth(what: str, base: int) -> List[float]:
-        return measuring.ratios(
-            {"one": warm[largest][what], "other": warm[base][what]}, "one", "other"
-        )
+        sides = {"one": warm[largest][what], "other": warm[base][what]}
+        return measuring.ratios(sides, "one", "other")
 
     figures = {
         f"seconds to start on {largest:,} cached utterances": warm[largest][SECONDS],
@@ -119,11 +114,11 @@ def starts(sizes: List[int], rounds: int) -> Warm:
     cold = {}
     for size in sizes:
         measuring.progress(f"{size:,} utterances, cold")
-        cold[size] = _in_a_process(size)
+        cold[size] = measuring.in_a_process(__file__, f"--start-of={size}")
     warm: Warm = {size: {what: [] for what in cold[size]} for size in sizes}
     for _ in range(rounds):
         for size in sizes:
-            for what, value in _in_a_process(size).items():
+            for what, value in measuring.in_a_process(__file__, f"--start-of={size}").items():
                 warm[size][what].append(value)
     rows = [
         [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(measuring.show(v, 2) for v in found.values())]
@@ -153,16 +148,8 @@ def measure_batches(family: str, size: int, options: argparse.Namespace) -> meas
     )
 
 
-def _in_a_process(size: int) -> Dict[str, float]:
-    command = [sys.executable, __file__, "--start-of", str(size)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-
-
 class _Memory:
-    """The peak of this process' own memory, in MB beyond what it held at first.
-
-    The system keeps a peak only together with the mapped pages of files, so that a thread watches.
-    """
+    """The peak in MB beyond the start; the system's own peak has mapped pages of files in it."""
 
     def __init__(self) -> None:
         self._first, self.peak = self._now(), 0.0

@@ -2,11 +2,9 @@
 
 Run: .venv/bin/python benchmarks/evaluation_speed.py [--model bert] [--rounds 4] [--json FILE]
 
-In one process and in turn: SGD steps on random micro-batches of the training part, and utterances
-of the test part predicted as `evaluate` does it, given to the attack, and read and printed as
-`edp-mx predict RUN -` does it. Ratios of utterances per second are taken round by round; only they
-mean much on a shared machine. The models have the configurations' size for ATIS, with the words or
-word pieces of its training part, and the weights that training begins with.
+In turn: SGD steps on random micro-batches of ATIS' training part, and utterances of its test part
+predicted as `evaluate` does it, given to the attack, and read and printed as `edp-mx predict RUN -`
+does it. The models have the configurations' size and the weights that training begins with.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from edp_mx.cli.predict import at_hand, read_tokens
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
-from edp_mx.reports.table import render_table
 from edp_mx.runs.build import encode_part, model_for, vocabulary_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import TrainedRun
@@ -42,14 +39,17 @@ STEPS = 3  # of training in a round
 
 
 def main() -> None:
-    """Measure and print."""
     options = _options()
     measuring.settle_threads()
     workers = distributed.start()
     figures: measuring.Figures = {}
     for family in options.model:
         rates = measure(untrained(family), options, workers)
-        print(page(family, options, rates), flush=True)
+        title = (
+            f"{family}: {options.utterances} utterances, {os.environ['OMP_NUM_THREADS']} "
+            f"thread(s), {options.rounds} rounds"
+        )
+        print(measuring.show_rates(title, "", rates, "train", digits=0), flush=True)
         for name in list(rates)[1:]:
             what = f"{family.upper()}, {name} ÷ train, utterances/s"
             figures[what] = measuring.ratios(rates, name, "train")
@@ -71,7 +71,12 @@ def measure(
     """Return the utterances per second of each way to use the model, by round; training first."""
     corpus = load_corpus(trained.config.data)
     chosen = np.random.default_rng(0).permutation(len(corpus.test))[: options.utterances]
-    known = [corpus.test[i] for i in chosen if _is_known(corpus.test[i], trained)]
+    intents, slots = set(trained.vocabulary.intents), set(trained.vocabulary.slots)
+    known = [  # the attack leaves out labels that the model does not know
+        utterance
+        for utterance in (corpus.test[i] for i in chosen)
+        if utterance.intent in intents and slots.issuperset(utterance.slots)
+    ]
     ways = {"train": training(trained, corpus.train, workers), **using(trained, known, workers)}
     seconds = measuring.in_turn(
         {name: measuring.timed(way) for name, way in ways.items()}, rounds=options.rounds
@@ -122,25 +127,6 @@ def using(
                 json.dumps(understood.to_dict(), ensure_ascii=False)
 
     return {"evaluate": evaluate, "attack": attack, "predict": predict}
-
-
-def page(family: str, options: argparse.Namespace, rates: measuring.Seconds) -> str:
-    """Render the table of one model."""
-    rows = [
-        [name, measuring.show(values, 0), measuring.show(measuring.ratios(rates, name, "train"), 2)]
-        for name, values in rates.items()
-    ]
-    title = (
-        f"\n{family}: {options.utterances} utterances, {os.environ['OMP_NUM_THREADS']} thread(s), "
-        f"{options.rounds} rounds: median (quartiles)\n\n"
-    )
-    return title + render_table(("", "utterances/s", "÷ train"), rows)
-
-
-def _is_known(utterance: Utterance, trained: TrainedRun) -> bool:
-    """Whether the model knows all its labels: the attack leaves others out."""
-    vocabulary = trained.vocabulary
-    return utterance.intent in vocabulary.intents and set(utterance.slots) <= set(vocabulary.slots)
 
 
 def _options() -> argparse.Namespace:

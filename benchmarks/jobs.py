@@ -5,6 +5,7 @@ So no thread of a job spins, and no worker of it looks for messages, while anoth
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -16,6 +17,13 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
 PATIENCE = 400.0  # seconds for a job to start, or to take one turn
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    """Have this process killed when its parent ends, so that none is left standing still."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(address: str, work: Callable[[Any], Any]) -> None:
@@ -27,14 +35,7 @@ def serve(address: str, work: Callable[[Any], Any]) -> None:
 
 
 class Job:
-    """A command of which `size` processes call `serve` with the address, its last argument.
-
-    Args:
-        environment: is added to this process' own.
-
-    Raises:
-        SystemExit: it ended, or did not call in time.
-    """
+    """A command of which `size` processes call `serve` with the address, its last argument."""
 
     def __init__(
         self, command: Sequence[str], *, size: int = 1, environment: Dict[str, str]
@@ -52,16 +53,13 @@ class Job:
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what it prints is no result
+                preexec_fn=_die_with_parent,
             )
             self._accept(server, size)
         self._signal(signal.SIGSTOP)
 
     def turn(self, order: Any) -> List[Any]:
-        """Give an order and return the answers of all processes.
-
-        Raises:
-            SystemExit: one of them ended, or took too long.
-        """
+        """Give an order and return the answers of all processes, or exit if one ended or hangs."""
         self._signal(signal.SIGCONT)
         for connection in self._connections:
             connection.send(order)

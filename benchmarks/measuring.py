@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_json
@@ -22,12 +24,7 @@ Figures = Dict[str, List[float]]  # by the name that a bar knows, by round
 
 
 def show(values: Sequence[float], digits: int) -> str:
-    """Render the median and, in brackets, the quartiles.
-
-    Example:
-        >>> show([1.0, 2.0, 3.0, 4.0, 5.0], 1)
-        '3.0 (2.0–4.0)'
-    """
+    """Render the median and, in brackets, the quartiles."""
     points = values if len(values) > 1 else [*values, *values]
     quartiles = statistics.quantiles(points, n=4, method="inclusive")
     low, median, high = (f"{value:.{digits}f}" for value in quartiles)
@@ -35,27 +32,19 @@ def show(values: Sequence[float], digits: int) -> str:
 
 
 def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[float]:
-    """Divide one list of measurements by another, round by round.
-
-    Example:
-        >>> ratios({"a": [1.0, 2.0], "b": [3.0, 4.0]}, "b", "a")
-        [3.0, 2.0]
-    """
+    """Divide one list of measurements by another, round by round."""
     return [one / other for one, other in zip(values[name], values[base])]
 
 
 def in_turn(
     steps: Mapping[str, Callable[[], float]], *, rounds: int, pause: float = 0.0
 ) -> Seconds:
-    """Let steps take turns and return the seconds of each in each round.
+    """Let steps take turns and return the seconds of each in each counted round.
 
     Each round begins one step later than the last, so that no step always follows the same one.
 
     Args:
-        steps: take one step each and return its seconds.
-        rounds: how many are counted, after `WARM_UP` rounds that are not.
-        pause: seconds of rest before each step, for the threads of another process to stop
-            spinning.
+        pause: seconds before each step, for the threads of another process to stop spinning.
     """
     names = list(steps)
     seconds: Seconds = {name: [] for name in names}
@@ -90,6 +79,24 @@ def show_seconds(title: str, seconds: Seconds, *bases: str) -> str:
         rows.append([name, show([1e3 * value for value in values], 1), *found])
     table = render_table(("step", "ms", *(f"÷ {base}" for base in bases)), rows)
     return f"\n{title}: median (quartiles)\n\n{table}"
+
+
+def show_rates(title: str, column: str, rates: Seconds, base: str, *, digits: int) -> str:
+    """Render utterances per second, and ratios to the base, round by round."""
+    rows = [
+        [name, show(values, digits), show(ratios(rates, name, base), 2)]
+        for name, values in rates.items()
+    ]
+    table = render_table((column, "utterances/s", f"÷ {base}"), rows)
+    return f"\n{title}: median (quartiles)\n\n{table}"
+
+
+def in_a_process(script: str, *arguments: str, **environment: str) -> Any:
+    """Run a script in a process of its own and return what it prints as JSON."""
+    command = [sys.executable, script, *arguments]
+    environment = {**os.environ, **environment}
+    process = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+    return json.loads(process.stdout)
 
 
 def build_parser(

@@ -2,21 +2,17 @@
 
 Run: .venv/bin/python benchmarks/noise_cost.py [--threads 1 2] [--rounds 15] [--json FILE]
 
-Both take turns in one process, another one for each number of threads, and the ratios are taken
-round by round; only the ratios mean much on a shared machine. Our noise comes from AES-256 with a
-key of the operating system, MXNet's from a generator with a constant seed.
+Our noise comes from AES-256 with a key of the operating system, MXNet's from a generator with a
+constant seed. Each number of threads has a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 
+import measuring
 import mxnet as mx
-from measuring import Figures, Seconds, build_parser, in_turn, ratios, record, show_seconds, timed
 
 from edp_mx.privacy.flat import host_view
 from edp_mx.privacy.noise import NoiseStream
@@ -28,7 +24,7 @@ PAUSE = 0.05  # seconds, in which MXNet's threads stop spinning
 
 def main() -> None:
     """Measure in one process for each number of threads, and print."""
-    parser = build_parser(__doc__, rounds=15, has_models=False)
+    parser = measuring.build_parser(__doc__, rounds=15, has_models=False)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="default: 1 2")
     parser.add_argument("--size", type=int, default=SIZE, help="floats of the gradient")
     parser.add_argument("--is-inner", action="store_true", help=argparse.SUPPRESS)
@@ -36,20 +32,19 @@ def main() -> None:
     if options.is_inner:
         print(json.dumps(measure(options.size, options.rounds)))
         return
-    figures: Figures = {}
+    figures: measuring.Figures = {}
     for threads in options.threads:
-        command = [sys.executable, __file__, "--is-inner"]
-        command += [f"--rounds={options.rounds}", f"--size={options.size}"]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        inner = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
-        seconds = json.loads(inner.stdout)
+        arguments = ["--is-inner", f"--rounds={options.rounds}", f"--size={options.size}"]
+        seconds = measuring.in_a_process(__file__, *arguments, OMP_NUM_THREADS=str(threads))
         title = f"{options.size:,} floats, {threads} thread(s), {options.rounds} rounds"
-        print(show_seconds(title, seconds, "ours"), flush=True)
-        figures[f"MXNet's operators ÷ ours, {threads} thread(s)"] = ratios(seconds, "MXNet", "ours")
-    record(options, figures)
+        print(measuring.show_seconds(title, seconds, "ours"), flush=True)
+        figures[f"MXNet's operators ÷ ours, {threads} thread(s)"] = measuring.ratios(
+            seconds, "MXNet", "ours"
+        )
+    measuring.record(options, figures)
 
 
-def measure(size: int, rounds: int) -> Seconds:
+def measure(size: int, rounds: int) -> measuring.Seconds:
     """Return the seconds of both ways to the same sum, neither with a copy it could do without."""
     gradient = mx.nd.random.normal(shape=(size,))
     gradient.wait_to_read()
@@ -63,7 +58,9 @@ def measure(size: int, rounds: int) -> Seconds:
     def ours() -> None:
         stream.scale_and_add(array, factor=FACTOR, stddev=STDDEV)
 
-    return in_turn({"ours": timed(ours), "MXNet": timed(mxnet)}, rounds=rounds, pause=PAUSE)
+    return measuring.in_turn(
+        {"ours": measuring.timed(ours), "MXNet": measuring.timed(mxnet)}, rounds=rounds, pause=PAUSE
+    )
 
 
 if __name__ == "__main__":

@@ -2,31 +2,29 @@
 
 Run: .venv/bin/python benchmarks/paper_epsilons.py --out docs/paper_epsilons.md
 
-The paper gives ε and the ranges that were searched, but neither the z₀, τ nor the epochs T behind
-a row. Here T is one number for each model; of the stated rates τ that one is taken whose z₀ is
-nearest to that of the same corpus without decay, so that what decay costs can be read off a row.
+Here T is one number for each model; of the rates τ that the paper searched that one is taken whose
+z₀ is nearest to that of the same corpus without decay.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.accounting.accountants import count_claimed
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.counting import as_published, count_as_published, count_what_holds
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import PAPER_INTERNAL, PAPER_PUBLIC
+from edp_mx.accounting.events import Composition
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_text
 
 PUBLIC = ("ATIS", "SNIPS", "NLU-eval")
-KINDS = ("none", "linear", "exponential")
-PAPER: Dict[str, Dict[str, Tuple[float, float, float]]] = {  # log10 ε, in the order of KINDS
+PAPER: Dict[str, Dict[str, Tuple[float, float, float]]] = {  # log10 ε, in the order of RATES
     "CLC": {
         "ATIS": (4.4, 5.8, 24.4),
         "SNIPS": (3.1, 6.5, 17.4),
@@ -52,10 +50,9 @@ RATES = {  # the τ that the paper searched
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
 TOLERANCE = 0.1  # on log10 ε: its digits and T, which is unknown
-WORKERS = 8  # p3.16xlarge
 RELEASE = Release(
     unit="micro_batch",
-    num_workers=WORKERS,
+    num_workers=8,  # p3.16xlarge
     micro_batch_size=8,  # any above 1: κ = 2
     max_grad_norm=1.0,
     layer_scales=(1.0,),
@@ -97,24 +94,13 @@ converted, in `variant: calibrated`, where the multiplier is what it says. Any r
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One ε of the paper with settings that reproduce it."""
+class Row(NamedTuple):
+    """One ε of the paper with a plan that reproduces it."""
 
     model: str
     corpus: str
     paper: float
-    noise_multiplier: float
-    decay: Decay
-    epochs: int
-
-    @property
-    def delta(self) -> float:
-        return PAPER_PUBLIC if self.corpus in PUBLIC else PAPER_INTERNAL
-
-    @property
-    def plan(self) -> Plan:
-        return Plan(RELEASE, self.noise_multiplier, self.decay, self.epochs, delta=self.delta)
+    plan: Plan
 
     @property
     def as_published(self) -> float:
@@ -124,23 +110,25 @@ class Row:
     @property
     def holds(self) -> float:
         """log10 ε, with 8 workers and κ = 2, if all of the noise is added."""
-        composition = self.plan.composition(self.plan.entries())
-        return _log10(count_claimed(composition, delta=self.delta))
+        return _log10(self._count(self.plan.composition(self.plan.entries())))
 
     def cells(self) -> List[str]:
-        entries = self.plan.entries()
-        calibrated = _log10(count_claimed(as_published(entries), delta=self.delta))
+        plan, entries = self.plan, self.plan.entries()
+        calibrated = _log10(self._count(as_published(entries)))
         # † where float32 does not add all of the noise in the last epoch
-        mark = " †" if count_what_holds(self.plan, entries).reasons else ""
+        mark = " †" if count_what_holds(plan, entries).reasons else ""
         return [
-            f"{self.model}, {self.corpus}, {self.decay.kind}{mark}",
+            f"{self.model}, {self.corpus}, {plan.decay.kind}{mark}",
             f"{self.paper:.1f}",
-            f"{self.noise_multiplier:.3g}",
-            f"{self.decay.rate:g}" if self.decay.rate else "",
-            str(self.epochs),
-            f"{self.delta:g}",
+            f"{plan.noise_multiplier:.3g}",
+            f"{plan.decay.rate:g}" if plan.decay.rate else "",
+            str(plan.epochs),
+            f"{plan.delta:g}",
             *(f"{value:.2f}" for value in (self.as_published, self.holds, calibrated)),
         ]
+
+    def _count(self, composition: Composition) -> Bound:
+        return count_claimed(composition, delta=self.plan.delta)
 
 
 def _log10(bound: Bound) -> float:
@@ -148,47 +136,48 @@ def _log10(bound: Bound) -> float:
 
 
 def rows() -> List[Row]:
-    """All 36, in the order of the paper's table."""
+    """Return all 36, in the order of the paper's table."""
     return [row for model in PAPER for row in _rows_of(model)]
 
 
 def _rows_of(model: str) -> List[Row]:
-    """Those of one model, with the largest T for which each has settings."""
+    """Return those of one model, with the largest T for which each has settings."""
     for epochs in EPOCHS:
         found = list(_with_epochs(model, epochs))
-        if len(found) == len(KINDS) * len(PAPER[model]):
+        if len(found) == len(RATES) * len(PAPER[model]):
             return found
     raise SystemExit(f"no T of {EPOCHS} reproduces all rows of {model}")
 
 
 def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
-    """The rows that T epochs can reproduce."""
+    """Yield the rows that T epochs can reproduce."""
     for corpus, numbers in PAPER[model].items():
-        constant = _multiplier(numbers[0], Decay(), epochs, corpus)
-        for kind, paper in zip(KINDS, numbers):
-            options = [
-                Row(model, corpus, paper, _multiplier(paper, decay, epochs, corpus), decay, epochs)
-                for decay in (Decay(kind, rate) for rate in RATES[kind])
-            ]
+        delta = PAPER_PUBLIC if corpus in PUBLIC else PAPER_INTERNAL
+        constant = _plan(numbers[0], Decay(), epochs, delta).noise_multiplier
+        for (kind, rates), paper in zip(RATES.items(), numbers):
+            plans = [_plan(paper, Decay(kind, rate), epochs, delta) for rate in rates]
+            options = [Row(model, corpus, paper, plan) for plan in plans]
             options = [row for row in options if abs(row.as_published - paper) <= TOLERANCE]
             if options:
-                yield min(options, key=lambda row: abs(math.log(row.noise_multiplier / constant)))
+                yield min(
+                    options, key=lambda row: abs(math.log(row.plan.noise_multiplier / constant))
+                )
 
 
-def _multiplier(log10_epsilon: float, decay: Decay, epochs: int, corpus: str) -> float:
-    """z₀ that gives ε, with three digits and inside of the range searched.
+def _plan(log10_epsilon: float, decay: Decay, epochs: int, delta: float) -> Plan:
+    """Return the plan with the z₀ that gives ε, with three digits, inside of the range searched.
 
     √ρ = √(L + ε) − √L with L = ln 1/δ, and z₀² = Σ d(t)⁻² / (2 ρ).
     """
-    target = -math.log(PAPER_PUBLIC if corpus in PUBLIC else PAPER_INTERNAL)
-    epsilon = 10**log10_epsilon
+    target, epsilon = -math.log(delta), 10**log10_epsilon
     log_rho = 2 * math.log(epsilon / (math.sqrt(target + epsilon) + math.sqrt(target)))
     z = math.exp(0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho))
-    return float(f"{min(max(z, SMALLEST), LARGEST):.3g}")
+    z = float(f"{min(max(z, SMALLEST), LARGEST):.3g}")
+    return Plan(RELEASE, z, decay, epochs, delta=delta)
 
 
 def page(found: Sequence[Row]) -> str:
-    """The table with what must be said beside it."""
+    """Return the table with what must be said beside it."""
     smallest = 10 ** min(row.holds for row in found)
     table = render_table(COLUMNS, [row.cells() for row in found])
     return f"{HEADER.format(smallest=smallest)}{table}\n{FOOTER}"

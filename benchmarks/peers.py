@@ -3,10 +3,9 @@
 Run: benchmarks/setup_peers.sh
      .venv/bin/python benchmarks/peers.py [--model bert] [--rounds 11] [--json FILE]
 
-PyTorch runs in a process of its own, with the Python of `--venv`; both sides take their steps in
-turn, each timed where it runs, and the ratios are taken round by round. The slots' loss is a cross
-entropy on both sides, since Opacus cannot clip a CRF and PyTorch has none. All utterances are
-equally long. Opacus draws its noise from PyTorch's own generator, we from a cryptographic stream.
+PyTorch runs in a process of its own, with the Python of `--venv`; both sides take turns. The slots'
+loss is a cross entropy on both, since Opacus cannot clip a CRF and PyTorch has none. All utterances
+are equally long. Opacus' noise is from PyTorch's own generator, ours from a cryptographic stream.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from edp_mx.runtime import distributed
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
 PEERS = ("sgd", "opacus_hooks", "opacus_ghost")
 PAUSE = 0.3  # seconds between steps, in which the other side's threads come to rest
-PAIRS = (  # the measuring.ratios that are recorded
+PAIRS = (  # the ratios that are recorded
     ("edp_mx sgd", "torch sgd"),
     ("edp_mx dp_sgd_ghost", "torch opacus_ghost"),
     ("edp_mx dp_sgd_ghost", "torch opacus_hooks"),
@@ -41,7 +40,6 @@ PAIRS = (  # the measuring.ratios that are recorded
 
 
 def main() -> None:
-    """Measure and print."""
     parser = measuring.build_parser(__doc__, rounds=11)
     parser.add_argument("--batch", type=int, default=subjects.EXAMPLES)
     parser.add_argument("--tokens", type=int, default=subjects.TOKENS, help="of every utterance")
@@ -55,10 +53,8 @@ def main() -> None:
     for family in options.model:
         with tempfile.TemporaryDirectory() as folder:
             title, seconds = measure(family, options, Path(folder))
-        print(
-            measuring.show_seconds(title, seconds, *(n for n in seconds if n.endswith("sgd"))),
-            flush=True,
-        )
+        bases = (name for name in seconds if name.endswith("sgd"))
+        print(measuring.show_seconds(title, seconds, *bases), flush=True)
         for ours, theirs in PAIRS:
             if ours in seconds and theirs in seconds:
                 what = f"{family.upper()}, {ours} ÷ {theirs}"
@@ -76,16 +72,24 @@ def measure(
     workers = distributed.start()
     turns = {}
     for name in OURS[:1] if options.plain else OURS:
-        subject = subjects.Subject(
-            subjects.paper_model(family), batch, workers=workers, has_crf=False
-        )
+        model = subjects.paper_model(family)
+        subject = subjects.Subject(model, batch, workers=workers, has_crf=False)
         turns[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
     parameters = sum(layer.size for layer in subject.flat.layers)
-    torch = start_torch(Path(options.venv), folder / "batch.npz", settings_of(family, options))
+    python = Path(options.venv) / "bin" / "python"
+    if not python.exists():
+        raise SystemExit(f"{python} is missing: run benchmarks/setup_peers.sh, or name its --venv")
+    script = str(Path(__file__).with_name("peers_torch.py"))
+    settings = json.dumps(settings_of(family, options))
+    torch = Job([str(python), script, str(folder / "batch.npz"), settings], environment={})
     try:
         [built] = torch.turn("what was built")
-        refuse_other_models(parameters, built["trained"])
-        for name in built["trained"]:
+        for name, other in built["trained"].items():
+            if other != parameters:
+                raise SystemExit(
+                    f"PyTorch's {name} trains {other} parameters and ours {parameters}: bring "
+                    "benchmarks/peers_torch.py and benchmarks/subjects.py back into step"
+                )
             turns[f"torch {name}"] = lambda name=name: torch.turn(name)[0]
         seconds = measuring.in_turn(turns, rounds=options.rounds, pause=PAUSE)
     finally:
@@ -95,32 +99,6 @@ def measure(
         f"MXNet {mx.__version__}, {', '.join(built['versions'])}, {options.rounds} rounds"
     )
     return title, seconds
-
-
-def start_torch(venv: Path, batch: Path, settings: Dict[str, Any]) -> Job:
-    """Start the PyTorch side: a process that takes a step when it is told to."""
-    python = venv / "bin" / "python"
-    if not python.exists():
-        raise SystemExit(
-            f"{python} is missing: run benchmarks/setup_peers.sh, or name the folder that it was "
-            "given with --venv"
-        )
-    script = str(Path(__file__).with_name("peers_torch.py"))
-    return Job([str(python), script, str(batch), json.dumps(settings)], environment={})
-
-
-def refuse_other_models(size: int, trained: Dict[str, int]) -> None:
-    """Refuse to compare models of different sizes.
-
-    Raises:
-        SystemExit: names the variant.
-    """
-    for name, other in trained.items():
-        if other != size:
-            raise SystemExit(
-                f"PyTorch's {name} trains {other} parameters and ours {size}: bring "
-                "benchmarks/peers_torch.py and benchmarks/subjects.py back into step"
-            )
 
 
 def arrays_of(batch: Batch) -> Dict[str, np.ndarray]:

@@ -1,8 +1,5 @@
 """The PyTorch side of `peers.py`: the same models plain, with Opacus' hooks and its ghost mode.
 
-`peers.py` starts it with the Python of its own environment (`setup_peers.sh`), a batch and the
-sizes. It takes a step for each name of a variant that it is given and answers with the seconds.
-
 An example is one row of every tensor, as Opacus wants it: the convolution over characters is a
 Conv2d with a window of 1 × 3 over (tokens, characters), which is the same as our Conv1d.
 """
@@ -105,7 +102,7 @@ class CLC(nn.Module):
 class Tagger(nn.Module):
     """An encoder with its two heads."""
 
-    def __init__(self, settings: Dict[str, Any], lstm: type = nn.LSTM) -> None:
+    def __init__(self, settings: Dict[str, Any], lstm: type) -> None:
         super().__init__()
         sizes = settings["sizes"]
         self.encoder = BERT(sizes) if settings["family"] == "bert" else CLC(sizes, lstm)
@@ -117,37 +114,30 @@ class Tagger(nn.Module):
         states, pooled = self.encoder(batch)  # (N, T, H), (N, H)
         scores = self.slot(states).transpose(1, 2)  # (N, K, T)
         tokens = functional.cross_entropy(scores, batch["slots"], reduction="none")  # (N, T)
-        intents = functional.cross_entropy(
-            self.intent(pooled), batch["intents"], reduction="none"
-        )  # (N,)
-        return tokens.sum(1) + intents
-
-
-def adam(model: nn.Module, settings: Dict[str, Any]) -> torch.optim.Optimizer:
-    """Return the fused Adam, which is the fastest on a CPU."""
-    return torch.optim.Adam(model.parameters(), lr=settings["learning_rate"], fused=True)
+        intents = self.intent(pooled)  # (N, I)
+        losses = functional.cross_entropy(intents, batch["intents"], reduction="none")  # (N,)
+        return tokens.sum(1) + losses
 
 
 def build(name: str, settings: Dict[str, Any], batch: Batch) -> Tuple[nn.Module, Callable]:
     """Return a variant's model and its step.
 
-    `sgd` is Adam on the plain gradient. `opacus_hooks` makes, clips and sums every example's
-    gradient. `opacus_ghost` takes the norms first (by ghost clipping where Opacus has a rule), then
-    a second backward pass.
+    `opacus_hooks` makes every example's gradient, `opacus_ghost` their norms, then a second pass.
     """
     privacy = {key: settings[key] for key in ("noise_multiplier", "max_grad_norm")}
     privacy["expected_batch_size"] = len(batch["intents"])
+    model = Tagger(settings, nn.LSTM if name == "sgd" else DPLSTM)
     if name == "opacus_ghost":
-        model = GradSampleModuleFastGradientClipping(
-            Tagger(settings, DPLSTM), max_grad_norm=privacy["max_grad_norm"], strict=False
-        )
-        optimizer = DPOptimizerFastGradientClipping(adam(model, settings), **privacy)
+        norm = privacy["max_grad_norm"]
+        model = GradSampleModuleFastGradientClipping(model, max_grad_norm=norm, strict=False)
     elif name == "opacus_hooks":
-        model = GradSampleModule(Tagger(settings, DPLSTM), strict=False)
-        optimizer = DPOptimizer(adam(model, settings), **privacy)
-    else:
-        model = Tagger(settings)
-        optimizer = adam(model, settings)
+        model = GradSampleModule(model, strict=False)
+    # The fused Adam is the fastest on a CPU.
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings["learning_rate"], fused=True)
+    if name == "opacus_ghost":
+        optimizer = DPOptimizerFastGradientClipping(optimizer, **privacy)
+    elif name == "opacus_hooks":
+        optimizer = DPOptimizer(optimizer, **privacy)
 
     def step() -> None:
         optimizer.zero_grad()

@@ -2,10 +2,9 @@
 
 Run: .venv/bin/python benchmarks/performance.py [--only SECTION …]
 
-Every benchmark runs as a command of its own, with few rounds and a budget; all together take less
-than ten minutes on two idle cores. The figures are kept in results/performance.json, from which the
-page is made: `--only` measures some sections and leaves the others as they were, and a section that
-fails stays as it was, too.
+All together take less than ten minutes on two idle cores. The figures are kept in
+results/performance.json, from which the page is made: a section that `--only` leaves out, or that
+fails, stays as it was.
 """
 
 from __future__ import annotations
@@ -90,22 +89,17 @@ def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
     """Return a row per bar: whether it holds, is missed, or was not measured."""
     rows = []
     for bar in section.bars:
-        values = result.get("figures", {}).get(bar.figure)
-        verdict = "not measured"
+        values, found, verdict = result["figures"].get(bar.figure), "", "not measured"
         if values:
+            found = show(values, bar.digits)
             verdict = "holds" if bar.holds(values, limit=bar.limit) else "missed"
-        found = show(values, bar.digits) if values else ""
-        rows.append([section.name, bar.figure, bar.show_limit(), found, verdict])
+        limit = f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"
+        rows.append([section.name, bar.figure, limit, found, verdict])
     return rows
 
 
 def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict[str, Any]]:
-    """Run a benchmark; return None if it failed, which it has then said itself.
-
-    Args:
-        section: which one.
-        threads: of a process; all cores by default, fewer where others keep the cores busy.
-    """
+    """Run a benchmark; return None if it failed, which it has then said itself."""
     progress(f"{section.name}: {section.command} (budget {section.seconds} s)")
     script, *arguments = section.script.split()
     program = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
@@ -127,7 +121,7 @@ def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict
 def run(program: List[str], *, seconds: float, threads: Optional[int] = None) -> Optional[str]:
     """Return what a program prints; None if it fails or takes longer.
 
-    It chooses its threads itself if none are given: what is set for this process does not reach it.
+    It chooses its threads itself if none are given.
     """
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "600")  # a busy machine is no failure
@@ -160,14 +154,9 @@ def machine() -> str:
 def _options() -> argparse.Namespace:
     names = [section.name for section in SECTIONS]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--only",
-        nargs="*",
-        choices=names,
-        default=names,
-        metavar="SECTION",
-        help=f"{', '.join(names)}; none: make the page from the record alone (default: all)",
-    )
+    parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="SECTION",
+        help=f"{', '.join(names)}; none: make the page from the record alone (default: all)"
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
     return parser.parse_args()
 

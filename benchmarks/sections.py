@@ -9,53 +9,31 @@ from typing import Sequence, Tuple
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit for the median of one figure of a benchmark.
+    """A limit for the median of one figure of a benchmark."""
 
-    Attributes:
-        figure: its name in what the benchmark records.
-        limit: what it is to be at most, or at least.
-        guard: the same with slack, for a test that a busy machine may not fail.
-        is_least: whether it is to be at least the limit.
-        digits: how many of the figure's decimals are shown.
-    """
-
-    figure: str
+    figure: str  # its name in what the benchmark records
     limit: float
-    guard: float
-    is_least: bool = False
-    digits: int = 2
+    guard: float  # the limit with slack, for a test that a busy machine may not fail
+    is_least: bool = False  # whether the figure is to be at least the limit, not at most
+    digits: int = 2  # that are shown
 
     def holds(self, values: Sequence[float], *, limit: float) -> bool:
         """Return whether the median keeps to a limit: the bar's own, or its guard."""
         median = statistics.median(values)
         return median >= limit if self.is_least else median <= limit
 
-    def show_limit(self) -> str:
-        """E.g. "≤ 1.07"."""
-        return f"{'≥' if self.is_least else '≤'} {self.limit:g}"
-
 
 @dataclass(frozen=True)
 class Section:
-    """One benchmark, as it is run for the page.
-
-    Attributes:
-        name: what `--only` knows it by.
-        title: its heading.
-        script: the file in benchmarks/ and its options.
-        seconds: the budget.
-        bars: what its figures are held against.
-        note: what a reader should know besides.
-        workers: started by horovodrun if more than one.
-    """
+    """One benchmark, as it is run for the page."""
 
     name: str
     title: str
-    script: str
-    seconds: int
+    script: str  # the file in benchmarks/ and its options
+    seconds: int  # the budget
     bars: Tuple[Bar, ...]
     note: str = ""
-    workers: int = 1
+    workers: int = 1  # started by horovodrun if more than one
 
     @property
     def command(self) -> str:
@@ -67,10 +45,6 @@ class Section:
 def _both(what: str, limit: float, guard: float, **how) -> Tuple[Bar, ...]:
     """The same bar for both families of models."""
     return tuple(Bar(f"{family}, {what}", limit, guard, **how) for family in ("CLC", "BERT"))
-
-
-def _least(figure: str, limit: float, guard: float, digits: int = 2) -> Bar:
-    return Bar(figure, limit, guard, is_least=True, digits=digits)
 
 
 SECTIONS = (
@@ -108,7 +82,10 @@ SECTIONS = (
         "Noise, scaled and added, beside MXNet's operators",
         "noise_cost.py --rounds 7",
         27,
-        tuple(_least(f"MXNet's operators ÷ ours, {n} thread(s)", 8.0, 4.0, 1) for n in (1, 2)),
+        tuple(
+            Bar(f"MXNet's operators ÷ ours, {n} thread(s)", 8.0, 4.0, is_least=True, digits=1)
+            for n in (1, 2)
+        ),
     ),
     Section(
         "crf",

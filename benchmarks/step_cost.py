@@ -3,10 +3,8 @@
 Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--json FILE]
      horovodrun --gloo -np 2 .venv/bin/python benchmarks/step_cost.py --no-peak
 
-The variants take their steps in turn in one process, and the ratios are taken round by round; only
-the ratios mean much on a shared machine. The models have the paper's size, with CRF, heads and
-dropout. `crf` is the CRF's loss and gradient alone. Peak memory is that of a process of its own,
-libraries included, and is measured with one worker only.
+`crf` is the CRF's loss and gradient alone. Peak memory is that of a process of its own, libraries
+included, and is measured with one worker only.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import subprocess
-import sys
 from typing import Dict
 
 import measuring
@@ -44,7 +40,10 @@ def main() -> None:
     peaks = {family: measure_peaks(family, options) for family in options.model if has_peaks}
     figures: measuring.Figures = {}
     for family in options.model:
-        seconds = measure(family, options, workers)
+        steps = {
+            name: VARIANTS[name](_subject(family, options, workers)) for name in options.variants
+        }
+        seconds = measuring.in_turn(steps, rounds=options.rounds)
         peak = peaks.get(family, {})
         if workers.is_first:
             threads = os.environ["OMP_NUM_THREADS"]
@@ -61,18 +60,11 @@ def main() -> None:
         measuring.record(options, figures)
 
 
-def measure(family: str, options: argparse.Namespace, workers: Workers) -> measuring.Seconds:
-    """Return the seconds of each variant's step, by round."""
-    steps = {name: VARIANTS[name](_subject(family, options, workers)) for name in options.variants}
-    return measuring.in_turn(steps, rounds=options.rounds)
-
-
 def measure_peaks(family: str, options: argparse.Namespace) -> Dict[str, float]:
     """Return the MB that each variant takes in a process of its own."""
-    command = [sys.executable, __file__, f"--model={family}", f"--batch={options.batch}"]
-    command += [f"--tokens={options.tokens}", "--peak-of"]
+    size = [f"--model={family}", f"--batch={options.batch}", f"--tokens={options.tokens}"]
     return {
-        name: float(subprocess.run([*command, name], check=True, stdout=subprocess.PIPE).stdout)
+        name: measuring.in_a_process(__file__, *size, "--peak-of", name)
         for name in options.variants
     }
 

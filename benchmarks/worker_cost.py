@@ -2,9 +2,8 @@
 
 Run: .venv/bin/python benchmarks/worker_cost.py [--workers 2 8] [--rounds 5] [--json FILE]
 
-Every worker has a micro-batch of the same size. All jobs are started first and take turns of a few
-steps; those that have no turn stand still. A worker has as many threads as the launcher gives it:
-its share of the cores, at least one.
+All jobs are started first and take turns of a few steps; those that have no turn stand still. A
+worker has its share of the cores as threads, at least one, as the launcher gives it.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Dict, List
 
+import measuring
 from jobs import Job, serve
-from measuring import FAMILIES, Figures, Seconds, build_parser, progress, ratios, record, show
-
-from edp_mx.reports.table import render_table
 
 WARM_UP = 1  # turns that are not counted; each is several steps
 
@@ -31,19 +28,25 @@ def main() -> None:
         work(options)
         return
     numbers = sorted({1, *options.workers})
-    figures: Figures = {}
+    figures: measuring.Figures = {}
     with ExitStack() as stack:
         jobs = {}
         for number in numbers:
-            progress(f"starting {number} worker(s)")
+            measuring.progress(f"starting {number} worker(s)")
             jobs[number] = start(number, options)
             stack.callback(jobs[number].close)
         for family in options.model:
             rates = measure(family, options, jobs)
-            print(page(family, options, rates), flush=True)
+            title = (
+                f"{family}, eDP-SGD, {options.each} examples per worker, {options.rounds} rounds "
+                f"of {options.steps} step(s)"
+            )
+            print(measuring.show_rates(title, "workers", rates, "1", digits=1), flush=True)
             for name in list(rates)[1:]:
-                figures[f"{family.upper()}, {name} workers ÷ one"] = ratios(rates, name, "1")
-    record(options, figures)
+                figures[f"{family.upper()}, {name} workers ÷ one"] = measuring.ratios(
+                    rates, name, "1"
+                )
+    measuring.record(options, figures)
 
 
 def start(number: int, options: argparse.Namespace) -> Job:
@@ -59,28 +62,16 @@ def start(number: int, options: argparse.Namespace) -> Job:
     )
 
 
-def measure(family: str, options: argparse.Namespace, jobs: Dict[int, Job]) -> Seconds:
+def measure(family: str, options: argparse.Namespace, jobs: Dict[int, Job]) -> measuring.Seconds:
     """Return the utterances per second of each job, by round."""
     rates: Dict[str, List[float]] = {str(number): [] for number in jobs}
     for turn in range(WARM_UP + options.rounds):
-        progress(f"{family}: round {turn + 1} of {WARM_UP + options.rounds}")
+        measuring.progress(f"{family}: round {turn + 1} of {WARM_UP + options.rounds}")
         for number, job in jobs.items():
             seconds = max(job.turn((family, options.steps)))
             if turn >= WARM_UP:
                 rates[str(number)].append(number * options.each / seconds)
     return rates
-
-
-def page(family: str, options: argparse.Namespace, rates: Seconds) -> str:
-    """Render the table of one model."""
-    rows = [
-        [name, show(values, 1), show(ratios(rates, name, "1"), 2)] for name, values in rates.items()
-    ]
-    title = (
-        f"\n{family}, eDP-SGD, {options.each} examples per worker, {options.rounds} rounds of "
-        f"{options.steps} step(s): median (quartiles)\n\n"
-    )
-    return title + render_table(("workers", "utterances/s", "÷ one worker"), rows)
 
 
 def work(options: argparse.Namespace) -> None:
@@ -92,7 +83,7 @@ def work(options: argparse.Namespace) -> None:
 
     workers = distributed.start()
     steps = {}
-    for family in FAMILIES:
+    for family in measuring.FAMILIES:
         batch = synthetic_batch(family, examples=options.each, seed=workers.rank)
         steps[family] = VARIANTS["edp_sgd"](Subject(paper_model(family), batch, workers=workers))
 
@@ -105,7 +96,7 @@ def work(options: argparse.Namespace) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = build_parser(__doc__, rounds=5)
+    parser = measuring.build_parser(__doc__, rounds=5)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 8], help="besides one")
     parser.add_argument("--each", type=int, default=32, help="examples of every worker")
     parser.add_argument("--steps", type=int, default=2, help="in a turn")

@@ -35,10 +35,8 @@ class ExperimentConfig:
 
     Attributes:
         name: the beginning of the run directory's name.
-        data: the corpus, its split and its vocabulary.
-        model: the network; `family` (an entry of `models.registry`) chooses which keys there are.
+        model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
-        training: epochs, batches, optimizer and seeds.
     """
 
     name: str = "run"
@@ -59,13 +57,12 @@ def load_config(files: Files, overrides: Sequence[str] = ..., *, kind: Type[T]) 
 def load_config(
     files: Files, overrides: Sequence[str] = (), *, kind: Any = ExperimentConfig
 ) -> Any:
-    """Read settings from YAML files that are laid over each other.
+    """Read settings from YAML files, one or several of which each overrides those before it.
 
     A file may include others: `include: [a.yaml, b.yaml]`, with paths relative to that file.
     Included files are merged from left to right, and the file's own keys come last.
 
     Args:
-        files: one file, or several of which each overrides the keys of those before it.
         overrides: `key.path=value` texts, applied last.
         kind: the dataclass to fill.
 
@@ -106,7 +103,6 @@ def _plain(value: Any, is_path: bool = False) -> Any:
 
 @lru_cache(maxsize=None)
 def _converter() -> Converter:
-    """Return a converter that fills dataclasses from mappings and converts no type silently."""
     converter = Converter(forbid_extra_keys=True)
     converter.register_structure_hook_func(
         lambda kind: get_origin(kind) is tuple,
@@ -114,8 +110,8 @@ def _converter() -> Converter:
             converter.structure(item, get_args(kind)[0]) for item in _strict_list(value)
         ),
     )
-    for scalar, accepted in ((bool, (bool,)), (str, (str,)), (int, (int,)), (float, (int, float))):
-        converter.register_structure_hook(scalar, _strict(scalar, accepted))
+    for scalar in _NAMES:
+        converter.register_structure_hook(scalar, _strict)
     converter.register_structure_hook_factory(
         dataclasses.is_dataclass,
         lambda cls: _from_mapping(
@@ -137,13 +133,11 @@ def _model_config(value: Any) -> Any:
     return FAMILIES[family].config
 
 
-def _strict(kind: type, accepted: Tuple[type, ...]) -> Any:
-    def hook(value: Any, _: type) -> Any:
-        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"{value!r} is not {_NAMES[kind]}")
-        return kind(value)
-
-    return hook
+def _strict(value: Any, kind: Any) -> Any:
+    accepted = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{value!r} is not {_NAMES[kind]}")
+    return kind(value)
 
 
 def _strict_list(value: Any) -> Sequence[Any]:

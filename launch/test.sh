@@ -10,7 +10,7 @@ cd "$root"
 ruff check edp_mx tests launch benchmarks setup.py
 ruff format --check --quiet edp_mx tests launch benchmarks setup.py
 mypy
-unset OMP_NUM_THREADS
+export OMP_NUM_THREADS=1  # the files side by side share the cores
 # Files side by side: two cores, one set of fixtures per file. In the order of their names, which has
 # the trainings and the launches first; by itself xdist takes the files with the fewest tests last.
 exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@"

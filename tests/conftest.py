@@ -61,7 +61,7 @@ def corpora():
     folder = Path(os.environ.get("EDP_MX_DATA") or "data")
     if not folder.is_dir():
         pytest.skip(
-            "the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/ "
-            "and nlu_eval/ (edp-mx data fetch)"
+            "the real corpora are absent: set EDP_MX_DATA to a folder with atis/, snips/, "
+            "nlu_eval/ and dstc8/ (edp-mx data fetch)"
         )
     return folder

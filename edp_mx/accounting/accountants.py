@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from functools import lru_cache
-from typing import Dict, List, Optional, Tuple
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Callable, Dict, List, Tuple
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.choices import NEIGHBOURS, check_choice
@@ -19,158 +18,105 @@ from edp_mx.accounting.zcdp import CONVERSIONS, log_rho_of, yu_rs_of_steps
 from edp_mx.errors import UserError
 
 
-class Accountant(ABC):
+@dataclass(frozen=True)
+class Accountant:
     """One way of computing the ε of a composition.
 
-    To add one, write a subclass in a file of its own and list it in `ACCOUNTANTS`; the tables, the
-    command line and the refusals read the registry.
+    To add one, list it in `ACCOUNTANTS`; the tables, the command line and the refusals read that.
 
     Attributes:
-        name: under which it is registered.
         sampler: whose events it accounts for.
+        conversion: as in `Bound`.
+        logs: the logarithms of ε, and of the other numbers of a `Bound`, at a δ; −inf for ε without
+            events, inf where a multiplier is 0. Refuses the events of another sampler.
         is_bound: whether its ε holds; False for accountants that are shown for comparison only.
         neighbours: those for which it has a pair of distributions.
     """
 
     name: str
     sampler: str
+    conversion: str
+    logs: Callable[[Composition, float], Dict[str, float]]
     is_bound: bool = True
     neighbours: Tuple[str, ...] = NEIGHBOURS
 
-    @abstractmethod
     def count(self, composition: Composition, *, delta: float) -> Bound:
-        """Return ε at δ.
-
-        Raises:
-            UserError: events of a sampler, or neighbours, that it cannot account for.
-
-        Guarantee: the ε returned holds where `is_bound`.
-
-        Edge cases: no events give 0; a multiplier of 0 gives ∞.
-        """
+        """Return ε at δ, which holds where `is_bound`."""
+        logs = self.logs(composition, delta)
+        numbers: Dict[str, Any] = {name: LogNumber(log) for name, log in logs.items()}
+        return Bound(self.name, self.conversion, **numbers)
 
 
-class RFExact(Accountant):
+def _rf(composition: Composition, delta: float, conversion: str) -> Dict[str, float]:
     """Shuffled epochs, each record at most once in each: one Gaussian with μ² = 2ρ, exactly."""
-
-    name, sampler = "rf_exact", "shuffle"
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        log = log_rho_of(composition.only("shuffle"))
-        numbers = {name: LogNumber(convert(log, delta)) for name, convert in CONVERSIONS.items()}
-        return Bound(
-            accountant=self.name,
-            conversion="exact",
-            rho=LogNumber(log),
-            epsilon=numbers["exact"],
-            epsilon_renyi=numbers["renyi"],
-            epsilon_zcdp=numbers["simple"],
-        )
+    log = log_rho_of(composition.only("shuffle"))
+    return {"rho": log, "epsilon": CONVERSIONS[conversion](log, delta)}
 
 
-class RFConverted(Accountant):
-    """The same Gaussian by a looser conversion from ρ: its best Rényi order, or the paper's."""
-
-    sampler = "shuffle"
-
-    def __init__(self, name: str, *, conversion: str) -> None:
-        self.name, self._conversion = name, conversion
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        log = log_rho_of(composition.only("shuffle"))
-        epsilon = LogNumber(CONVERSIONS[self._conversion](log, delta))
-        return Bound(self.name, self._conversion, epsilon, rho=LogNumber(log))
+def _rf_exact(composition: Composition, delta: float) -> Dict[str, float]:
+    """The same, with its looser conversions beside it."""
+    looser = {"epsilon_renyi": "renyi", "epsilon_zcdp": "simple"}
+    others = {key: _rf(composition, delta, name)["epsilon"] for key, name in looser.items()}
+    return {**_rf(composition, delta, "exact"), **others}
 
 
-class PoissonPLD(Accountant):
-    """Poisson-sampled steps by the distribution of their privacy loss: the upper end."""
+@lru_cache(maxsize=256)
+def _poisson_pld(composition: Composition, delta: float) -> Dict[str, float]:
+    """Poisson-sampled steps by the distribution of their privacy loss: the upper end.
 
-    name, sampler = "poisson_pld", "poisson"
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        lower, upper = _pld(composition, delta)
-        renyi: Optional[LogNumber] = None
-        if composition.neighbours in PoissonRDP.neighbours:
-            renyi = LogNumber(log_of(epsilon_poisson_rdp(composition, delta=delta)))
-        return Bound(
-            accountant=self.name,
-            conversion="upper end of an interval",
-            epsilon=LogNumber(log_of(upper)),
-            epsilon_lower=LogNumber(log_of(lower)),
-            epsilon_renyi=renyi,
-        )
+    Kept, since several tables ask for an interval that takes a second.
+    """
+    found = epsilon_poisson_pld(composition, delta=delta)
+    logs = {"epsilon": log_of(found.upper), "epsilon_lower": log_of(found.lower)}
+    if composition.neighbours == "zero_out":
+        logs["epsilon_renyi"] = log_of(epsilon_poisson_rdp(composition, delta=delta))
+    return logs
 
 
-class PoissonRDP(Accountant):
-    """The same steps by Rényi divergences; quicker and looser."""
-
-    name, sampler, neighbours = "poisson_rdp", "poisson", ("zero_out",)
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        epsilon = epsilon_poisson_rdp(composition, delta=delta)
-        return Bound(self.name, "renyi", LogNumber(log_of(epsilon)))
-
-
-class GDPCLT(Accountant):
-    """The same steps by the central limit; NOT a bound."""
-
-    name, sampler, is_bound = "gdp_clt", "poisson", False
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        return Bound(self.name, "exact", LogNumber(log_epsilon_gdp_clt(composition, delta)))
-
-
-class PaperRS(Accountant):
+def _paper_rs(composition: Composition, delta: float) -> Dict[str, float]:
     """The same steps as Yu et al. (2019) estimate them; NOT a bound."""
-
-    name, sampler, is_bound = "paper_rs", "poisson", False
-
-    def count(self, composition: Composition, *, delta: float) -> Bound:
-        steps = [
-            (event.sample_rate, event.effective_noise_multiplier, event.count)
-            for event in composition.only("poisson")
-        ]
-        log = log_of(yu_rs_of_steps(steps, delta=delta)["epsilon"]) if steps else -math.inf
-        return Bound(self.name, "heuristic of its authors", LogNumber(log))
+    steps = [
+        (event.sample_rate, event.effective_noise_multiplier, event.count)
+        for event in composition.only("poisson")
+    ]
+    return {"epsilon": log_of(yu_rs_of_steps(steps, delta=delta)["epsilon"])}
 
 
 # The first of each sampler is the one whose ε is claimed.
 ACCOUNTANTS: Dict[str, Accountant] = {
     accountant.name: accountant
     for accountant in (
-        RFExact(),
-        RFConverted("rf_renyi", conversion="renyi"),
-        RFConverted("rf_zcdp", conversion="simple"),
-        PoissonPLD(),
-        PoissonRDP(),
-        GDPCLT(),
-        PaperRS(),
+        Accountant("rf_exact", "shuffle", "exact", _rf_exact),
+        Accountant("rf_renyi", "shuffle", "renyi", partial(_rf, conversion="renyi")),
+        Accountant("rf_zcdp", "shuffle", "simple", partial(_rf, conversion="simple")),
+        Accountant("poisson_pld", "poisson", "upper end of an interval", _poisson_pld),
+        Accountant(
+            "poisson_rdp",
+            "poisson",
+            "renyi",
+            lambda steps, delta: {"epsilon": log_of(epsilon_poisson_rdp(steps, delta=delta))},
+            neighbours=("zero_out",),
+        ),
+        Accountant(
+            "gdp_clt",
+            "poisson",
+            "exact",
+            lambda steps, delta: {"epsilon": log_epsilon_gdp_clt(steps, delta)},
+            is_bound=False,
+        ),
+        Accountant("paper_rs", "poisson", "heuristic of its authors", _paper_rs, is_bound=False),
     )
 }
 
 
 def count_with(name: str, composition: Composition, *, delta: float) -> Bound:
-    """Return ε by the accountant of that name.
-
-    Raises:
-        UserError: an unknown name, or events of a sampler that it does not account for.
-
-    Example:
-        >>> from edp_mx.accounting.events import Event
-        >>> steps = Composition("zero_out", [Event("poisson", 1.1, 1000, 0.01)])
-        >>> str(count_with("gdp_clt", steps, delta=5e-4).epsilon)
-        '0.990465'
-    """
+    """Return ε by the accountant of that name; refuse events of another sampler."""
     check_choice("accountant", name, ACCOUNTANTS)
     return ACCOUNTANTS[name].count(composition, delta=delta)
 
 
 def count_claimed(composition: Composition, *, delta: float) -> Bound:
-    """Return ε by the accountant that is claimed for such events: rf_exact or poisson_pld.
-
-    Raises:
-        UserError: events of both samplers, which no accountant here composes.
-    """
+    """Return ε by the accountant that is claimed for such events, which are of one sampler."""
     return _accountants_of(composition)[0].count(composition, delta=delta)
 
 
@@ -180,12 +126,7 @@ def count_with_all(composition: Composition, *, delta: float) -> List[Bound]:
 
 
 def check_claim(name: str, release: Release) -> None:
-    """Refuse to claim the ε of an accountant that does not hold for a release.
-
-    Raises:
-        UserError: an accountant that gives no bound, or none for the release's sampler or
-            neighbours.
-    """
+    """Refuse to claim the ε of an accountant that does not hold for a release."""
     check_choice("accountant", name, ACCOUNTANTS)
     accountant = ACCOUNTANTS[name]
     holding = " or ".join(
@@ -214,10 +155,3 @@ def _accountants_of(composition: Composition) -> List[Accountant]:
     """The same for the events of a composition; those of shuffled epochs where it has none."""
     sampler = composition.events[0].sampler if composition.events else "shuffle"
     return _accountants_for(sampler, composition.neighbours)
-
-
-@lru_cache(maxsize=256)
-def _pld(composition: Composition, delta: float) -> Tuple[float, float]:
-    """Both ends of the interval, kept since several tables ask for one that takes a second."""
-    found = epsilon_poisson_pld(composition, delta=delta)
-    return found.lower, found.upper

@@ -18,11 +18,9 @@ class Bound:
     Attributes:
         accountant: its name in `accountants.ACCOUNTANTS`; none where nothing can be counted.
         conversion: from ρ to ε (simple, renyi, exact or none), or the end of an interval taken.
-        epsilon: ε; ∞ has its `reasons`.
         rho: zCDP; None where the accountant does not use it.
         epsilon_lower: no smaller ε holds (poisson_pld only).
-        epsilon_renyi: ε by the optimal Rényi order, a looser bound.
-        epsilon_zcdp: ε = ρ + 2√(ρ ln 1/δ), looser still (rf_exact only).
+        epsilon_renyi, epsilon_zcdp: looser bounds, by the best Rényi order and by ρ + 2√(ρ ln 1/δ).
         reasons: why ε is ∞.
         conditions: assumptions under which it holds; empty for an ε that holds outright.
     """

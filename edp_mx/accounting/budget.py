@@ -12,37 +12,25 @@ from edp_mx.errors import UserError
 
 
 def refuse_blind_budget(plan: Plan, key: str) -> None:
-    """Refuse a target or a budget where ε is infinite for a reason other than the noise.
-
-    Args:
-        plan: of the run, with a mechanism.
-        key: of the setting that asks for it, for the message.
-
-    Raises:
-        UserError: a private input that the user does not declare public, or a fixed seed.
-    """
+    """Refuse a target or a budget, by its key, where ε is infinite whatever the noise."""
     if plan.seed_is_fixed:
         raise UserError(
             f"{key}: with privacy.insecure_fixed_seed epsilon is infinite; leave one of them out"
         )
-    for name in plan.unjustified_inputs:
-        raise UserError(
-            f"{key}: epsilon is infinite whatever the noise, because {PRIVATE_INPUTS[name].reason}."
-            f" Either {PRIVATE_INPUTS[name].remedy}; or, if it is public in truth, say so with "
-            f"privacy.assume_public: [{name}], which every report repeats"
-        )
+    for name in plan.private_inputs:
+        if name not in plan.assumed_public:
+            why = PRIVATE_INPUTS[name]
+            raise UserError(
+                f"{key}: epsilon is infinite whatever the noise, because {why.reason}. Either "
+                f"{why.remedy}; or, if it is public in truth, say so with "
+                f"privacy.assume_public: [{name}], which every report repeats"
+            )
 
 
 def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
     """Refuse to release α if its cost and what was spent exceed `max_epsilon`.
 
-    Args:
-        plan: of the run.
-        spent: what its ledger holds already. If a run was interrupted before it wrote α down, that
-            includes an earlier release of α, which is made and counted again.
-
-    Raises:
-        UserError: states the cost of α.
+    A run that was interrupted before it wrote α down releases it again; then both releases count.
     """
     if plan.max_epsilon is None:
         return
@@ -81,7 +69,7 @@ def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
     entries = (*spent, *scales)
     rest = [t for t in range(plan.epochs) if f"epoch {t}" not in done]
     planned = tuple(map(plan.entry, rest))
-    if _fits(plan, (*entries, *planned)):
+    if not rest or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)
     whole = _largest(len(rest), lambda count: _fits(plan, (*entries, *planned[:count])))
     entries = (*entries, *planned[:whole])

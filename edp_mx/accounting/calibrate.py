@@ -8,6 +8,7 @@ from typing import Callable
 
 from scipy.optimize import brentq
 
+from edp_mx.accounting.choices import check_rate
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
@@ -31,24 +32,8 @@ def calibrate_rf(
 ) -> float:
     """Return the smallest z₀ for which shuffled epochs stay within (ε, δ), converted exactly.
 
-    z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε.
-
-    Args:
-        target_epsilon: ε > 0.
-        delta: δ, between 0 and 1.
-        decay: d(t).
-        epochs: T ≥ 1.
-        spent_log_rho: log ρ of other releases that count too, e.g. of α.
-
-    Returns:
-        An effective noise multiplier on the safe side (ε is met, not exceeded).
-
-    Raises:
-        UserError: an impossible target, or a z₀ beyond a double.
-
-    Example:
-        >>> round(calibrate_rf(target_epsilon=1.0, delta=1e-5, decay=Decay(), epochs=30), 4)
-        20.4335
+    z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε, less
+    what other releases spend. The multiplier is an effective one, on the safe side.
     """
     _check(target_epsilon, delta, epochs)
     log_rho = _largest_log_rho(target_epsilon, delta)
@@ -93,20 +78,7 @@ def calibrate_poisson(
 ) -> float:
     """Return the smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
 
-    Args:
-        target_epsilon: ε > 0.
-        delta: δ, between 0 and 1.
-        decay: d(t).
-        epochs: T ≥ 1.
-        steps_per_epoch: number of steps at each multiplier.
-        sample_rate: q, in (0, 1].
-        neighbours: zero_out, replace_one or replace_in_mean; see `Composition`.
-
-    Returns:
-        An effective noise multiplier on the safe side: ε at it is at most the target.
-
-    Raises:
-        UserError: an impossible target, or one that needs a z₀ outside of 1e-6 to 1e6.
+    The multiplier is an effective one, on the safe side, from 1e-6 to 1e6.
     """
     _check(target_epsilon, delta, epochs)
     if steps_per_epoch < 1:
@@ -115,21 +87,15 @@ def calibrate_poisson(
         raise UserError("sample_rate is 0; nothing is ever drawn, so any noise will do")
 
     def steps(z: float) -> Composition:
-        return Composition(
-            neighbours,
-            [
-                Event("poisson", decay.noise_multiplier_at(z, t), steps_per_epoch, sample_rate)
-                for t in range(epochs)
-            ],
-        )
-
-    def guess(log_z: float) -> float:
-        return log_epsilon_gdp_clt(steps(math.exp(log_z)), delta) - math.log(target_epsilon)
+        multipliers = [decay.noise_multiplier_at(z, t) for t in range(epochs)]
+        events = [Event("poisson", z_t, steps_per_epoch, sample_rate) for z_t in multipliers]
+        return Composition(neighbours, events)
 
     low, high = -_LOG_RANGE, _LOG_RANGE
     while high - low > 0.01:  # by the central limit, only to start the search
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if guess(middle) > 0 else (low, middle)
+        is_low = log_epsilon_gdp_clt(steps(math.exp(middle)), delta) > math.log(target_epsilon)
+        low, high = (middle, high) if is_low else (low, middle)
     return solve_multiplier(
         lambda z: upper_epsilon_poisson_pld(steps(z), delta=delta),
         target_epsilon=target_epsilon,
@@ -140,21 +106,9 @@ def calibrate_poisson(
 def solve_multiplier(
     epsilon_of: Callable[[float], float], *, target_epsilon: float, start: float = 1.0
 ) -> float:
-    """Return the smallest noise multiplier, to 1e-5, whose ε is at most the target.
+    """Return the smallest multiplier from 1e-6 to 1e6, to 1e-5, whose ε is at most the target.
 
-    Args:
-        epsilon_of: ε at a multiplier, decreasing. Called some ten times if `start` is near.
-        start: where to look first.
-
-    Returns:
-        A multiplier for which `epsilon_of` gave at most the target.
-
-    Raises:
-        UserError: none between 1e-6 and 1e6 does.
-
-    Example:
-        >>> round(solve_multiplier(lambda z: 3.0 / z, target_epsilon=2.0), 4)
-        1.5
+    `epsilon_of` falls with the multiplier; it is called some ten times if `start` is near.
     """
 
     @lru_cache(maxsize=None)
@@ -184,7 +138,6 @@ def _check(target_epsilon: float, delta: float, epochs: int) -> None:
     """Refuse what no calibration can reach."""
     if not 0 < target_epsilon < math.inf:
         raise UserError(f"target_epsilon is {target_epsilon}; it must be finite and above 0")
-    if not 0 < delta < 1:
-        raise UserError(f"delta is {delta}; it must lie between 0 and 1")
+    check_rate(delta, "delta", is_open=True)
     if epochs < 1:
         raise UserError(f"epochs is {epochs}; at least one is needed to calibrate for")

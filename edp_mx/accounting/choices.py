@@ -28,11 +28,7 @@ NO_PUBLISHED_DP_SGD = (
 
 
 def unit_of(mechanism: str, unit: Optional[str]) -> str:
-    """Return what a mechanism clips: the unit asked for, or the mechanism's default.
-
-    Raises:
-        UserError: a unit that the mechanism does not clip.
-    """
+    """Return what a mechanism clips: the unit asked for, or the mechanism's default."""
     units = UNITS_OF.get(mechanism, UNITS[:1])
     if unit is not None and unit not in units:
         raise UserError(
@@ -60,7 +56,7 @@ def check_multiplier(value: float, name: str = "noise_multiplier") -> None:
         raise UserError(f"{name} is {value}; it must be finite, 0 or more")
 
 
-def check_rate(value: float, name: str = "sample_rate") -> None:
-    """Refuse a rate that is not a probability."""
-    if not 0 <= value <= 1:
+def check_rate(value: float, name: str = "sample_rate", *, is_open: bool = False) -> None:
+    """Refuse a rate that is not a probability; 0 and 1 too if the interval is open."""
+    if not 0 <= value <= 1 or (is_open and value in (0, 1)):
         raise UserError(f"{name} is {value}; it must lie between 0 and 1")

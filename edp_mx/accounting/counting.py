@@ -19,12 +19,7 @@ NOTHING_SAID = "Yu et al. (2019) say nothing where the sample rate times the noi
 def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
     """Return the ε that holds against whoever sees every aggregate, if the inputs are public.
 
-    Args:
-        plan: of the run, with a mechanism.
-        entries: what was released according to a ledger, or is planned to be.
-
-    Raises:
-        UserError: events of both samplers, which no accountant here composes.
+    The entries are what was released according to a ledger, or is planned to be.
 
     Guarantee: a bound for the worst pair of neighbours; exact for shuffled epochs. ∞, with its
     reason, where there is no noise or float32 cannot add all of it.
@@ -56,11 +51,12 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
     given = [e for e in entries if e.noise_multiplier is not None and e.event.count]
     if plan.release.sampler == "poisson" and plan.release.unit != "micro_batch":
         bound = count_with("paper_rs", as_published(entries), delta=plan.delta)
-        has_none = any(entry.noise_multiplier == 0 for entry in given)
-        return _with_reason(bound, NO_NOISE if has_none else NOTHING_SAID)
-    events = [Event("shuffle", entry.noise_multiplier or 0.0) for entry in given]
-    bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
-    return replace(_with_reason(bound, NO_NOISE), accountant=PAPER)
+        reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
+    else:
+        events = [Event("shuffle", entry.noise_multiplier or 0.0) for entry in given]
+        bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
+        bound, reason = replace(bound, accountant=PAPER), NO_NOISE
+    return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
 
 
 def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
@@ -69,10 +65,7 @@ def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
 
 
 def as_published(entries: Sequence[Entry]) -> Composition:
-    """Return the events as if z_t were the effective multiplier (one record moves the sum by C).
-
-    The cost of α is left out, as in the paper.
-    """
+    """Return the events as if z_t were the effective multiplier, without the cost of α."""
     events = [
         replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
         for entry in entries
@@ -90,20 +83,13 @@ def least_noise_multiplier(plan: Plan) -> float:
     return RESOLUTION / plan.release.relative_noise(last) * (1 + 1e-12)
 
 
-def _with_reason(bound: Bound, reason: str) -> Bound:
-    """The same ε; with a reason if it is ∞."""
-    return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
-
-
 def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
     """The reason for which nothing hides a record; empty if something does."""
     assert plan.release is not None
     for entry in entries:
         z = entry.noise_multiplier
-        if entry.event.count == 0:
-            continue
-        if entry.event.effective_noise_multiplier == 0:
+        if entry.event.count and entry.event.effective_noise_multiplier == 0:
             return NO_NOISE
-        if z is not None and plan.release.relative_noise(z) < RESOLUTION:
+        if entry.event.count and z is not None and plan.release.relative_noise(z) < RESOLUTION:
             return VANISHING_NOISE
     return ""

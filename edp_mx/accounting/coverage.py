@@ -21,12 +21,9 @@ RESOLUTION = 2.0**-19
 
 @dataclass(frozen=True)
 class PrivateInput:
-    """An input that reaches the model without passing the mechanism.
+    """An input that reaches the model past the mechanism.
 
-    Attributes:
-        reason: why ε is infinite.
-        condition: what would make ε finite.
-        remedy: what the user can do about it.
+    Why ε is infinite, what would make it finite, and what the user can do about it.
     """
 
     reason: str

@@ -22,15 +22,7 @@ class Decay:
         kind: none (d = 1), linear (d = 1 / (1 + τt)) or exponential (d = e^(−τt)).
         rate: τ ≥ 0, per epoch; 0 for none.
 
-    Raises:
-        UserError: an unknown kind, or a rate that is negative, not finite, or given with none.
-
-    Source: eDP-SGD, "Noise Decay In DP-SGD"; Yu et al. (2019) call them time-based and
-    exponential decay.
-
-    Example:
-        >>> Decay("linear", 0.5).noise_multiplier_at(3.0, epoch=1)
-        2.0
+    Source: eDP-SGD, "Noise Decay In DP-SGD".
     """
 
     kind: str = "none"
@@ -63,13 +55,7 @@ class Decay:
         return noise_multiplier * self.factor(epoch)
 
     def log_inverse_square_sum(self, epochs: int) -> float:
-        """Return log Σ d(t)⁻² over epochs 0 to T − 1, in closed form.
-
-        The sum is T without a decay, a cubic in T for linear and a geometric series for
-        exponential.
-
-        Args:
-            epochs: T; 0 gives −inf.
+        """Return log Σ d(t)⁻² over T epochs in closed form; −inf for none.
 
         Edge cases: exact for tiny τ, and does not overflow where e^(2τT) does (τT > 354).
 

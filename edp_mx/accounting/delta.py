@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from edp_mx.accounting.choices import check_choice
+from edp_mx.accounting.choices import check_choice, check_rate
 from edp_mx.errors import UserError
 
 MODES = ("default", "value", "paper")
@@ -22,7 +22,6 @@ def choose_delta(
     """Return δ for a corpus of n records.
 
     Args:
-        num_examples: n, the number of records in training.
         delta: a value of one's own, with mode default or value.
         delta_mode: default (`delta` if given, else 1 / (2n)), value (`delta`), or paper.
         corpus_is_public: which of the paper's two values: 5e-4 (public) or 5e-5 (internal).
@@ -32,10 +31,6 @@ def choose_delta(
             arguments that contradict each other.
 
     Source: docs/privacy.md, section 7.
-
-    Example:
-        >>> choose_delta(num_examples=1000)
-        0.0005
     """
     check_choice("delta_mode", delta_mode, MODES)
     if num_examples < 1:
@@ -48,8 +43,7 @@ def choose_delta(
         if delta_mode == "value":
             raise UserError("delta_mode is value but delta is missing; give it")
         return 0.5 / num_examples
-    if not 0 < delta < 1:
-        raise UserError(f"delta is {delta}; it must lie between 0 and 1")
+    check_rate(delta, "delta", is_open=True)
     if delta * num_examples >= 1:
         raise UserError(
             f"delta is {delta}, not below 1/n = 1/{num_examples} = {1 / num_examples:.3g}: that "

@@ -19,7 +19,6 @@ class Entry:
 
     Attributes:
         what: in words, e.g. "epoch 3".
-        event: given to the accountants.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
     """
 
@@ -29,11 +28,8 @@ class Entry:
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the entry as it is written."""
-        return {
-            "what": self.what,
-            "noise_multiplier": self.noise_multiplier,
-            **self.event.to_dict(),
-        }
+        own = {"what": self.what, "noise_multiplier": self.noise_multiplier}
+        return {**own, **self.event.to_dict()}
 
     @property
     def epoch(self) -> Optional[int]:
@@ -43,11 +39,7 @@ class Entry:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            UserError: a field is missing, unknown, or no number.
-        """
+        """Read what `to_dict` wrote."""
         event = dict(values)
         try:
             what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")

@@ -25,15 +25,7 @@ class Event:
             event per step: each record is in it with probability `sample_rate`).
         effective_noise_multiplier: noise over sensitivity of what is released; 0 for no noise.
         count: number of epochs (shuffle) or steps (poisson).
-        sample_rate: q, from 0 (nobody is ever drawn, which costs nothing) to 1; 1 for shuffle,
-            which is not amplified by sampling.
-
-    Raises:
-        UserError: an unknown sampler or an impossible number.
-
-    Example:
-        >>> Event("poisson", 1.1, count=1000, sample_rate=0.01).to_dict()["count"]
-        1000
+        sample_rate: q, from 0 to 1; 1 for shuffle, which is not amplified by sampling.
     """
 
     sampler: str
@@ -59,11 +51,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Event:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            UserError: a missing or unknown field, or a value that is not a number.
-        """
+        """Read what `to_dict` wrote; refuse missing and unknown fields, and what is no number."""
         names = {field.name for field in dataclasses.fields(cls)}
         if set(values) != names:
             odd = ", ".join(sorted(set(values) ^ names))
@@ -87,14 +75,6 @@ class Composition:
             distinguish them: their multiplier is relative to the whole change.
         events: equal ones that follow one another are merged; those that cannot contain a record
             are dropped.
-
-    Raises:
-        UserError: unknown neighbours.
-
-    Example:
-        >>> steps = [Event("poisson", 2.0, 5, 0.1), Event("poisson", 2.0, 7, 0.1)]
-        >>> [event.count for event in Composition("zero_out", steps).events]
-        [12]
     """
 
     neighbours: str
@@ -106,11 +86,7 @@ class Composition:
         object.__setattr__(self, "events", _merged(events))
 
     def only(self, sampler: str) -> Tuple[Event, ...]:
-        """Return the events, if all of them are of this sampler.
-
-        Raises:
-            UserError: one is not, so that an accountant of this sampler cannot account for it.
-        """
+        """Return the events; refuse them if one is of another sampler."""
         if all(event.sampler == sampler for event in self.events):
             return self.events
         if sampler == "poisson":

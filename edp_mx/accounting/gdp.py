@@ -14,13 +14,8 @@ from edp_mx.accounting.zcdp import log_epsilon_exact
 def log_mu_gdp_clt(composition: Composition) -> float:
     """Return log μ of the Gaussian that sampled Gaussians approach over many small steps.
 
-    μ² = Σ q² (e^(1/z²) − 1). NOT a bound: the error of the limit is often on the unsafe side.
-
-    Raises:
-        UserError: shuffled epochs, which are not sampled.
-
-    Edge cases: no steps, or none that draws a record, give −inf (μ = 0); z = 0 gives inf.
-        Far from the limit (small z, few steps) it can be far above or below the truth.
+    μ² = Σ q² (e^(1/z²) − 1). NOT a bound: the error of the limit is often on the unsafe side, and
+    large for small z or few steps. −inf without steps (μ = 0); inf for z = 0.
 
     Source: Bu, Dong, Long and Su (2020), "Deep Learning with Gaussian Differential Privacy",
     Theorem 5 and Equation 6.
@@ -37,12 +32,5 @@ def log_mu_gdp_clt(composition: Composition) -> float:
 
 
 def log_epsilon_gdp_clt(composition: Composition, delta: float) -> float:
-    """Return log ε of that Gaussian at δ. NOT a bound; print it only with that warning.
-
-    Example:
-        >>> from edp_mx.accounting.events import Event
-        >>> steps = Composition("zero_out", [Event("poisson", 1.1, 1000, 0.01)])
-        >>> round(math.exp(log_epsilon_gdp_clt(steps, 5e-4)), 4)
-        0.9905
-    """
+    """Return log ε of that Gaussian at δ. NOT a bound; print it only with that warning."""
     return log_epsilon_exact(2 * log_mu_gdp_clt(composition) - math.log(2), delta)

@@ -25,6 +25,10 @@ from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 
+_OF_A_STEP = (
+    *("adjacency", "kappa", "sampler", "num_workers", "micro_batches_per_worker"),
+    *("micro_batch_size", "max_grad_norm"),
+)
 SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
 
 
@@ -33,12 +37,10 @@ class Guarantee:
     """The privacy statement about a plan and what was released under it; built by `guarantee`.
 
     Attributes:
-        plan: all that the run committed to.
         entries: what was counted: all that was released, or might have been.
         as_published: ε as the paper counts it.
         holds: ε that holds for what ran; ∞ with its reasons.
         holds_if: ε under the conditions that it names; equal to `holds` where there are none.
-        warnings: what deserves a second look.
         not_covered: what no ε here covers.
     """
 
@@ -59,13 +61,10 @@ class Guarantee:
     @property
     def effective_noise_multipliers(self) -> Tuple[float, ...]:
         """z_eff per epoch; empty without a mechanism."""
-        plan = self.plan
-        if plan.release is None:
+        if self.plan.release is None:
             return ()
-        return tuple(
-            plan.release.effective_noise_multiplier(plan.noise_multiplier_at(t))
-            for t in range(plan.epochs)
-        )
+        effective = self.plan.release.effective_noise_multiplier
+        return tuple(effective(self.plan.noise_multiplier_at(t)) for t in range(self.plan.epochs))
 
     def to_dict(self) -> Dict[str, Any]:
         """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10, reason."""
@@ -74,13 +73,7 @@ class Guarantee:
         return {
             "unit": f"one {plan.record}",
             "mechanism": plan.mechanism,
-            "adjacency": release and release.adjacency,
-            "kappa": release and release.kappa,
-            "sampler": release and release.sampler,
-            "num_workers": release and release.num_workers,
-            "micro_batches_per_worker": release and release.micro_batches_per_worker,
-            "micro_batch_size": release and release.micro_batch_size,
-            "max_grad_norm": release and release.max_grad_norm,
+            **{name: release and getattr(release, name) for name in _OF_A_STEP},
             "layer_scales": scales and list(scales),
             "scales_source": release and plan.scales_source,
             "variant": release and release.variant,
@@ -96,9 +89,7 @@ class Guarantee:
             "one_over_n": plan.num_records and 1 / plan.num_records,
             "max_epsilon": plan.max_epsilon,
             "assumed_public": list(plan.assumed_public),
-            "as_published": self.as_published.to_dict(),
-            "holds": self.holds.to_dict(),
-            "holds_if": self.holds_if.to_dict(),
+            **{k: getattr(self, k).to_dict() for k in ("as_published", "holds", "holds_if")},
             "warnings": list(self.warnings),
             "not_covered": list(self.not_covered),
         }
@@ -126,16 +117,12 @@ class Guarantee:
         if release is None:
             return []
         clipped = "" if release.unit == "micro_batch" else f"each {release.unit} clipped, "
-        batches = f"{release.num_workers} workers x {release.micro_batch_size:g}"
-        if release.micro_batches_per_worker > 1:
-            batches = (
-                f"{release.num_workers} workers x {release.micro_batches_per_worker} micro-batches "
-                f"x {release.micro_batch_size:g}"
-            )
+        each = release.micro_batches_per_worker
+        batches = f"{release.num_workers} workers x " + f"{each} micro-batches x " * (each > 1)
         lines = [
             f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
-            f"{release.kappa:g}, {batches}, scales {plan.scales_source}, sampler "
-            f"{release.sampler}, {plan.steps} steps"
+            f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
+            f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps"
         ]
         effective = self.effective_noise_multipliers
         if effective:
@@ -149,15 +136,11 @@ class Guarantee:
 def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarantee:
     """Count what a run spends, both ways, and state what that does not cover.
 
-    Args:
-        plan: of the run.
-        entries: what its ledger holds; left out, all that is planned.
+    The entries are what its ledger holds; left out, all that is planned.
 
     Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
     `holds_if` does so under the conditions that it names. A run that may stop early counts all that
     it might have released (`committed_entries`).
-
-    Edge cases: mechanism none and z₀ = 0 give ∞ in all three.
     """
     published = holds = holds_if = unbounded(NO_MECHANISM)
     released: Tuple[Entry, ...] = ()

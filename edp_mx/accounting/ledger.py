@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
@@ -20,12 +21,9 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of a ledger file.
+    """The content of a ledger file; its plan has α if that was written down.
 
-    Attributes:
-        plan: what the run committed to, with α if it was written down.
-        entries: in the order in which they were written.
-        is_torn: the last line was cut off by a crash; nothing had been released for it.
+    The last line `is_torn` if a crash cut it off; nothing had been released for it.
     """
 
     plan: Plan
@@ -35,12 +33,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class LedgerMark:
-    """State of a ledger at the time of a checkpoint.
-
-    Attributes:
-        size: its length in bytes.
-        digest: SHA-256 of these bytes.
-    """
+    """State of a ledger at the time of a checkpoint: its length in bytes, and their SHA-256."""
 
     size: int
     digest: str
@@ -49,10 +42,8 @@ class LedgerMark:
 class LedgerFile:
     """Appends to a ledger; each line is on disk before the call returns.
 
-    Args:
-        path: the file, which is created if it is missing.
-        plan: of the run; apart from α the same at each start of one run.
-        mark: of the checkpoint that the run resumes from; None for a run that begins.
+    A run that resumes gives the `mark` of its checkpoint; its plan is the same at each start, apart
+    from α.
 
     Raises:
         UserError: the file is not the one whose state the mark holds, was begun with another plan,
@@ -74,19 +65,11 @@ class LedgerFile:
         self._refuse_other_plan(plan)
 
     def append(self, entry: Entry) -> None:
-        """Write an entry down; the release may be made only once this has returned.
-
-        Raises:
-            UserError: the file cannot be written, e.g. on a full disk; nothing may be released.
-        """
+        """Write an entry down; the release may be made only once this has returned."""
         self._append(entry.to_dict())
 
     def complete(self, scales: Sequence[float]) -> None:
-        """Write α down once it is known, before the first step.
-
-        Raises:
-            UserError: the ledger holds another α.
-        """
+        """Write α down once it is known, before the first step; refuse any but the ledger's."""
         release = self.read().plan.release
         assert release is not None  # a ledger without one is refused
         if release.layer_scales is None:
@@ -107,11 +90,17 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
-        is_new = not self._path.exists()
         line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+        with self._written("ab") as file:
+            file.write(line.encode("utf-8"))
+
+    @contextmanager
+    def _written(self, mode: str) -> Iterator[BinaryIO]:
+        """Open the file to change it; the change is on disk at the end."""
+        is_new = not self._path.exists()
         try:
-            with open(self._path, "a", encoding="utf-8") as file:
-                file.write(line)
+            with open(self._path, mode) as file:
+                yield file  # type: ignore[misc]
                 file.flush()
                 os.fsync(file.fileno())
             if is_new:
@@ -128,17 +117,12 @@ class LedgerFile:
         whole = content.rfind(b"\n") + 1
         if whole == len(content):
             return
-        try:
-            with self._path.open("r+b") as file:
-                if _is_whole(content[whole:]):
-                    file.seek(len(content))
-                    file.write(b"\n")
-                else:
-                    file.truncate(whole)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"cannot write {self._path}: {error.strerror}") from error
+        with self._written("r+b") as file:
+            if _is_whole(content[whole:]):
+                file.seek(len(content))
+                file.write(b"\n")
+            else:
+                file.truncate(whole)
 
     def _refuse_other_plan(self, plan: Plan) -> None:
         """Refuse to append to the ledger of another plan; names the first difference."""
@@ -152,12 +136,9 @@ class LedgerFile:
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Read a ledger, also one of version 0.1.
+    """Read a ledger, also one of version 0.1; refuse a damaged line other than a torn last one.
 
-    Raises:
-        UserError: it is missing, or a line is damaged (other than a torn last one); names the line.
-
-    Edge cases: a complete last line that only lacks its newline counts.
+    A complete last line that only lacks its newline counts.
     """
     path = Path(path)
     *lines, rest = _bytes_of(path).split(b"\n")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.entries import SCALES, Entry
-from edp_mx.accounting.events import Composition
 from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.accounting.plan import Plan
@@ -19,13 +18,9 @@ _CLOSE = 1e-9  # relative, between two multipliers that should be equal
 
 @dataclass(frozen=True)
 class LedgerAccount:
-    """What a ledger adds up to.
+    """What a ledger adds up to, and its differences from the plan in its head, one sentence each.
 
-    Attributes:
-        ledger: as it was read.
-        spent: the guarantee of its entries.
-        planned: the guarantee of the plan in its head; the same object where nothing differs.
-        differences: between entries and plan, one sentence each.
+    `planned` is the guarantee of that plan: the same object as `spent` where nothing differs.
     """
 
     ledger: Ledger
@@ -38,18 +33,9 @@ class LedgerAccount:
         """The plan of the run, at the δ that was asked for."""
         return self.spent.plan
 
-    @property
-    def composition(self) -> Composition:
-        """The events that the accountants are given."""
-        return self.plan.composition(self.ledger.entries)
-
 
 def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
-    """Read a ledger and compute its guarantee, at the run's own δ or at another.
-
-    Raises:
-        UserError: the ledger is missing or damaged (names the line), or δ is refused.
-    """
+    """Read a ledger and compute its guarantee, at the run's own δ or at another."""
     ledger = read_ledger(path)
     plan = ledger.plan if delta is None else ledger.plan.with_delta(delta)
     spent, found = guarantee(plan, ledger.entries), differences(ledger)
@@ -71,24 +57,15 @@ def differences(ledger: Ledger) -> Tuple[str, ...]:
     done: Dict[str, int] = Counter()
     for entry in ledger.entries:
         done[entry.what] += entry.event.count
-    found = [
-        *_missing(planned, done),
-        *_repeated(planned, done),
-        *_of_scales(ledger),
-        *_unplanned(planned, ledger.entries),
-    ]
+    found = _missing(planned, done) + _repeated(planned, done) + _of_scales(ledger)
+    found += _unplanned(planned, ledger.entries)
     if ledger.is_torn:
         found.append("the last line was cut off by a crash; nothing had been released for it")
     return tuple(found)
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in words.
-
-    Example:
-        >>> ranges([0, 1, 2, 5])
-        '0 to 2, 5'
-    """
+    """Return ascending numbers in words, such as "0 to 2, 5"."""
     parts: List[List[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:
@@ -100,14 +77,12 @@ def ranges(numbers: Sequence[int]) -> str:
 
 def _missing(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
     """Epochs that are missing, wholly or in part."""
-    absent = [entry.epoch for what, entry in planned.items() if not done[what]]
+    absent = [e.epoch for what, e in planned.items() if e.epoch is not None and not done[what]]
     found = []
     if absent:
         are = "are" if len(absent) > 1 else "is"
-        found.append(
-            f"{_epochs([t for t in absent if t is not None])} {are} missing: the run has not "
-            "reached that far, or was ended before"
-        )
+        why = "the run has not reached that far, or was ended before"
+        found.append(f"{_epochs(absent)} {are} missing: {why}")
     for what, entry in planned.items():
         if 0 < done[what] < entry.event.count:
             found.append(f"{what} holds {done[what]} of its {entry.event.count} planned steps")
@@ -143,11 +118,8 @@ def _of_scales(ledger: Ledger) -> List[str]:
     wanted = 1 if ledger.plan.scales_source == "dp_release" else 0
     lines = [entry for entry in ledger.entries if entry.what == SCALES]
     count = sum(entry.event.count for entry in lines)
-    found = []
-    if count != wanted:
-        found.append(
-            f"the layer scales were released {count} times, planned was {wanted}; each counts"
-        )
+    often = f"the layer scales were released {count} times, planned was {wanted}; each counts"
+    found = [often] if count != wanted else []
     for planned in ledger.plan.scales_entries():
         found += [text for line in lines for text in _other_noise(line, planned)]
     return found
@@ -157,28 +129,20 @@ def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]
     """Entries that were not planned, or have another multiplier or rate than planned."""
     found = []
     for entry in entries:
-        if entry.what == SCALES:
-            continue
-        if entry.what not in planned:
-            found.append(f"{entry.what} is there, but was not planned; it counts")
-        else:
+        if entry.what in planned:
             found += _other_noise(entry, planned[entry.what])
+        elif entry.what != SCALES:
+            found.append(f"{entry.what} is there, but was not planned; it counts")
     return list(dict.fromkeys(found))
 
 
 def _other_noise(entry: Entry, planned: Entry) -> List[str]:
     """Differences between the noise of an entry and that of the plan."""
-    pairs = {
-        "the noise multiplier": (entry.noise_multiplier, planned.noise_multiplier),
-        "the effective noise multiplier": (
-            entry.event.effective_noise_multiplier,
-            planned.event.effective_noise_multiplier,
-        ),
-        "the sample rate": (entry.event.sample_rate, planned.event.sample_rate),
-    }
     name_of = "the release of the layer scales" if entry.what == SCALES else entry.what
+    there, wanted = entry.to_dict(), planned.to_dict()
     found = []
-    for name, (is_, was) in pairs.items():
+    for key in ("noise_multiplier", "effective_noise_multiplier", "sample_rate"):
+        is_, was, name = there[key], wanted[key], f"the {key.replace('_', ' ')}"
         if is_ is None or was is None:
             if is_ is not was:
                 found.append(f"{name_of} has {name} {is_}, planned was {was}")

@@ -12,21 +12,7 @@ LARGEST_LOG = math.log(sys.float_info.max)
 
 @dataclass(frozen=True)
 class LogNumber:
-    """A number from 0 to ∞, for ρ and ε that reach 10^400.
-
-    Attributes:
-        log: its natural logarithm; −inf is zero, +inf is infinity.
-
-    Raises:
-        ValueError: NaN.
-
-    Example:
-        >>> huge = LogNumber(1000.0)
-        >>> huge.value is None, huge.is_infinite, str(huge)
-        (True, False, '10^434.294')
-        >>> LogNumber(float("-inf")).value
-        0.0
-    """
+    """A number from 0 to ∞, for ρ and ε that reach 10^400, kept as its natural logarithm."""
 
     log: float
 
@@ -58,26 +44,14 @@ class LogNumber:
 
 
 def log_of(value: float) -> float:
-    """Return log(value), with −inf for 0 and below.
-
-    Raises:
-        ValueError: NaN.
-
-    Example:
-        >>> log_of(0.0), log_of(1.0)
-        (-inf, 0.0)
-    """
+    """Return log(value), with −inf for 0 and below; refuse NaN."""
     if math.isnan(value):
         raise ValueError("NaN has no logarithm")
     return math.log(value) if value > 0 else -math.inf
 
 
 def exp_of(log: float) -> float:
-    """Return exp(log), with inf in place of an overflow.
-
-    Raises:
-        ValueError: NaN.
-    """
+    """Return exp(log), with inf in place of an overflow; refuse NaN."""
     if math.isnan(log):
         raise ValueError("NaN is no logarithm")
     return math.exp(log) if log <= LARGEST_LOG else math.inf

@@ -26,19 +26,15 @@ from edp_mx.errors import UserError
 class Plan:
     """What a run releases, with which noise, about whose data, and what is assumed to be public.
 
-    A plan is built once, when the data are dealt to the workers. `with_noise_multiplier` completes
-    it where z₀ is calibrated for a target, `with_layer_scales` once α is known. The noise, the head
-    of the ledger, the calibration, the budget, the guarantee and the reports read this object and
-    nothing else, and all workers compare it before the first step.
+    A plan is built once, when the data are dealt to the workers; it is completed by z₀ where that
+    is calibrated for a target, and by α once it is known. The noise, the head of the ledger, the
+    calibration, the budget, the guarantee and the reports read this object and nothing else, and
+    all workers compare it before the first step.
 
     Attributes:
         release: one step; None without a mechanism.
         noise_multiplier: z₀.
-        decay: d(t).
-        epochs: T.
-        steps_per_epoch: number of steps in each epoch.
         num_records: n, the utterances (or users) of the training part; None where only δ is known.
-        delta: δ.
         delta_mode: how δ was chosen: default, value or paper.
         scales_source: where α comes from.
         scales_multiplier: z_a of `dp_release`, whose release of α is counted.
@@ -54,14 +50,6 @@ class Plan:
 
     Raises:
         UserError: an unknown name, or a number that no run can have.
-
-    Example:
-        >>> step = Release("micro_batch", num_workers=8, micro_batch_size=16, max_grad_norm=1.0,
-        ...     adjacency="replace_one", variant="calibrated")
-        >>> plan = Plan(step, noise_multiplier=3.0, decay=Decay("linear", 0.5), epochs=3,
-        ...     delta=1e-5)
-        >>> [entry.noise_multiplier for entry in plan.entries()]
-        [3.0, 2.0, 1.5]
     """
 
     release: Optional[Release]
@@ -112,11 +100,6 @@ class Plan:
         """Number of optimizer steps in all."""
         return self.epochs * self.steps_per_epoch
 
-    @property
-    def unjustified_inputs(self) -> Tuple[str, ...]:
-        """Private inputs that the user does not declare public."""
-        return tuple(name for name in self.private_inputs if name not in self.assumed_public)
-
     def noise_multiplier_at(self, epoch: int) -> float:
         """Return z_t = z₀ d(t); no other place computes it."""
         return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
@@ -157,11 +140,7 @@ class Plan:
         return replace(self, noise_multiplier=noise_multiplier)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Plan:
-        """Return the plan completed by α; its ε does not change, since the largest scale is 1.
-
-        Raises:
-            ValueError: the largest is not 1.
-        """
+        """Return the plan completed by α; its ε does not change, since the largest scale is 1."""
         assert self.release is not None
         return replace(self, release=self.release.with_layer_scales(scales))
 
@@ -171,11 +150,7 @@ class Plan:
         return replace(self, release=release and replace(release, layer_scales=None))
 
     def with_delta(self, delta: float) -> Plan:
-        """Return the same plan at another δ.
-
-        Raises:
-            UserError: δ is not below 1/n.
-        """
+        """Return the same plan at another δ; refuse one that is not below 1/n."""
         if self.num_records is not None:
             choose_delta(num_examples=self.num_records, delta=delta)
         return replace(self, delta=delta, delta_mode="value")
@@ -186,11 +161,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            UserError: the values are not the plan of a run of this version.
-        """
+        """Read what `to_dict` wrote; refuse what is no plan of this version."""
         try:
             given = dict(values)
             release, decay = given.pop("release"), Decay(**given.pop("decay"))

@@ -38,31 +38,16 @@ _KNEE = 40.0  # in units of the knee's width z²: beyond, one of the two Gaussia
 def rdp_sampled_gaussian(
     *, sample_rate: float, noise_multiplier: float, orders: Sequence[float]
 ) -> np.ndarray:
-    """Return the Rényi divergence of one step at each order, for add or remove (the larger one).
+    """Return the Rényi divergence of one step at each order a > 1, for add or remove (the larger).
 
     It is log E[(1 − q + q e^((2x−1)/(2z²)))^a] / (a − 1), x ~ N(0, z²): a binomial sum for whole
-    orders, quadrature for the others.
-
-    Args:
-        sample_rate: q, in [0, 1]; 0 gives 0.
-        noise_multiplier: z, the effective one; 0 gives ∞.
-        orders: a > 1.
-
-    Returns:
-        One value per order, each 0 or more.
-
-    Raises:
-        UserError: an order that is not above 1, an impossible rate or multiplier.
+    orders, quadrature for the others. 0 for q = 0, ∞ for z = 0.
 
     Source: Mironov, Talwar and Zhang (2019), "Rényi Differential Privacy of the Sampled Gaussian
     Mechanism", Theorem 5 (which direction is worse) and Section 3.3.
 
     Departs: their series for fractional orders alternates; added up unsigned, as elsewhere, it is
     loose by up to 2.4 times. Here the integral is computed.
-
-    Example:
-        >>> float(rdp_sampled_gaussian(sample_rate=1.0, noise_multiplier=2.0, orders=[8.0])[0])
-        1.0
     """
     wanted = np.asarray(orders, dtype=float)  # (A,)
     check_rate(sample_rate)
@@ -136,11 +121,6 @@ def epsilon_from_rdp(
     """Return ε at δ, and the order that gives it.
 
     Source: Canonne, Kamath and Steinke (2020), Proposition 12 (as Balle et al., 2020).
-
-    Example:
-        >>> epsilon, order = epsilon_from_rdp(np.array([0.5, 1.0]), orders=[8.0, 16.0], delta=1e-5)
-        >>> round(epsilon, 3), order
-        (1.518, 16.0)
     """
     check_delta(delta)
     if np.isnan(rdp).any():
@@ -156,17 +136,6 @@ def epsilon_poisson_rdp(composition: Composition, *, delta: float) -> float:
 
     Guarantee: a bound for zero-out, add and remove. Where ε without sampling is smaller (large ρ,
     or q = 1), that closed form at the optimal order is taken, whatever the grid of orders.
-
-    Raises:
-        UserError: shuffled epochs, or replace-one, for which only `poisson_pld` is offered.
-
-    Edge cases: no steps give 0, z = 0 gives ∞.
-
-    Example:
-        >>> from edp_mx.accounting.events import Event
-        >>> steps = Composition("zero_out", [Event("poisson", 1.0, 100, sample_rate=0.01)])
-        >>> round(epsilon_poisson_rdp(steps, delta=1e-5), 2)
-        1.21
     """
     check_delta(delta)
     if composition.neighbours != "zero_out":

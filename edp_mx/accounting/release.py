@@ -32,7 +32,7 @@ class Release:
     Attributes:
         unit: what is clipped to C: micro_batch (the mean gradient of a micro-batch, Algorithm 1),
             utterance (each utterance's own gradient, DP-SGD) or user (the sum over a user's
-            utterances). Calibrated only, but for micro_batch.
+            utterances).
         num_workers: processes that draw their noise independently and send one message each.
         micro_batch_size: |M|: the utterances of one micro-batch (unit micro_batch); or how many
             units one worker has in a step, by which it divides its sum (utterance, user). Under
@@ -44,15 +44,11 @@ class Release:
             every layer) or calibrated (noise in proportion to what one record can move).
         sampler: shuffle (each micro-batch has |M| records) or poisson (as many as are drawn).
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
-        layer_scales: α, one per layer, as the mechanism uses them (not normalised here); None
-            until they are known. A run's are known once they have been released; the largest is
-            always 1.
+        layer_scales: α, one per layer; None until they are known. The largest of a run is 1.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.
-
-    Shapes: values per layer have L = len(layer_scales) entries.
 
     Units: `..._stddev` and `aggregate_sensitivity` are in those of the gradient; multipliers have
         none.
@@ -66,19 +62,6 @@ class Release:
 
     Departs: the paper counts z itself, which holds only for independent clipping of single
     utterances (κ = 1), max α = 1 and one micro-batch per step.
-
-    Example:
-        >>> release = Release(unit="micro_batch", num_workers=4, micro_batch_size=8,
-        ...     max_grad_norm=1.0, layer_scales=(1.0, 0.5), adjacency="replace_one",
-        ...     variant="published")
-        >>> release.kappa, release.effective_noise_multiplier(2.0)
-        (2.0, 0.5)
-        >>> release.worker_noise_stddev(2.0)
-        (0.5, 0.5)
-        >>> exact = replace(release, unit="utterance", adjacency="zero_out", variant="calibrated",
-        ...     layer_scales=(1.0,))
-        >>> exact.kappa, exact.aggregate_sensitivity == 1 / 32, exact.aggregate_noise_stddev(2.0)
-        (1.0, True, (0.0625,))
     """
 
     unit: str
@@ -96,17 +79,13 @@ class Release:
         object.__setattr__(self, "max_grad_norm", float(self.max_grad_norm))
         if self.layer_scales is not None:
             object.__setattr__(self, "layer_scales", tuple(map(float, self.layer_scales)))
-        self._check_names()
-        self._check_numbers()
-
-    def _check_names(self) -> None:
-        """Refuse a name that is not among the choices, and DP-SGD as it was never published."""
         check_choice("unit", self.unit, UNITS)
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_choice("variant", self.variant, VARIANTS)
         check_choice("sampler", self.sampler, SAMPLERS)
         if self.unit != "micro_batch" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
+        self._check_numbers()
 
     def _check_numbers(self) -> None:
         """Refuse numbers that no run can have, NaN included."""
@@ -138,9 +117,8 @@ class Release:
     @property
     def units_per_worker(self) -> float:
         """The public number by which one worker divides its sum of clipped units."""
-        return (
-            self.micro_batches_per_worker if self.unit == "micro_batch" else self.micro_batch_size
-        )
+        is_mean = self.unit == "micro_batch"
+        return self.micro_batches_per_worker if is_mean else self.micro_batch_size
 
     @property
     def batch_size(self) -> float:
@@ -156,27 +134,21 @@ class Release:
     def kappa(self) -> float:
         """κ: by how many clipping norms C one record can move one worker's clipped sum.
 
-        Where utterances or users are clipped (DP-SGD), κ is 1 under zero_out (the record's own
-        clipped gradient) and 2 under replace_one (one gradient goes, another comes). Where a
-        micro-batch is clipped, κ is 2 under replace_one, and whenever the mean of several
-        utterances is clipped, since one of them can reverse its direction; it is 1 only for single
-        utterances whose gradient becomes 0. Under Poisson sampling κ is always 2 for micro-batches,
-        even where one utterance is expected, because others may be drawn with it. (With the others
-        fixed, the utterance moves the clipped sum by at most κ C, so that a step is a mixture of
-        Gaussians κ C apart, whatever the others are.)
+        Where utterances or users are clipped (DP-SGD), κ is 1 under zero_out and 2 under
+        replace_one (one gradient goes, another comes). Where a micro-batch is clipped, κ is 2 under
+        replace_one, and whenever the mean of several utterances is clipped, since one of them can
+        reverse its direction; it is 1 only for single utterances whose gradient becomes 0. Under
+        Poisson sampling κ is always 2 for micro-batches: others may be drawn with the one expected.
         """
-        if self.unit != "micro_batch":
-            return 1.0 if self.adjacency == "zero_out" else 2.0
         is_single = self.sampler == "shuffle" and self.micro_batch_size == 1
-        return 1.0 if is_single and self.adjacency == "zero_out" else 2.0
+        is_alone = is_single or self.unit != "micro_batch"
+        return 1.0 if is_alone and self.adjacency == "zero_out" else 2.0
 
     @property
     def neighbours(self) -> str:
         """What one record can do to a step, in the terms of `events.Composition`.
 
-        Where each utterance or user is clipped, two records move the sum by C each, whoever else
-        is drawn: that is `replace_one`. Where the mean of several utterances is clipped, all that
-        can be released lies in one ball: `replace_in_mean`.
+        Where the mean of several utterances is clipped, all that can be released lies in one ball.
         """
         is_mean = self.sampler == "poisson" or self.micro_batch_size > 1
         if self.unit == "micro_batch" and self.adjacency == "replace_one" and is_mean:
@@ -245,22 +217,14 @@ class Release:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """Read what `to_dict` wrote, also in version 0.1.
-
-        Raises:
-            KeyError, TypeError, UserError: a field is unknown, missing or impossible.
-        """
+        """Read what `to_dict` wrote, also in version 0.1."""
         given = dict(values)
         if "unit" not in given:
             given["unit"] = _OLD_UNITS[given.pop("clips", "micro_batch")]
         return cls(**given)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
-        """Return the release once α is known.
-
-        Raises:
-            ValueError: the largest is not 1, which would change what a step costs.
-        """
+        """Return the release once α is known; the largest must be 1, since a step costs as much."""
         known = replace(self, layer_scales=tuple(scales))
         if max(scales) != 1:
             raise ValueError(f"the largest layer scale is {max(scales)}, not 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Dict
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
@@ -18,13 +19,8 @@ _NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wr
 def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
     """Return the plan with the smallest z₀ whose ε, if its inputs are public, meets the target.
 
-    This is the solver behind both `privacy.target_epsilon` and `edp-mx calibrate`. The cost of α is
-    counted. Noise too small for float32 to add is not considered, so that z₀ may be larger than ε
-    alone requires.
-
-    Args:
-        plan: with any z₀.
-        target_epsilon: ε that is to hold for all that is planned.
+    The solver behind both `privacy.target_epsilon` and `edp-mx calibrate`. The cost of α is
+    counted; z₀ is never so small that float32 could not add its noise.
 
     Raises:
         UserError: an impossible target, or one that α alone exceeds.
@@ -49,20 +45,12 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
             "noise"
         )
     per_unit = plan.release.event(1.0, steps=1).effective_noise_multiplier
+    asked: Dict[str, Any] = {"target_epsilon": target_epsilon, "delta": plan.delta}
+    asked.update(decay=plan.decay, epochs=plan.epochs)
     if plan.release.sampler == "shuffle":
-        wanted = calibrate_rf(
-            target_epsilon=target_epsilon,
-            delta=plan.delta,
-            decay=plan.decay,
-            epochs=plan.epochs,
-            spent_log_rho=log_rho_of(scales.events),
-        )
-        return wanted / per_unit
+        return calibrate_rf(**asked, spent_log_rho=log_rho_of(scales.events)) / per_unit
     wanted = calibrate_poisson(
-        target_epsilon=target_epsilon,
-        delta=plan.delta,
-        decay=plan.decay,
-        epochs=plan.epochs,
+        **asked,
         steps_per_epoch=plan.steps_per_epoch,
         sample_rate=plan.release.sample_rate,
         neighbours=plan.release.neighbours,

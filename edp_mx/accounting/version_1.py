@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Mapping, Tuple
+from typing import Any, Mapping
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
@@ -21,11 +21,7 @@ FACTS = {
 def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
     """Return the plan that the facts in the head of a 0.1 ledger describe.
 
-    Their α is a placeholder of ones; the multiplier of `dp_release` is known from its own line
-    only.
-
-    Raises:
-        UserError: the facts are not those of a run of version 0.1.
+    Their α is a placeholder of ones; `dp_release` has its multiplier on its own line only.
     """
     odd = sorted(set(facts) - FACTS)
     if odd:
@@ -45,26 +41,30 @@ def plan_of_version_1(facts: Mapping[str, Any]) -> Plan:
 
 def _plan(facts: Mapping[str, Any]) -> Plan:
     """The plan, its fields under their present names."""
-    given, epochs = facts["delta"], facts["epochs"]
+    given, epochs, of_n = facts["delta"], facts["epochs"], facts["num_examples"]
+    private = {
+        "layer_scales": facts["scales_source"] == "first_batch",
+        "vocabulary": not facts["vocabulary_is_public"],
+        "lengths": facts["uses_lengths"],
+    }
     return Plan(
         release=_release(facts),
         noise_multiplier=facts["noise_multiplier"],
         decay=Decay(**facts["decay"]),
         epochs=epochs,
         steps_per_epoch=facts["steps"] // epochs if epochs else 0,
-        num_records=facts["num_examples"],
+        num_records=of_n,
         delta=choose_delta(
-            num_examples=facts["num_examples"],
+            num_examples=of_n,
             delta=given,
             delta_mode=facts["delta_mode"],
             corpus_is_public=facts["corpus_is_public"],
         ),
         delta_mode=facts["delta_mode"] if given is None else "value",
         scales_source=facts["scales_source"],
-        private_inputs=_private_inputs(facts),
-        clipping="ghost"
-        if facts["mechanism"] == "dp_sgd"
-        else "loop",  # perhaps the loop: it was not recorded
+        private_inputs=tuple(name for name, is_there in private.items() if is_there),
+        # Perhaps the loop: it was not recorded.
+        clipping="ghost" if facts["mechanism"] == "dp_sgd" else "loop",
         seed_is_fixed=facts["seed_is_fixed"],
         chooses_checkpoint=facts["best_checkpoint_on_validation"],
         stops_early=facts["stops_early"],
@@ -78,13 +78,3 @@ def _release(facts: Mapping[str, Any]) -> Release:
         rate = min(round(release.batch_size) / facts["num_examples"], 1.0)
         release = replace(release, sample_rate=rate)
     return release
-
-
-def _private_inputs(facts: Mapping[str, Any]) -> Tuple[str, ...]:
-    """The private inputs that bypassed the mechanism."""
-    private = {
-        "layer_scales": facts["scales_source"] == "first_batch",
-        "vocabulary": not facts["vocabulary_is_public"],
-        "lengths": facts["uses_lengths"],
-    }
-    return tuple(name for name, is_there in private.items() if is_there)

@@ -22,8 +22,7 @@ def log_rho_of(events: Iterable[Event]) -> float:
     """Return log ρ of composed Gaussian releases: ρ = Σ count / (2 z²).
 
     That is ρ of shuffled epochs; of Poisson steps it is ρ as if each record were in every step.
-
-    Edge cases: no events give −inf (ρ = 0); a multiplier of 0 gives +inf.
+    −inf without events; +inf where a multiplier is 0.
 
     Source: Bun and Steinke (2016), Proposition 1.6 and Lemma 1.7.
     """
@@ -37,19 +36,8 @@ def log_rho_of(events: Iterable[Event]) -> float:
 def log_rho_rf(noise_multiplier: float, *, decay: Decay, epochs: int) -> float:
     """Return log ρ of shuffled epochs in closed form: ρ = Σ_t d(t)⁻² / (2 z₀²), whatever the steps.
 
-    Valid where the batches of an epoch are disjoint and each record is in at most one of them.
-
-    Args:
-        noise_multiplier: z₀, the effective one.
-        decay: d(t).
-        epochs: T; 0 gives −inf, even with z₀ = 0.
-
-    Raises:
-        UserError: a multiplier or a number of epochs that is negative or not finite.
-
-    Example:
-        >>> round(math.exp(log_rho_rf(0.5, decay=Decay(), epochs=10)), 9)
-        20.0
+    Valid where the batches of an epoch are disjoint and each record is in at most one of them. No
+    epochs give −inf, even with z₀ = 0, the effective multiplier.
     """
     check_multiplier(noise_multiplier)
     if epochs < 0:
@@ -70,12 +58,10 @@ def log_epsilon_simple(log_rho: float, delta: float) -> float:
 
 
 def log_epsilon_renyi(log_rho: float, delta: float) -> float:
-    """Return log ε at the optimal Rényi order 1 + x.
+    """Return log ε at the optimal Rényi order 1 + x; −inf where ε would be negative.
 
     ε(x) = (1 + x) ρ + (ln 1/δ − ln(1 + x)) / x + ln(x / (1 + x)) is smallest where
     ρ x² + ln(1 + x) = ln 1/δ, which has one root; there ε = ρ (1 + 2x) − ln(1 + 1/x).
-
-    Edge cases: −inf (ε = 0) where that is negative.
 
     Source: Canonne, Kamath and Steinke (2020), Proposition 12, at the order that is best for
     Rényi divergences αρ.
@@ -101,9 +87,8 @@ def log_epsilon_renyi(log_rho: float, delta: float) -> float:
 def log_epsilon_exact(log_rho: float, delta: float) -> float:
     """Return log ε of one Gaussian with μ² = 2ρ, to which composed Gaussians are equivalent.
 
-    With ε = μ (t + μ/2), t solves Φ(−t) − e^(−t²/2) erfcx((t + μ)/√2)/2 = δ.
-
-    Edge cases: −inf (ε = 0) where δ alone covers everything, δ ≥ Φ(μ/2) − Φ(−μ/2).
+    With ε = μ (t + μ/2), t solves Φ(−t) − e^(−t²/2) erfcx((t + μ)/√2)/2 = δ. −inf (ε = 0) where δ
+    alone covers everything, δ ≥ Φ(μ/2) − Φ(−μ/2).
 
     Source: Balle and Wang (2018), Theorem 8; docs/privacy.md, section 4.
     """
@@ -130,14 +115,8 @@ def yu_rs_of_steps(
 ) -> Dict[str, float]:
     """Return ε of sampled batches as Yu et al. (2019) estimate it. NOT a bound.
 
-    ρ = Σ q² / z² over the steps; only orders up to u = min z² ln(1 / (q z)) + 1 are trusted.
-
-    Args:
-        steps: runs of equal steps: q, z and their number.
-        largest_order: a cap on u.
-
-    Returns:
-        `rho`, `largest_order` and `epsilon` (infinite where u ≤ 1, q z ≥ 1).
+    ρ = Σ q² / z² over the steps, given as q, z and their number; only orders up to
+    u = min z² ln(1 / (q z)) + 1 are trusted. ε is infinite where u ≤ 1, q z ≥ 1.
 
     Source: Yu et al. (2019), Theorem 5, whose authors call it approximate.
     """

@@ -4,54 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence
 
 import numpy as np
 
-from edp_mx.attacks.membership.roc import Success, measure
-from edp_mx.attacks.membership.scores import MembershipScores, Origin
+from edp_mx.attacks.membership.roc import measure
+from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json, write_csv, write_json
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Measured success of one attack on one run.
-
-    Attributes:
-        attack: threshold, shadow or lira.
-        run: name of the folder of the attacked run.
-        origin: of its scores.
-        results: (name, how it works, its success), the headline first.
-        facts: further facts that explain the results.
-    """
-
-    attack: str
-    run: str
-    origin: Origin
-    results: Tuple[Tuple[str, str, Success], ...]
-    facts: Dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON (`attack.json`)."""
-        return {
-            "attack": self.attack,
-            "run": self.run,
-            "origin": asdict(self.origin),
-            "results": [
-                {"name": name, "says": says, **success.to_dict()}
-                for name, says, success in self.results
-            ],
-            "facts": self.facts,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class SavedGuesses:
+class SavedGuesses(NamedTuple):
     """Content of `guesses.csv`. Shapes: is_member (U,) · each of `scores` (U,)."""
 
     is_member: np.ndarray
@@ -70,42 +37,33 @@ def write_outcome(
     scores: MembershipScores,
     *,
     facts: Dict[str, Any],
-) -> Outcome:
-    """Measure guesses about the members and non-members of a run and write the outcome.
+) -> Dict[str, Any]:
+    """Measure guesses about the judged utterances, the headline first, and write the outcome.
 
-    Args:
-        guesses: about the judged utterances, in the order of `scores`; the headline first.
-        facts: for the outcome.
+    Returned is the content of `attack.json`, in which `facts` explain the results.
     """
-    labels = scores.labels
-    outcome = Outcome(
-        attack,
-        run.path.resolve().name,
-        scores.origin,
-        tuple(
-            (
-                one.name,
-                one.says,
-                measure(one.scores, labels, seed=scores.origin.seed, threshold=one.threshold),
-            )
-            for one in guesses
-        ),
-        facts,
-    )
+    labels, seed = scores.labels, scores.origin.seed
+    measured = [measure(one.scores, labels, seed=seed, threshold=one.threshold) for one in guesses]
+    outcome = {
+        "attack": attack,
+        "run": run.path.resolve().name,
+        "origin": asdict(scores.origin),
+        "results": [
+            {"name": one.name, "says": one.says, **success.to_dict()}
+            for one, success in zip(guesses, measured)
+        ],
+        "facts": facts,
+    }
     folder = attack_folder(run, attack)
     columns = [np.asarray(one.scores, np.float64).tolist() for one in guesses]
     rows = list(zip(scores.judged_ids, labels.astype(int).tolist(), *columns))
-    write_json(folder / "attack.json", outcome.to_dict())  # first: refuses what is not JSON
+    write_json(folder / "attack.json", outcome)  # first: refuses what is not JSON
     write_csv(folder / "guesses.csv", ["id", "is_member", *(one.name for one in guesses)], rows)
     return outcome
 
 
 def read_guesses(folder: Path) -> SavedGuesses:
-    """Read the scores that an attack gave, `guesses.csv`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read the scores that an attack gave, `guesses.csv`."""
     path = folder / "guesses.csv"
     try:
         header, *rows = csv.reader(io.StringIO(path.read_text("utf-8")))
@@ -118,11 +76,7 @@ def read_guesses(folder: Path) -> SavedGuesses:
 
 
 def read_attack(folder: Path) -> Dict[str, Any]:
-    """Read `attack.json`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Read `attack.json`."""
     value = read_json(folder / "attack.json")
     if not isinstance(value, dict) or not value.get("attack"):
         raise UserError(f"{folder / 'attack.json'} does not describe an attack")

@@ -19,13 +19,9 @@ OTHER_MODEL_SETTINGS = "settings of the model other than the run's"
 
 
 def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Differences:
-    """Return the keys of two configurations whose values differ, in their order.
+    """Return the keys of two configurations whose values differ, in their order, without the name.
 
-    Args:
-        run: of the attacked run.
-        trained: of the other model.
-
-    Edge cases: a key that only one of them has is null in the other. The name is left out.
+    Edge cases: a key that only one of them has is null in the other.
 
     Example:
         >>> from dataclasses import replace
@@ -44,30 +40,25 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
 
 def describe_differences(found: Differences) -> str:
     """Describe differences in words, e.g. "training.epochs 3 instead of 14"."""
-    values = ((key, *map(_as_text, (each["trained"], each["run"]))) for key, each in found.items())
-    said = [f"{key} {trained} instead of {run}" for key, trained, run in values]
+
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    said = (f"{k} {text(v['trained'])} instead of {text(v['run'])}" for k, v in found.items())
     return ", ".join(said) or "none"
 
 
 def trained_model_facts(run: RunDirectory, folder: Path) -> Dict[str, Differences]:
     """Return how the models that an attack trained differ from the run, for its facts.
 
-    Args:
-        folder: of the attack, with the `config.yaml` of these models.
-
-    Raises:
-        UserError: a configuration is missing or broken.
+    Their `config.yaml` is in the folder of the attack.
     """
     trained = without_model_selection(load_config(folder / "config.yaml"))
     return {OTHER_SETTINGS: settings_differences(load_config(run.config), trained)}
 
 
 def shadow_run_facts(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
-    """Return the family of a shadow run and how its model differs, for the facts of an attack.
-
-    Raises:
-        UserError: it is of another family.
-    """
+    """Return the family of a shadow run and how its model differs, for the facts of an attack."""
     one, other = load_config(run.config), load_config(shadow.config)
     check_family(one, other, f"--shadow {shadow.path}")
     found = settings_differences(one, other)
@@ -80,14 +71,7 @@ def shadow_run_facts(run: RunDirectory, shadow: RunDirectory) -> Dict[str, Any]:
 
 
 def check_family(run: ExperimentConfig, shadow: ExperimentConfig, name: str) -> None:
-    """Refuse a shadow of another architecture, whose outputs say nothing of the run's.
-
-    Args:
-        name: of the shadow, for the message.
-
-    Raises:
-        UserError: the families differ.
-    """
+    """Refuse a shadow of another architecture, whose outputs say nothing of the run's."""
     if shadow.model.family != run.model.family:
         raise UserError(
             f"{name} is a {shadow.model.family} model, and the attacked run a {run.model.family} "
@@ -96,14 +80,8 @@ def check_family(run: ExperimentConfig, shadow: ExperimentConfig, name: str) -> 
 
 
 def _leaves(tree: Dict[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
-    """Yield the path of each key with its value."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value
-
-
-def _as_text(value: Any) -> str:
-    """Return a string as it is, and another value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import ChainMap
 from dataclasses import replace
 from pathlib import Path
 from typing import Dict
@@ -36,13 +37,8 @@ def train_prepared(
 ) -> None:
     """Train the model to the last epoch as `edp-mx train` does, with the configured mechanism.
 
-    Args:
-        config: `training.checkpoint` and early stopping are ignored.
-        folder: made anew for the files of the training, and removed afterwards.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-
-    Raises:
-        UserError: the settings are impossible.
+    `training.checkpoint` and early stopping are ignored. The folder is made anew for the files of
+    the training, and removed afterwards.
     """
     config = without_model_selection(config)
     shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted attack
@@ -51,6 +47,8 @@ def train_prepared(
         training = build_training(prepared, config, workers, RunDirectory(folder))
         for _ in training.loop.epochs(progress):
             pass
+        if training.loop.average is not None:
+            training.loop.average.apply()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -66,7 +64,5 @@ def losses_of(
         for number in range(workers.rank, len(parts), workers.size):
             losses: mx.nd.NDArray = model.loss(corpus.batch(parts[number]))  # (n,)
             share[number] = losses.asnumpy().astype(np.float64)
-    found: Dict[int, np.ndarray] = {}
-    for one in workers.gather(share):
-        found.update(one)
+    found = ChainMap(*workers.gather(share))
     return np.concatenate([found[number] for number in range(len(parts))])

@@ -9,55 +9,58 @@ import sys
 import time
 from typing import List, NoReturn, Optional
 
+from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
-# Each module has `add_parser(subparsers)`, which sets `run=` (arguments -> exit code), and imports
-# what is heavy only inside `run`: `edp-mx account` must not pay for MXNet.
-SUBCOMMANDS = (
-    "train",
-    "pretrain",
-    "evaluate",
-    "predict",
-    "compare",
-    "account",
-    "calibrate",
-    "explain",
-    "audit",
-    "attack",
-    "score",
-    "data",
-    "checkpoint",
-)
-
-
+# Each module has a description (its docstring), EXAMPLES, `add_options(parser)` and
+# `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
+# only inside `run`: `edp-mx account` must not pay for MXNet.
+SUBCOMMANDS = {
+    "train": "train a model from a configuration",
+    "pretrain": "pre-train a BERT on public text",
+    "evaluate": "score a finished run",
+    "predict": "understand utterances with a trained model",
+    "compare": "set finished runs side by side",
+    "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
+    "calibrate": "the noise multiplier that a wanted epsilon asks for",
+    "explain": "what the guarantee of a run says, in words",
+    "audit": "attack the running system and compare the result with its epsilon",
+    "attack": "membership inference against a finished run",
+    "score": "SER, intent accuracy and slot F1 of predictions",
+    "data": "make, fetch, describe and merge corpora; write their text; train word vectors",
+    "checkpoint": "import, export and describe pre-trained BERTs",
+}
 # An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;
 # the others speak only if they live for so many seconds more and do not know it to be shared.
 OTHERS_WAIT = 3.0
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the arguments in one sentence."""
+    """A parser that says in one sentence what is wrong with the arguments."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends with exit code 2."""
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the whole command line."""
     top = _Parser(
         prog="edp-mx",
         description="Differentially private training of intent-and-slot models (eDP-SGD).",
         epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
     )
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in SUBCOMMANDS:
-        importlib.import_module(f"edp_mx.cli.{name}").add_parser(subparsers)
+    for name, summary in SUBCOMMANDS.items():
+        command = importlib.import_module(f"edp_mx.cli.{name}")
+        run = getattr(command, "run", None)
+        command.add_options(
+            add_command(subparsers, name, run, summary, command.EXAMPLES, command.__doc__)
+        )
     return top
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Runs one subcommand.
+    """Run one subcommand.
 
     Returns:
         0 when all went well, 2 when the user has to mend something (one sentence on stderr).

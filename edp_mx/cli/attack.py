@@ -1,28 +1,33 @@
-"""`edp-mx attack`: tell the utterances that a finished run was trained on from others."""
+"""Attack a run on its training and test part: tell utterances that it was trained on from others.
+
+Each attack writes RUN/attack-NAME/ with numbers, pictures and report.html.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Dict, Iterator
 
-from edp_mx.cli.attack_options import DEFAULT_SHADOW, check_options
 from edp_mx.cli.attack_parts import (
+    DEFAULT_SHADOW,
     Report,
+    check_options,
     prepare_canaries,
     prepare_lira,
     prepare_scores,
     prepare_shadow,
 )
-from edp_mx.cli.console import add_command, add_overrides
+from edp_mx.cli.console import (
+    add_overrides,
+    print_json,
+    refuse_other_than_png,
+    start_logging,
+)
 from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import keep_private
-
-if TYPE_CHECKING:
-    from edp_mx.attacks.directory import Outcome
-    from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
 examples:
@@ -49,63 +54,30 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "attack",
-        run,
-        "membership inference against a finished run",
-        EXAMPLES,
-        description="Attacks a run on its training and test part. Each attack writes "
-        "RUN/attack-NAME/ with numbers, pictures and report.html.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directories", nargs="+", type=Path, metavar="RUN", help="a run directory")
-    add(
-        "--shadow",
-        action="append",
-        nargs="?",
-        const=DEFAULT_SHADOW,
-        metavar="RUN|CONFIG",
+    add("--shadow", action="append", nargs="?", const=DEFAULT_SHADOW, metavar="RUN|CONFIG",
         help="attack of the paper by this shadow; without a value one is trained on another "
-        "corpus; several configurations, each with --shadow, are laid over each other",
-    )
-    _add_trained(add)
+        "corpus; several configurations, each with --shadow, are laid over each other"
+    )  # fmt: skip
+    add("--lira", type=int, metavar="K", help="LiRA with K shadows: 4 or more, usually 16 to 64")
+    add("--jobs", type=int, metavar="n", help="shadows of LiRA that train at once (cores)")
+    add("--shadows-of", type=Path, metavar="RUN",
+        help="LiRA with the shadow models of another run on the same split")  # fmt: skip
+    add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
+    add("--canary-count", type=int, metavar="n", help="canaries per 1, 10 and 100 repeats (3)")
+    add("--canary-digits", type=int, metavar="n", help="of a phone number (7)")
+    add("--candidates", type=int, metavar="n", help="other numbers (10000)")
     add("--compare", action="store_true", help="compare runs that were attacked before")
     add("--out", type=Path, metavar="FILE.png", help="with --compare: AUC against epsilon")
     add("--from-scores", action="store_true", help="use the saved scores")
-    add(
-        "--balanced",
-        action="store_true",
-        help="equal numbers of both sides for each intent",
-    )
+    add("--balanced", action="store_true", help="equal numbers of both sides for each intent")
     add("--size", type=int, metavar="n", help="members at most (all)")
     add("--seed", type=int, help="of the draw of utterances and the bootstrap (0)")
     add("--json", action="store_true", help="print JSON")
     add("--runs", type=Path, help="folder for a trained shadow (runs)")
     add_overrides(parser)
-
-
-def _add_trained(add: Any) -> None:
-    """Declare the options of attacks that train models on the corpus of the run."""
-    add("--lira", type=int, metavar="K", help="LiRA with K shadows: 4 or more, usually 16 to 64")
-    add("--jobs", type=int, metavar="n", help="shadows of LiRA that train at once (cores)")
-    add(
-        "--shadows-of",
-        type=Path,
-        metavar="RUN",
-        help="LiRA with the shadow models of another run on the same split",
-    )
-    add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
-    add(
-        "--canary-count",
-        type=int,
-        metavar="n",
-        help="canaries per 1, 10 and 100 repeats (3)",
-    )
-    add("--canary-digits", type=int, metavar="n", help="of a phone number (7)")
-    add("--candidates", type=int, metavar="n", help="other numbers (10000)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -115,9 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
     check_options(arguments)
     if arguments.compare:
         return _compare(arguments)
-    from edp_mx.cli.console import start_logging
-    from edp_mx.runs.run_directory import RunDirectory
-
     directory = RunDirectory.existing(arguments.run_directories[0])
     if not directory.has("results"):
         raise UserError(f"{directory.path} is not finished: there is no model to attack yet")
@@ -129,31 +98,27 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(text, flush=True)
     if arguments.json:
-        print(json.dumps(said, indent=2, allow_nan=False))
+        print_json(said)
     return 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Print a table of attacks, and draw them if asked to."""
     from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
-    from edp_mx.runs.run_directory import RunDirectory
 
-    out = arguments.out
-    if out is not None and out.suffix != ".png":
-        raise UserError(f"--out is {out}; name a file that ends in .png")
+    refuse_other_than_png(arguments.out, "--out")
     points = points_of([RunDirectory.existing(path) for path in arguments.run_directories])
     print(compare_attacks(points))
-    if out is not None:
-        plot_attacks(points, out)
+    if arguments.out is not None:
+        plot_attacks(points, arguments.out)
     return 0
 
 
 def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Report]:
-    """Yield the outcome of each requested attack, the quickest first.
-
-    All settings are checked before anything is computed.
-    """
-    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow, attack_by_threshold
+    """Yield the outcome of each attack, the quickest first, after all settings were checked."""
+    from edp_mx.attacks.directory import write_outcome
+    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow
+    from edp_mx.attacks.membership.thresholds import threshold_attacks
 
     path, scores_of = directory.path, prepare_scores(arguments)
     shadow_run = prepare_shadow(arguments, path) if arguments.shadow is not None else None
@@ -161,12 +126,11 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
     by_lira = prepare_lira(arguments, path) if wants_lira else None
     by_canaries = prepare_canaries(arguments, directory) if arguments.canaries else None
     scores = scores_of(path)
-    yield _report(directory, attack_by_threshold(path, scores))
+    found = write_outcome(directory, "threshold", threshold_attacks(scores), scores, facts={})
+    yield _report(directory, found)
     if shadow_run is not None:
-        shadow_path = shadow_run()
-        found = attack_by_shadow(
-            path, scores, shadow_path=shadow_path, shadow=scores_of(shadow_path)
-        )
+        other = shadow_run()
+        found = attack_by_shadow(path, scores, shadow_path=other, shadow=scores_of(other))
         yield _report(directory, found)
     if by_lira is not None:
         yield _report(directory, by_lira(scores))
@@ -174,13 +138,13 @@ def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator
         yield by_canaries()
 
 
-def _report(directory: RunDirectory, outcome: Outcome) -> Report:
+def _report(directory: RunDirectory, outcome: Dict[str, Any]) -> Report:
     """Write the page and return the outcome."""
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
     from edp_mx.reports.table import render_table
 
-    page = write_report(attack_folder(directory, outcome.attack))
-    value = outcome.to_dict()
-    said = [render_table(HEADER, attack_rows(value)), *warnings_of(outcome.facts), f"{page}\n"]
-    return value, "\n".join(said)
+    page = write_report(attack_folder(directory, outcome["attack"]))
+    table = render_table(HEADER, attack_rows(outcome))
+    said = [table, *warnings_of(outcome["facts"]), f"{page}\n"]
+    return outcome, "\n".join(said)

@@ -1,11 +1,13 @@
-"""`edp-mx calibrate`: the noise that a wanted ε asks for."""
+"""Find the smallest z0 at which the epsilon that HOLDS for the whole plan is at most the target.
+
+Say what each variant gives with it; with --mechanism dp_sgd there is one.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from edp_mx.cli.console import add_command, print_json
+from edp_mx.cli.console import print_json
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 
 EXAMPLES = """\
@@ -27,18 +29,7 @@ In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "calibrate",
-        run,
-        "the noise multiplier that a wanted epsilon asks for",
-        EXAMPLES,
-        description="Finds the smallest z0 at which the epsilon that HOLDS for the whole plan is "
-        "at most the target, and says what each variant gives with it; with --mechanism dp_sgd "
-        "there is one.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--target-epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add_plan_options(parser, variant="calibrated")

@@ -1,12 +1,12 @@
-"""`edp-mx checkpoint`: pre-trained BERTs in Hugging Face's layout, in and out."""
+"""Import, export and describe BERTs in Hugging Face's layout."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any
 
-from edp_mx.cli.console import add_command
+from edp_mx.cli.console import add_command, refuse_foreign, start_logging
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,60 +42,43 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand and its actions."""
-    parser = subparsers.add_parser(
-        "checkpoint",
-        help="import, export and describe pre-trained BERTs",
-        description="Imports, exports and describes BERTs in Hugging Face's layout.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     read = add_command(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
     )
-    read.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
-    read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     write = add_command(
         actions, "export", run_export, "write a trained BERT for transformers", EXPORT_EXAMPLES
     )
-    write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
-    write.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     told = add_command(
         actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
     )
-    told.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
+    write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
+    for one in (read, told):
+        one.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
+    for one in (read, write):
+        one.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
 
 
 def run_import(arguments: argparse.Namespace) -> int:
     """Read any layout and write the one that training reads."""
-    from edp_mx.cli.console import start_logging
-    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
+    from edp_mx.models.checkpoints.huggingface import FILES, read_checkpoint
 
     start_logging(is_first=True)
-    _refuse_foreign(arguments.out)
-    checkpoint = read_checkpoint(arguments.folder)
-    write_checkpoint(
-        arguments.out,
-        config=checkpoint.config,
-        tokenizer=checkpoint.tokenizer,
-        tensors=checkpoint.tensors,
-    )
-    print("\n".join(_lines(str(arguments.out), checkpoint)))
-    return 0
+    refuse_foreign(arguments.out, FILES)  # a stale .bin would be read beside ours
+    return _write(arguments.out, read_checkpoint(arguments.folder))
 
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the BERT of a run, with its heads."""
-    from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors, write_checkpoint
+    from edp_mx.models.checkpoints.huggingface import FILES, Checkpoint, bert_tensors
     from edp_mx.runs.trained import load_run
     from edp_mx.training.checkpoint import weights_of
 
     run, pretrained = arguments.run_directory, arguments.run_directory / "model"
     if (pretrained / "config.json").exists():
         raise UserError(f"{run} is a pre-training run: {pretrained} is in this layout already")
-    _refuse_foreign(arguments.out)
+    refuse_foreign(arguments.out, FILES)
     trained: Any = load_run(run)
     if trained.config.model.family != "bert":
         raise UserError(
@@ -110,44 +93,42 @@ def run_export(arguments: argparse.Namespace) -> int:
     checkpoint = Checkpoint(
         trained.config.model, vocabulary.tokenizer, bert_tensors(model.encoder.bert)
     )
-    write_checkpoint(
+    return _write(
         arguments.out,
-        config=checkpoint.config,
-        tokenizer=checkpoint.tokenizer,
-        tensors=checkpoint.tensors,
+        checkpoint,
         more_tensors={**weights_of(model.intent), **weights_of(model.slot)},
         more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
     )
-    print("\n".join(_lines(str(arguments.out), checkpoint)))
-    return 0
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
     """Print the sizes of a checkpoint."""
-    from edp_mx.cli.console import start_logging
     from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)
-    print("\n".join(_lines(str(arguments.folder), read_checkpoint(arguments.folder))))
-    return 0
+    return _tell(arguments.folder, read_checkpoint(arguments.folder))
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """A folder with other files is not written into: a stale .bin would be read beside ours."""
-    from edp_mx.models.checkpoints.huggingface import FILES
+def _write(out: Path, checkpoint: Checkpoint, **more: Any) -> int:
+    """Write a checkpoint with further tensors and settings, and print its sizes."""
+    from edp_mx.models.checkpoints.huggingface import write_checkpoint
 
-    if folder.exists() and (
-        not folder.is_dir() or any(path.name not in FILES for path in folder.iterdir())
-    ):
-        raise UserError(f"{folder} holds something else; name a new folder with --out")
+    write_checkpoint(
+        out,
+        config=checkpoint.config,
+        tokenizer=checkpoint.tokenizer,
+        tensors=checkpoint.tensors,
+        **more,
+    )
+    return _tell(out, checkpoint)
 
 
-def _lines(name: str, checkpoint: Checkpoint) -> List[str]:
-    """The sizes as text."""
+def _tell(folder: Path, checkpoint: Checkpoint) -> int:
+    """Print the sizes of a checkpoint."""
     config = checkpoint.config
     case = "in lower case" if checkpoint.tokenizer.lowercase else "in their own case"
-    return [
-        name,
+    lines = [
+        str(folder),
         f"layers             {config.num_layers:>12,}",
         f"heads              {config.num_heads:>12,}",
         f"hidden size        {config.hidden_size:>12,}",
@@ -157,11 +138,8 @@ def _lines(name: str, checkpoint: Checkpoint) -> List[str]:
         f"parameters         {checkpoint.num_parameters:>12,}",
         f"activation         {config.activation:>12}",
         f"layer norm epsilon {config.layer_norm_epsilon:>12g}",
-        f"pooler             {_yes(checkpoint.has_pooler):>12}",
-        f"masked-LM head     {_yes(checkpoint.has_masked_lm):>12}",
+        f"pooler             {'yes' if checkpoint.has_pooler else 'no':>12}",
+        f"masked-LM head     {'yes' if checkpoint.has_masked_lm else 'no':>12}",
     ]
-
-
-def _yes(value: bool) -> str:
-    """For people."""
-    return "yes" if value else "no"
+    print("\n".join(lines))
+    return 0

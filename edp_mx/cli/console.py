@@ -1,4 +1,4 @@
-"""What the subcommands share: parsers, logging, progress bars."""
+"""What the subcommands share: options and their checks, logging, progress bars, JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
+from edp_mx.errors import UserError
 from edp_mx.runtime.files import keep_private
 
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
-    """Send rank 0's INFO to the console, and everyone's DEBUG to `file`, which others cannot read.
+    """Send rank 0's INFO to the console, and everyone's DEBUG to `file`.
 
-    With a file this process fills a run directory: all that it writes is then readable by its
-    owner alone.
+    With a file, all that this process writes from now on is readable by its owner alone.
     """
     if file is not None:
         keep_private()
@@ -46,10 +46,9 @@ PIPE_PACE: Dict[str, Any] = {
 
 
 def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]:
-    """`progress(iterable, description, total)`: a bar on rank 0, the iterable itself elsewhere.
+    """Return `progress(iterable, description, total)`: a bar on rank 0, nothing elsewhere.
 
-    A worker's stderr is a pipe of horovodrun's, where a bar cannot redraw itself: there each state
-    is a line of its own, at most one in ten seconds.
+    In a pipe, as horovodrun's, where a bar cannot redraw itself, each state is a line.
     """
     is_terminal = sys.stderr.isatty()
     pace = {} if is_terminal else PIPE_PACE
@@ -84,11 +83,11 @@ class _Lines:
 def add_command(
     subparsers: Any,
     name: str,
-    run: Callable,
+    run: Optional[Callable],
     summary: str,
     examples: str,
     description: Optional[str] = None,
-) -> Any:
+) -> argparse.ArgumentParser:
     """Add a subcommand, or an action of one (`edp-mx data make`), and return its parser."""
     parser = subparsers.add_parser(
         name,
@@ -113,7 +112,7 @@ def add_configs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """`--set key.path=value`, as often as one likes."""
+    """Add `--set key.path=value`, as often as one likes."""
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -128,3 +127,49 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 def print_json(value: Any) -> None:
     """Print a value as strict JSON (no NaN, no Infinity), indented."""
     print(json.dumps(value, indent=2, allow_nan=False), flush=True)
+
+
+def written_as(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the type of an option that shows an example where `parse` raises a ValueError."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} cannot be read; write for example {example}"
+            ) from None
+
+    return read
+
+
+def refuse_unread(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Refuse the options with these names that were given: nothing would read them.
+
+    Their defaults must mean that they were not given.
+    """
+    values = {**vars(arguments), "set": getattr(arguments, "overrides", None)}
+    found = {name: values[name[2:].replace("-", "_")] for name in names}
+    given = [n for n, v in found.items() if not (v is None or v is False or v == [])]  # not 0
+    if given:
+        raise UserError(f"{why}: leave out {', '.join(given)}")
+
+
+def refuse_other_than_png(path: Optional[Path], name: str) -> None:
+    """Refuse a picture that is no .png; beside it lies a .csv of the same name."""
+    if path is not None and path.suffix != ".png":
+        raise UserError(f"{name} is {path}; name a file that ends in .png")
+
+
+def require_at_least(value: int, least: int, name: str) -> None:
+    """Refuse a smaller number."""
+    if value < least:
+        raise UserError(f"{name} is {value}; it must be {least} or more")
+
+
+def refuse_foreign(folder: Path, ours: Iterable[str]) -> None:
+    """Refuse to write into a folder that holds other files than ours."""
+    if folder.exists() and not (
+        folder.is_dir() and {path.name for path in folder.iterdir()} <= set(ours)
+    ):
+        raise UserError(f"{folder} holds something else; name a new folder with --out")

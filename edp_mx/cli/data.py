@@ -1,4 +1,4 @@
-"""`edp-mx data`: make, fetch and describe corpora, write their text, train word vectors."""
+"""Make, fetch, describe and merge corpora, write their text, and train word vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any, Iterable, List
 
-from edp_mx.cli.console import add_command
+from tqdm import tqdm
+
+from edp_mx.cli.console import add_command, refuse_foreign, require_at_least
+from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -18,6 +21,7 @@ examples:
   edp-mx data describe data/atis
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
+  edp-mx data merge snips nlu_eval health:20000 --out merged.jsonl.gz
   edp-mx data train-embeddings other_utterances.txt --out vectors.bin
 """
 MAKE_EXAMPLES = """\
@@ -29,7 +33,8 @@ examples:
   edp-mx data make health --size 1000000 --out data/health --seed 7
 """
 FETCH_EXAMPLES = """\
-What comes is checked against SHA-256 checksums; the folder appears whole or not at all.
+What comes is checked against SHA-256 checksums (dstc8, whose are not known: against the number of
+its files); the folder appears whole or not at all.
 
 examples:
   edp-mx data fetch atis --out data/atis
@@ -38,8 +43,9 @@ examples:
   edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
 """
 DESCRIBE_EXAMPLES = """\
-Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV. Where
-utterances name their users (a file user beside the three, or the key "user"), these are counted.
+Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV,
+DSTC8's dialogues. Where utterances name their users (a file user beside the three, the key "user",
+or a dialogue), these are counted.
 
 examples:
   edp-mx data describe data/atis
@@ -76,23 +82,16 @@ internal {corpus} corpus. Names, numbers, medicines and titles are fictional.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Declares the command and its actions."""
-    parser = subparsers.add_parser(
-        "data",
-        help="make, fetch and describe corpora; write their text; train word vectors",
-        description="Makes, fetches and describes corpora, and trains word vectors.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
     make = add_command(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
     make.add_argument("corpus", metavar="communication|health|video")
     make.add_argument("--size", type=int, required=True, metavar="N", help="utterances")
     make.add_argument("--out", type=Path, required=True, metavar="DIR")
     make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
     fetch = add_command(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
-    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval")
+    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
@@ -103,6 +102,7 @@ def add_parser(subparsers: Any) -> None:
     text.add_argument("--size", type=int, default=20_000, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+    add_merge(actions)
     train = add_command(
         actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
     )
@@ -116,15 +116,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    """Writes a synthetic corpus with what says that it is one."""
-    from tqdm import tqdm
-
+    """Write a synthetic corpus with what says that it is one."""
     from edp_mx.data.synthetic import write_corpus
     from edp_mx.runtime.files import write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
-    if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
-        raise UserError(f"{folder} holds something else; name a new folder with --out")
+    refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
     with tqdm(total=arguments.size, desc=corpus, unit=" utterances", unit_scale=True) as bar:
         sha256 = write_corpus(
             corpus,
@@ -140,40 +137,40 @@ def run_make(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _is_foreign(folder: Path) -> bool:
-    """True if the folder holds files that `make` does not write."""
-    ours = {"utterances.jsonl", "corpus.json", "README.md"}
-    return any(path.name not in ours for path in folder.iterdir())
-
-
 def run_fetch(arguments: argparse.Namespace) -> int:
     """Download a public corpus."""
-    from edp_mx.data.download import CORPORA, fetch
+    from edp_mx.data.download import CORPORA, fetch, is_checksummed
 
-    out = arguments.out or Path("data") / arguments.corpus
-    folder = fetch(arguments.corpus, out=out, source=arguments.source, has_bar=True)
-    print(f"{folder}  {CORPORA[arguments.corpus].licence}; checksums agree")
+    corpus = arguments.corpus
+    folder = fetch(corpus, out=arguments.out or Path("data") / corpus, source=arguments.source,
+                   has_bar=True)  # fmt: skip
+    note = (
+        "checksums agree"
+        if is_checksummed(corpus)
+        else "no checksums are known for it: that no file is missing is all that was checked"
+    )
+    print(f"{folder}  {CORPORA[corpus].licence}; {note}")
     return 0
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Prints the counts of a corpus."""
+    """Print the counts of a corpus."""
     from edp_mx.data.description import describe
+    from edp_mx.data.synthetic import STANDINS
 
     name = arguments.corpus
-    description = describe(_utterances(name))
-    print("\n".join(_lines(name, description)))
+    if not Path(name).exists() and name not in STANDINS:
+        raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
+    print("\n".join(_lines(name, describe(_corpus(name, size=SAMPLE, seed=1)))))
     return 0
 
 
 def run_text(arguments: argparse.Namespace) -> int:
-    """Writes the text of corpora."""
-    from tqdm import tqdm
-
+    """Write the text of corpora."""
     from edp_mx.data.text import write_lines
 
-    if arguments.size < 1 or arguments.seed < 0:
-        raise UserError("--size must be at least 1 and --seed at least 0")
+    require_at_least(arguments.size, 1, "--size")
+    require_at_least(arguments.seed, 0, "--seed")
     sources = [
         _corpus(name, size=arguments.size, seed=arguments.seed) for name in arguments.corpora
     ]
@@ -184,7 +181,7 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 
 def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
-    """The utterances of a path, of a public corpus, or of a stand-in made on the fly."""
+    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly."""
     from edp_mx.data.config import DataConfig
     from edp_mx.data.readers import read_utterances
     from edp_mx.data.sources import find_corpus
@@ -197,20 +194,7 @@ def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
     return read_utterances(find_corpus(DataConfig(corpus=name)))
 
 
-def _utterances(name: str) -> Iterable[Any]:
-    """Those of a path, or a sample of a synthetic corpus."""
-    from edp_mx.data.readers import read_utterances
-    from edp_mx.data.synthetic import STANDINS, make_utterances
-
-    if Path(name).exists() or name not in STANDINS:
-        if not Path(name).exists():
-            raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
-        return read_utterances(name)
-    return make_utterances(name, size=SAMPLE, seed=1)
-
-
 def _lines(name: str, description: Any) -> List[str]:
-    """The description as text."""
     from edp_mx.data.description import QUANTILES
 
     intents = list(description.intents.items())
@@ -236,7 +220,7 @@ def _lines(name: str, description: Any) -> List[str]:
 
 
 def _user_lines(description: Any) -> List[str]:
-    """Users and their utterances, where users are named."""
+    """Count users and their utterances, where users are named."""
     if not description.users:
         return []
     least, median, most = description.per_user
@@ -250,23 +234,19 @@ def _user_lines(description: Any) -> List[str]:
 
 
 def _example(utterance: Any) -> List[str]:
-    """An utterance with its spans in brackets."""
+    """Show an utterance with its spans in brackets."""
     words: List[str] = []
     for token, tag in zip(utterance.tokens, utterance.slots):
         if tag.startswith("I-") and words:
             words[-1] = f"{words[-1][:-1]} {token}]"
         else:
             words.append(token if tag == "O" else f"[{tag[2:]}: {token}]")
-    return textwrap.wrap(
-        f"{utterance.intent}: {' '.join(words)}",
-        98,
-        initial_indent="  ",
-        subsequent_indent="      ",
-    )
+    text = f"{utterance.intent}: {' '.join(words)}"
+    return textwrap.wrap(text, 98, initial_indent="  ", subsequent_indent="      ")
 
 
 def run_train(arguments: argparse.Namespace) -> int:
-    """Trains word vectors."""
+    """Train word vectors."""
     from edp_mx.data.embeddings import train_fasttext
 
     if not arguments.text.is_file():

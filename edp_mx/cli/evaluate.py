@@ -1,13 +1,12 @@
-"""`edp-mx evaluate`: the scores of a finished run."""
+"""Print SER, intent accuracy and slot F1 of the model of a run."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
-from edp_mx.cli.console import add_command
+from edp_mx.cli.console import progress_bar
 
 EXAMPLES = """\
 examples:
@@ -17,16 +16,7 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "evaluate",
-        run,
-        "score a finished run",
-        EXAMPLES,
-        description="SER, intent accuracy and slot F1 of a run's model.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument(
         "--part",
@@ -40,7 +30,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
-    from edp_mx.cli.console import progress_bar
     from edp_mx.data.readers import read_utterances
     from edp_mx.runs.trained import load_run
 

@@ -1,12 +1,12 @@
-"""`edp-mx explain`: one page in words of what a run's guarantee says."""
+"""Say in words, from the ledger of a run alone, who is protected, against whom, and how far.
+
+Say what epsilon means in plain numbers, what it does not cover, and what would make it better.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
-
-from edp_mx.cli.console import add_command
 
 EXAMPLES = """\
 examples:
@@ -16,18 +16,7 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "explain",
-        run,
-        "what the guarantee of a run says, in words",
-        EXAMPLES,
-        description="Says in words, from the ledger of a run alone: who is protected, against "
-        "whom, what epsilon means in plain numbers, what it does not cover, and what would make it "
-        "better.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--delta", type=float, metavar="D", help="another delta than the run's")

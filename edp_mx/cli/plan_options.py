@@ -1,16 +1,17 @@
-"""Options of `account` and `calibrate` that say what a run would release."""
+"""Options of `account`, `calibrate` and `audit` that say what is released."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from edp_mx.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, unit_of
 from edp_mx.accounting.decay import KINDS, Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
+from edp_mx.cli.console import require_at_least, written_as
 from edp_mx.errors import UserError
 
 LONGEST_RUN = 100_000  # epochs; a report has one multiplier for each
@@ -29,40 +30,51 @@ DEFAULTS: Dict[str, Any] = {
     "sampler": "shuffle",
 }
 PLAN_OPTIONS = (
-    *DEFAULTS,
-    "noise_multiplier",
-    "epochs",
-    "num_examples",
-    "variant",
-    "sample_rate",
-    "steps_per_epoch",
+    *(f"--{name.replace('_', '-')}" for name in DEFAULTS),
+    *("--noise-multiplier", "--epochs", "--num-examples", "--variant", "--sample-rate"),
+    "--steps-per-epoch",
 )
 
 
-def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
-    """Declare the options; `variant` is the default of the command, for the help."""
+def add_release_options(
+    parser: argparse.ArgumentParser, *, size: Callable[[str], float], **defaults: Any
+) -> None:
+    """Declare what a step releases; an option that is left out is None, not its default.
+
+    Args:
+        size: type of the micro-batch size.
+        defaults: `variant`, `micro_batch_size` and `layer_scales` of the command, for the help.
+    """
     add = parser.add_argument
     add("--mechanism", choices=tuple(UNITS_OF),
         help="clips a micro-batch's mean gradient, or each unit's (edp_sgd)")  # fmt: skip
     add("--unit", choices=UNITS, help="what is clipped (micro_batch; with dp_sgd utterance)")
+    add("--variant", choices=VARIANTS,
+        help=f"Algorithm 1, or calibrated ({defaults['variant']}; dp_sgd has no other)"
+    )  # fmt: skip
+    add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
+    add("--layer-scales", type=written_as("1,0.5", _scales), metavar="A1,A2,...",
+        help=f"alpha of each layer, taken as given ({defaults['layer_scales']})")  # fmt: skip
+    add("--adjacency", choices=("replace-one", "zero-out"), help="who is a neighbour (replace-one)")
+    add("--micro-batch-size", type=size, metavar="M",
+        help="utterances of a micro-batch, or units per worker; expected for poisson "
+        f"({defaults['micro_batch_size']})")  # fmt: skip
+    add("--micro-batches-per-worker", type=int, metavar="k",
+        help="clipped on each worker, so that N = workers k (1)")  # fmt: skip
+    add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
+
+
+def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
+    """Declare the options; `variant` is the default of the command, for the help."""
+    size = written_as("16", _size)  # Poisson steps may expect a fraction
+    add_release_options(parser, size=size, variant=variant, micro_batch_size=2, layer_scales="1")
+    add = parser.add_argument
     add("--decay", choices=KINDS, help="how it falls by epoch (none)")
     add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
     add("--epochs", type=int, metavar="T", help="epochs in all")
     add("--delta", type=float, metavar="D", help="delta; left out it is 1/(2n)")
     add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
     add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
-    add("--micro-batches-per-worker", type=int, metavar="k",
-        help="clipped on each worker, so that N = workers k (1)")  # fmt: skip
-    add("--micro-batch-size", type=_size, metavar="M",
-        help="utterances of a micro-batch, or units per worker; expected for poisson (2)"
-    )  # fmt: skip
-    add("--max-grad-norm", type=float, metavar="C", help="clipping norm (1)")
-    add("--layer-scales", type=parse_scales, metavar="A1,A2,...",
-        help="alpha of each layer, taken as given (1)")  # fmt: skip
-    add("--adjacency", choices=("replace-one", "zero-out"), help="who is a neighbour (replace-one)")
-    add("--variant", choices=VARIANTS,
-        help=f"Algorithm 1, or calibrated ({variant}; dp_sgd has no other)")  # fmt: skip
-    add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
     add("--sample-rate", type=float, metavar="q", help="of poisson; left out it is N M / n")
     add("--steps-per-epoch", type=int, metavar="S", help="of poisson; left out it is n / (N M)")
 
@@ -77,24 +89,24 @@ def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: fl
         raise UserError("give --epochs, the epochs in all")
     if arguments.epochs > LONGEST_RUN:
         raise UserError(f"--epochs is {arguments.epochs}; at most {LONGEST_RUN} are reported")
-    mechanism = _get(arguments, "mechanism")
-    default = "calibrated" if mechanism == "dp_sgd" else variant
+    asked = {name: value for name, value in vars(arguments).items() if value is not None}
+    given = {**DEFAULTS, **asked}
     release = Release(
-        unit=unit_of(mechanism, arguments.unit),
-        num_workers=_get(arguments, "workers"),
-        micro_batches_per_worker=_get(arguments, "micro_batches_per_worker"),
-        micro_batch_size=_get(arguments, "micro_batch_size"),
-        max_grad_norm=_get(arguments, "max_grad_norm"),
-        layer_scales=_get(arguments, "layer_scales"),
-        adjacency=_get(arguments, "adjacency").replace("-", "_"),
-        variant=arguments.variant or default,
-        sampler=_get(arguments, "sampler"),
+        unit=unit_of(given["mechanism"], arguments.unit),
+        num_workers=given["workers"],
+        micro_batches_per_worker=given["micro_batches_per_worker"],
+        micro_batch_size=given["micro_batch_size"],
+        max_grad_norm=given["max_grad_norm"],
+        layer_scales=given["layer_scales"],
+        adjacency=given["adjacency"].replace("-", "_"),
+        variant=arguments.variant or ("calibrated" if given["mechanism"] == "dp_sgd" else variant),
+        sampler=given["sampler"],
     )
     steps_per_epoch, sample_rate = _sampling(arguments, release)
     return Plan(
         release=replace(release, sample_rate=sample_rate),
         noise_multiplier=noise_multiplier,
-        decay=Decay(_get(arguments, "decay"), _get(arguments, "decay_rate")),
+        decay=Decay(given["decay"], given["decay_rate"]),
         epochs=arguments.epochs,
         steps_per_epoch=steps_per_epoch,
         num_records=arguments.num_examples,
@@ -104,7 +116,7 @@ def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: fl
 
 
 def _sampling(arguments: argparse.Namespace, release: Release) -> Tuple[int, float]:
-    """Steps per epoch and q, as given or from n."""
+    """Return the steps per epoch and q, as given or from n."""
     steps, rate, n = arguments.steps_per_epoch, arguments.sample_rate, arguments.num_examples
     if release.sampler == "shuffle":
         if rate is not None or steps is not None:
@@ -124,13 +136,12 @@ def _sampling(arguments: argparse.Namespace, release: Release) -> Tuple[int, flo
         raise UserError(f"--sample-rate is {rate:g}; it must lie between 0 and 1")
     if steps is None:
         steps = max(1, round(n / release.batch_size))
-    if steps < 1:
-        raise UserError(f"--steps-per-epoch is {steps}; it must be 1 or more")
+    require_at_least(steps, 1, "--steps-per-epoch")
     return steps, rate
 
 
 def _delta(arguments: argparse.Namespace) -> float:
-    """δ as given, or 1/(2n); with n it must be below 1/n."""
+    """Return δ as given, or 1/(2n); with n it must be below 1/n."""
     if arguments.num_examples is not None:
         return choose_delta(num_examples=arguments.num_examples, delta=arguments.delta)
     if arguments.delta is None:
@@ -140,29 +151,10 @@ def _delta(arguments: argparse.Namespace) -> float:
     return arguments.delta
 
 
-def _get(arguments: argparse.Namespace, name: str) -> Any:
-    """What was asked for, or the default."""
-    value = getattr(arguments, name)
-    return DEFAULTS[name] if value is None else value
-
-
 def _size(text: str) -> float:
-    """A number that stays whole if it is."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
-def parse_scales(text: str) -> Tuple[float, ...]:
-    """Parse numbers that commas separate."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of numbers; write for example 1,0.5"
-        ) from None
+def _scales(text: str) -> Tuple[float, ...]:
+    return tuple(map(float, text.split(",")))

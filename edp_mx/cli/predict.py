@@ -1,4 +1,7 @@
-"""`edp-mx predict`: what a trained model understands."""
+"""Predict intent, slots and confidences. Tokens are what white space separates.
+
+From standard input each line is an utterance, or JSON with 'text' or 'tokens'.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import threading
 from pathlib import Path
 from typing import Any, Iterable, Iterator, List, TypeVar
 
-from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
 T = TypeVar("T")
@@ -24,17 +26,7 @@ examples:
 CHUNK = 1024  # utterances predicted at once from a stream
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "predict",
-        run,
-        "understand utterances with a trained model",
-        EXAMPLES,
-        description="Intent, slots and confidences. Tokens are what white space separates. From "
-        "standard input each line is an utterance, or JSON with 'text' or 'tokens'.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
     parser.add_argument("--json", action="store_true", help="JSON lines (always for stdin)")
@@ -46,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from_stdin = arguments.utterances == ["-"]
     trained = load_run(arguments.run_directory)
+    chunks: Iterable[List[List[str]]]
     if from_stdin:
         chunks = at_hand(read_tokens(sys.stdin))
     else:
-        chunks = iter([[tokens_of(text, "the command line") for text in arguments.utterances]])
+        chunks = [[tokens_of(text, "the command line") for text in arguments.utterances]]
     for chunk in chunks:
         for prediction in trained.predict(chunk):
             if from_stdin or arguments.json:
@@ -62,8 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
     """Group a stream into what has arrived so far: one item while a person types, many in a pipe.
 
-    Raises:
-        Exception: whatever `items` raises, after the items before it.
+    What `items` raises is raised after the items before it.
     """
     arrived: queue.Queue = queue.Queue(maxsize=4 * CHUNK)
 
@@ -91,11 +83,7 @@ def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
 
 
 def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
-    """Yield the tokens of each line that is not empty: plain text, or JSON with `text` or `tokens`.
-
-    Raises:
-        UserError: a line that begins like JSON and is no utterance; names the line.
-    """
+    """Yield the tokens of each line with words: plain text, or JSON with `text` or `tokens`."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -107,7 +95,7 @@ def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
             tokens = record["tokens"] if "tokens" in record else record["text"].split()
         except (ValueError, KeyError, AttributeError):
             tokens = None
-        if not isinstance(tokens, list) or not tokens or not all(map(is_word, tokens)):
+        if not isinstance(tokens, list) or not tokens or not all(map(_is_word, tokens)):
             raise UserError(
                 f"line {number} of standard input is no utterance: write plain text, "
                 'or {"text": "…"} or {"tokens": ["…"]}'
@@ -115,8 +103,7 @@ def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
         yield tokens
 
 
-def is_word(token: Any) -> bool:
-    """Return whether a token is a text that is not empty."""
+def _is_word(token: Any) -> bool:
     return isinstance(token, str) and bool(token.strip())
 
 

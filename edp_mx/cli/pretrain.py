@@ -1,11 +1,13 @@
-"""`edp-mx pretrain`: a BERT from public text."""
+"""Pre-train a BERT as a masked language model.
+
+The text must be public: pre-training gives it no privacy.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from edp_mx.cli.console import add_command
 from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
@@ -20,18 +22,7 @@ BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "pretrain",
-        run,
-        "pre-train a BERT on public text",
-        EXAMPLES,
-        description="Pre-trains a BERT as a masked language model. The text must be public: "
-        "pre-training gives it no privacy.",
-    )
-    add_start_options(parser)
+add_options = add_start_options
 
 
 def run(arguments: argparse.Namespace) -> int:

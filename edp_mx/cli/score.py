@@ -1,4 +1,4 @@
-"""`edp-mx score`: a hypothesis file against a reference file."""
+"""Compare two annotations of the same utterances."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 import json
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Tuple
 
-from edp_mx.cli.console import add_command, print_json
+from edp_mx.cli.console import print_json
+from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
@@ -29,16 +30,7 @@ examples:
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "score",
-        run,
-        "SER, intent accuracy and slot F1 of predictions",
-        EXAMPLES,
-        description="Compares two annotations of the same utterances.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reference", type=Path, metavar="REFERENCE.jsonl")
     parser.add_argument("hypothesis", type=Path, metavar="HYPOTHESIS.jsonl")
     parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap")
@@ -47,7 +39,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the scores."""
-    references, hypotheses = _read_pairs(arguments.reference, arguments.hypothesis)
+    pairs = _read_pairs(arguments.reference, arguments.hypothesis)
+    references, hypotheses = ([(one.slots, one.intent) for one in side] for side in zip(*pairs))
     scores = evaluate(references, hypotheses, arguments.alignment)
     if arguments.json:
         print_json(scores.to_dict())
@@ -58,70 +51,50 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Line(NamedTuple):
-    """One utterance and where it stands."""
+    """One utterance, and its file and line."""
 
-    number: int
+    place: str
     tokens: List[str]
     slots: List[str]
     intent: str
 
 
-def _read_pairs(
-    reference: Path, hypothesis: Path
-) -> Tuple[List[Tuple[List[str], str]], List[Tuple[List[str], str]]]:
-    """(tags, intent) of both files, after checking that they annotate the same tokens."""
-    references: List[Tuple[List[str], str]] = []
-    hypotheses: List[Tuple[List[str], str]] = []
-    ours: Optional[_Line]
-    theirs: Optional[_Line]
+def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
+    """Return the lines of both files, which must annotate the same tokens."""
+    pairs: List[Tuple[_Line, _Line]] = []
     for ours, theirs in zip_longest(_read(reference), _read(hypothesis)):
         if ours is None or theirs is None:
-            short = reference if ours is None else hypothesis
-            long = hypothesis if ours is None else reference
+            short, long = (reference, hypothesis) if ours is None else (hypothesis, reference)
             raise UserError(
-                f"{short} has {len(references)} utterances but {long} has more; "
+                f"{short} has {len(pairs)} utterances but {long} has more; "
                 "both must hold the same ones in the same order"
             )
-        _check_tokens(ours, theirs, f"{hypothesis}, line {theirs.number}", str(reference))
-        references.append((ours.slots, ours.intent))
-        hypotheses.append((theirs.slots, theirs.intent))
-    if not references:
-        raise UserError(f"{reference} and {hypothesis} hold no utterances")
-    return references, hypotheses
-
-
-def _check_tokens(ours: _Line, theirs: _Line, place: str, reference: str) -> None:
-    """Both lines must annotate the same words."""
-    if len(ours.tokens) != len(theirs.tokens):
-        raise UserError(
-            f"{place}: {len(theirs.tokens)} tokens, but {reference}, line {ours.number} "
-            f"has {len(ours.tokens)}"
-        )
-    for position, (wanted, found) in enumerate(zip(ours.tokens, theirs.tokens), start=1):
-        if wanted != found:
+        if len(ours.tokens) != len(theirs.tokens):
             raise UserError(
-                f"{place}: token {position} is {found!r}, but {wanted!r} in {reference}, "
-                f"line {ours.number}"
+                f"{theirs.place}: {len(theirs.tokens)} tokens, but {ours.place} "
+                f"has {len(ours.tokens)}"
             )
+        for position, (wanted, found) in enumerate(zip(ours.tokens, theirs.tokens), start=1):
+            if wanted != found:
+                raise UserError(
+                    f"{theirs.place}: token {position} is {found!r}, but {wanted!r} in {ours.place}"
+                )
+        pairs.append((ours, theirs))
+    if not pairs:
+        raise UserError(f"{reference} and {hypothesis} hold no utterances")
+    return pairs
 
 
 def _read(path: Path) -> Iterator[_Line]:
-    """The utterances of a JSON-lines file; blank lines are skipped."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield _parse(line, number, f"{path}, line {number}")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    """Yield the utterances of a JSON-lines file; blank lines are skipped."""
+    for number, line in read_lines(path):
+        if line.strip():
+            yield _parse(line, f"{path}, line {number}")
 
 
-def _parse(line: bytes, number: int, place: str) -> _Line:
-    """One line, checked."""
+def _parse(line: str, place: str) -> _Line:
     try:
-        record = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{place}: not UTF-8 text") from error
+        record = json.loads(line)
     except ValueError as error:
         raise UserError(f"{place}: not JSON ({error})") from error
     if not isinstance(record, dict):
@@ -140,4 +113,4 @@ def _parse(line: bytes, number: int, place: str) -> _Line:
             split_tag(tag)
     except UserError as error:
         raise UserError(f"{place}: {error}") from error
-    return _Line(number, tokens, slots, record["intent"])
+    return _Line(place, tokens, slots, record["intent"])

@@ -8,6 +8,7 @@ from typing import Any, Callable, Tuple
 
 from edp_mx.cli.console import add_configs, add_overrides, progress_bar, start_logging
 from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
 
 
 def add_start_options(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +35,8 @@ def start_run(
 
     Args:
         kind: class of the configuration.
-        readme: README of a new run directory.
         check: `check(config, num_workers)` raises a UserError if the settings are unsound.
         run: `run(config, workers, directory, progress)` does the work; rank 0 prints its result.
-
-    Raises:
-        UserError: the arguments, the settings or the run directory are unsound.
     """
     if bool(arguments.configs) == (arguments.resume is not None):
         raise UserError("name either a configuration or, with --resume, a run to resume")
@@ -64,14 +61,9 @@ def start_run(
 def create_run(arguments: argparse.Namespace, config: Any, *, readme: str, suffix: str = "") -> Any:
     """Create the run directory that `--run` names, or a new one below `--runs`; on rank 0.
 
-    Args:
-        suffix: appended to the configuration's name in the name of a new directory.
-
-    Raises:
-        UserError: the folder holds something already.
+    The name of a new one is that of the configuration and `suffix`.
     """
     from edp_mx.config import dump_config
-    from edp_mx.runs.run_directory import RunDirectory
 
     directory = RunDirectory.choose(f"{config.name}{suffix}", arguments.runs)
     if arguments.run_directory:
@@ -87,10 +79,8 @@ def enter_run(directory: Any, workers: Any) -> Any:
     return progress_bar(is_first=workers.is_first)
 
 
-def _open(arguments: argparse.Namespace, kind: type, readme: str) -> Tuple[Any, Any]:
-    """The configuration and the run directory, which is created unless a run is resumed."""
-    from edp_mx.runs.run_directory import RunDirectory
-
+def _open(arguments: argparse.Namespace, kind: type, readme: str) -> Tuple[Any, RunDirectory]:
+    """Return the configuration and the run directory, a new one unless a run is resumed."""
     config = _read_config(arguments, kind)
     if arguments.resume:
         return config, RunDirectory(arguments.resume)
@@ -98,9 +88,8 @@ def _open(arguments: argparse.Namespace, kind: type, readme: str) -> Tuple[Any, 
 
 
 def _read_config(arguments: argparse.Namespace, kind: type) -> Any:
-    """The configuration that is named, or that of the run to resume."""
+    """Return the configuration that is named, or that of the run to resume."""
     from edp_mx.config import load_config
-    from edp_mx.runs.run_directory import RunDirectory
 
     if arguments.resume is None:
         return load_config(arguments.configs, arguments.overrides, kind=kind)

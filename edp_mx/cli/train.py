@@ -1,11 +1,10 @@
-"""`edp-mx train`: one configuration, one run directory."""
+"""Train a model and write a run directory that explains itself."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from edp_mx.cli.console import add_command
 from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
@@ -20,17 +19,7 @@ With several workers use launch/train.sh, which starts them by horovodrun.
 """
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = add_command(
-        subparsers,
-        "train",
-        run,
-        "train a model from a configuration",
-        EXAMPLES,
-        description="Trains a model and writes a run directory that explains itself.",
-    )
-    add_start_options(parser)
+add_options = add_start_options
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,14 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     from edp_mx.reports.curves import plot_curves
-    from edp_mx.reports.summary import summarise
+    from edp_mx.reports.summary import compare
     from edp_mx.runs.train import train
 
     train(config, workers, directory, progress)
     if not workers.is_first:
         return ""
     plot_curves(directory)
-    return summarise(directory)
+    where = f"The run directory is {directory.path}; its README.md describes the files."
+    return f"{compare([directory])}\n\n{where}"
 
 
 def _check(config: Any, num_workers: int) -> None:

@@ -15,29 +15,21 @@ from typing import Any, Dict, Iterator, Pattern, Tuple, Union
 from edp_mx.errors import UserError
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-MAX_BYTES = 500_000_000  # of what is unpacked: a small archive can hold a very large file
+MAX_BYTES = 1_500_000_000  # of what is unpacked: a small archive can hold a very large file
 
 Member = Tuple[str, int, str, Any]  # name, size, kind of special file or "", the library's own
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name is an archive that can be unpacked."""
     return name.endswith(SUFFIXES)
 
 
 def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
-    """Unpack the members whose whole name fits `wanted`.
+    """Unpack the members whose whole name fits `wanted`; its group 1 is the path below `folder`.
 
-    Args:
-        archive: a .zip, .tar, .tar.gz or .tgz file.
-        folder: where the files go.
-        wanted: matched against a member's name; group 1 is its path below `folder`.
-
-    Raises:
-        UserError: the archive is torn; a member, wanted or not, leads out of the folder or is a
-            link or a device; two members are the same file; there is more than 500 MB to unpack.
-
-    Guarantee: everything but the content is checked before the first file is written.
+    Guarantee: everything but the content is checked before the first file is written: no member,
+        wanted or not, leads out of the folder or is a link or a device; wanted ones come once, and
+        are 1.5 GB at most.
     """
     try:
         with _opened(archive) as opened:
@@ -59,7 +51,6 @@ def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
 
 
 def _opened(archive: Path) -> Any:
-    """The archive, by its name."""
     if archive.name.endswith(".zip"):
         return zipfile.ZipFile(archive)
     return tarfile.open(archive, "r:" if archive.name.endswith(".tar") else "r:gz")
@@ -68,7 +59,7 @@ def _opened(archive: Path) -> Any:
 def _targets(
     archive: str, members: Iterator[Member], folder: Path, wanted: Pattern[str]
 ) -> Dict[Path, Any]:
-    """The files to write and their members, once every member has been checked."""
+    """Check every member, then return the files to write with their members."""
     targets: Dict[Path, Any] = {}
     left = MAX_BYTES
     for name, size, special, member in members:
@@ -90,7 +81,7 @@ def _targets(
 
 
 def _members(opened: Union[zipfile.ZipFile, tarfile.TarFile]) -> Iterator[Member]:
-    """All members but folders. Neither kind of archive gives more bytes than its stated sizes."""
+    """Yield all members but folders; no archive gives more bytes than its stated sizes."""
     if isinstance(opened, zipfile.ZipFile):
         for info in opened.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)  # a Unix mode, or 0

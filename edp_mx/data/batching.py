@@ -1,11 +1,16 @@
-"""A padded batch of encoded utterances."""
+"""A padded batch of encoded utterances, and the ids of each distinct token, kept once."""
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Union
+from functools import cached_property
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
+
+from edp_mx.data.tokenizer import SpecialIds, Tokenizer
+from edp_mx.data.vocabulary import Vocabulary
 
 
 class WordInputs(NamedTuple):
@@ -44,15 +49,10 @@ Inputs = Union[WordInputs, PieceInputs, StateInputs]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """M utterances, padded with zeros to the longest of them.
+    """M utterances, padded with zeros to the longest; a label that the vocabulary lacks is 0.
 
-    Shapes:
-        lengths (M,), in tokens; slots (M, T), intents (M,): int32;
-        indices (M,): int64, places in the corpus.
-
-    Edge cases:
-        A label that the vocabulary lacks is 0 here: such an utterance has no true loss. It never
-        occurs in the training part.
+    Shapes: lengths (M,), in tokens; slots (M, T), intents (M,): int32; indices (M,): int64, places
+        in the corpus.
     """
 
     inputs: Inputs
@@ -68,3 +68,89 @@ class Batch:
     def mask(self) -> np.ndarray:
         """Which places are tokens, (M, T) bool."""
         return np.arange(self.slots.shape[1]) < self.lengths[:, None]  # (M, T)
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Word and characters of each distinct token: what a CLC reads.
+
+    Shapes: F distinct tokens. words (F,), offsets (F + 1,), characters (those of all tokens,):
+        token f has `characters[offsets[f]:offsets[f + 1]]`.
+    """
+
+    words: np.ndarray
+    offsets: np.ndarray
+    characters: np.ndarray
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], vocabulary: Vocabulary, max_characters: int) -> WordTable:
+        rows = (vocabulary.character_ids(token[:max_characters]) for token in tokens)
+        words = np.fromiter(map(vocabulary.word_id, tokens), np.int32, len(tokens))  # (F,)
+        return cls(words, *_flatten(rows))
+
+    def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> WordInputs:
+        """Make a batch. Shapes: tokens (M, T), places in this table where `is_token` (M, T)."""
+        distinct, inverse = np.unique(tokens[is_token], return_inverse=True)  # (D,), (tokens,)
+        starts = self.offsets[distinct]
+        lengths = self.offsets[distinct + 1] - starts
+        places, is_character = gather(starts, lengths, int(lengths.max(initial=1)))
+        table = np.where(is_character, self.characters[places], 0)  # (D, C)
+        characters = np.zeros((*tokens.shape, table.shape[1]), dtype=np.int32)  # (M, T, C)
+        characters[is_token] = table[inverse]
+        return WordInputs(np.where(is_token, self.words[tokens], 0), characters)
+
+
+@dataclass(frozen=True, eq=False)
+class PieceTable:
+    """Word pieces of each distinct token: what a BERT reads. Shapes: as in `WordTable`."""
+
+    offsets: np.ndarray
+    pieces: np.ndarray
+    special_ids: SpecialIds
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
+        offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
+        return cls(offsets, pieces, tokenizer.special_ids)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(F,): pieces of each token, at least 1."""
+        return np.diff(self.offsets)
+
+    def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> PieceInputs:
+        """Make a batch of [CLS] pieces [SEP]. Shapes: as in `WordTable.inputs`."""
+        counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
+        ends = 1 + counts.cumsum(axis=1)  # (M, T), [CLS] before the first
+        lengths = 2 + counts.sum(axis=1)  # (M,)
+        pieces = np.full((len(tokens), int(lengths.max(initial=2))), self.special_ids.pad, np.int32)
+        pieces[:, 0] = self.special_ids.cls
+        pieces[np.arange(len(tokens)), lengths - 1] = self.special_ids.sep
+        flat = counts[is_token]  # (tokens,)
+        places, is_piece = gather(self.offsets[tokens[is_token]], flat, int(flat.max(initial=1)))
+        is_filled = np.arange(pieces.shape[1]) < lengths[:, None] - 1  # (M, P)
+        is_filled[:, 0] = False
+        pieces[is_filled] = self.pieces[places][is_piece]  # both row by row, token by token
+        firsts = np.where(is_token, ends - counts, 0)  # (M, T)
+        return PieceInputs(pieces, lengths.astype(np.int32), firsts.astype(np.int32))
+
+
+def gather(starts: np.ndarray, lengths: np.ndarray, width: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Return places in a flat array, (rows, width), and which of them belong to their row."""
+    steps = np.arange(width)
+    is_inside = steps < lengths[:, None]
+    return np.where(is_inside, starts[:, None] + steps, 0), is_inside
+
+
+def _flatten(rows: Iterable[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
+    """Flatten rows of any length into offsets and numbers, in small types, one row at a time."""
+    offsets, flat = array("q", [0]), array("i")
+    for row in rows:
+        flat.extend(row)
+        offsets.append(len(flat))
+    return _small(np.frombuffer(offsets, np.int64)), _small(np.frombuffer(flat, np.int32))
+
+
+def _small(numbers: np.ndarray) -> np.ndarray:
+    """Cast numbers ≥ 0 to the smallest signed type of at least two bytes that holds them."""
+    return numbers.astype(np.result_type(np.min_scalar_type(-int(numbers.max(initial=0))), "i2"))

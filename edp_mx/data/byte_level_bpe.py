@@ -26,14 +26,7 @@ _BLANK = "Ġ"  # a blank within a piece
 
 @dataclass(frozen=True)
 class ByteLevelBPE(Tokenizer):
-    """A vocabulary of byte sequences; every token is read as if a blank stood before it.
-
-    Args:
-        pieces: a place is an id.
-        merges: pairs of pieces that are joined, in this order.
-
-    Source: RoBERTa's tokenizer with `add_prefix_space`, applied to words.
-    """
+    """RoBERTa's tokenizer with `add_prefix_space`; `merges` are the joined pairs, in this order."""
 
     kind: ClassVar[str] = "BPE"
     pieces: Tuple[str, ...]
@@ -42,7 +35,6 @@ class ByteLevelBPE(Tokenizer):
 
     @cached_property
     def special_ids(self) -> SpecialIds:
-        """The ids of padding, unknown, start, end and mask."""
         found = [piece if piece in self.pieces else _END for piece in _SPECIAL]
         if _END in found and _END not in self.pieces:
             raise UserError(f"the vocabulary lacks one of {' '.join(_SPECIAL)}, and {_END}")
@@ -68,12 +60,10 @@ class ByteLevelBPE(Tokenizer):
         return [word for word in opening if word.isascii() and word.isalnum()]
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the kind, pieces and merges."""
         return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": list(self.merges)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ByteLevelBPE:
-        """Build it from pieces and merges."""
         return cls(tuple(value["pieces"]), tuple((a, b) for a, b in value["merges"]))
 
     def save(self, folder: Path, *, max_positions: int) -> None:

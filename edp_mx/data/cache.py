@@ -1,8 +1,4 @@
-"""Where large corpora are kept as numbers, so that a later start need not read their text.
-
-What is kept is as private as the corpus: its folder is the user's alone. What was long not used
-goes when another corpus is kept.
-"""
+"""Where large corpora are kept as numbers, in a folder of the user's alone."""
 
 from __future__ import annotations
 
@@ -21,15 +17,13 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.store import Arrange, Stored, open_store, write_store
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.store import Stored, open_store
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-_OFF = "off"
 MOST_DAYS = 90  # without a start that uses it, then it goes
 MOST_BYTES = 20 << 30  # of all that is kept; beyond these the oldest go
 _POLL = 0.2  # seconds between two looks at whether another process is done
@@ -38,23 +32,14 @@ _POLL = 0.2  # seconds between two looks at whether another process is done
 def cache_folder() -> Optional[Path]:
     """Return `$EDP_MX_CACHE/corpora` or that of the user's cache; None where it is "off"."""
     named = os.environ.get("EDP_MX_CACHE")
-    if named == _OFF:
-        return None
-    if named:
-        return Path(named) / "corpora"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home) / "edp_mx" / "corpora"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return None if named == "off" else Path(named or home / "edp_mx") / "corpora"
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
-    """Return a name for what is made of some files by some settings.
+    """Return a name for what some settings (plain values) make of some files, each with its name.
 
-    Args:
-        settings: plain values.
-        files: each with the name under which it is read.
-
-    Guarantee: any byte that changes in a file, or in the code that reads, makes and splits
-    corpora, gives another name. Times and sizes of files have no say.
+    Any byte that changes in a file, or in the code in `data`, gives another name; times do not.
     """
     code = Path(__file__).parent
     sources = [
@@ -71,11 +56,7 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
 
 
 def open_cached(folder: Path, key: str) -> Optional[Stored]:
-    """Open what is kept under a name; None if it is not there, or is torn (a warning says so).
-
-    Raises:
-        UserError: others than the user may write in the folder, or read it.
-    """
+    """Open what is kept under a name; None if it is not there, or is torn (a warning says so)."""
     for path in folder.glob(f"{key}-*.arrow"):
         _refuse_foreign(folder)
         try:
@@ -92,29 +73,15 @@ def open_cached(folder: Path, key: str) -> Optional[Stored]:
 def keep(
     folder: Path,
     key: str,
-    utterances: Iterable[Tuple[str, Utterance]],
-    arrange: Arrange,
+    write: Callable[[Path], None],
     *,
     unchanged: Callable[[], bool],
-    heartbeat: Callable[[str], None],
-    progress: Progress = no_progress,
-    total: Optional[int] = None,
+    heartbeat: Heartbeat,
 ) -> Optional[Stored]:
-    """Keep a corpus under a name, unless another process does; then wait for that.
+    """Keep what `write` writes under a name, unless another process does; then wait for that.
 
-    Args:
-        utterances, arrange: see `write_store`; not taken where another process was faster.
-        unchanged: whether the files are still those of `key`; asked when they have been read.
-        heartbeat: told what goes on.
-        progress, total: see `write_store`.
-
-    Returns:
-        The stored corpus; None where it cannot be kept (which is said in the log).
-
-    Raises:
-        UserError: the corpus is broken or changes while it is read, or `folder` is not private.
-
-    Guarantee: the file of a name is whole or not there.
+    None if it cannot be kept (the log says so). `unchanged` tells, after the reading, whether the
+    files are still those of `key`. The file of a name is whole or not there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -129,9 +96,7 @@ def keep(
                 folder,
             )
             with _aside(folder, key) as aside:
-                write_store(
-                    aside, utterances, arrange, heartbeat=heartbeat, progress=progress, total=total
-                )
+                write(aside)
                 if not unchanged():
                     raise UserError("data: the corpus changed while it was read; start again")
                 with open(aside, "rb") as file:
@@ -146,13 +111,13 @@ def keep(
 
 
 def _name(key: str, path: Path) -> str:
-    """The name of a file that is kept: it says what is in it, so that a torn one is told."""
+    """Name a kept file after its content, so that a torn one is told."""
     return f"{key}-{sha256_of(path)[:32]}.arrow"
 
 
 @contextlib.contextmanager
 def _aside(folder: Path, key: str) -> Iterator[Path]:
-    """An empty file to write to. What is torn, or a killed process left, is removed first."""
+    """Make an empty file to write to, after removing what is torn or a killed process left."""
     for left in (*folder.glob(f".{key}.*"), *folder.glob(f"{key}-*")):
         left.unlink()
     handle, name = tempfile.mkstemp(dir=folder, prefix=f".{key}.")  # mode 0600
@@ -164,10 +129,7 @@ def _aside(folder: Path, key: str) -> Iterator[Path]:
 
 
 def _evict(folder: Path, kept: Path) -> None:
-    """Remove what no start has used for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest.
-
-    A process that has a file mapped keeps it.
-    """
+    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest."""
     found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != ".lock"]
     total = 0
     for status, path in sorted(found, key=lambda one: -one[0].st_mtime):
@@ -180,8 +142,8 @@ def _evict(folder: Path, kept: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
-    """Held by one process at a time; the system takes it from one that is killed."""
+def _lock(path: Path, heartbeat: Heartbeat) -> Iterator[None]:
+    """Hold a lock; the system takes it from a process that is killed."""
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         while True:
             try:
@@ -194,7 +156,7 @@ def _lock(path: Path, heartbeat: Callable[[str], None]) -> Iterator[None]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What others may write is not trusted, and what they may read is no place for a corpus."""
+    """Refuse a folder that others may write to or read."""
     status = folder.stat()
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise UserError(

@@ -23,10 +23,9 @@ class Numbers(Dict[str, int]):
 
 @dataclass(frozen=True, eq=False)
 class Texts(Sequence[str]):
-    """Strings that lie one after the other as UTF-8, and become text when they are asked for.
+    """Strings one after the other as UTF-8, perhaps mapped from files, decoded when asked for.
 
-    Shapes: content (bytes,) uint8; offsets (strings + 1,): a string lies from one to the next. They
-    may be mapped from files.
+    Shapes: content (bytes,) uint8; offsets (strings + 1,): a string lies from one to the next.
     """
 
     content: np.ndarray
@@ -36,8 +35,6 @@ class Texts(Sequence[str]):
         return len(self.offsets) - 1
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         return decoded(self.content[self.offsets[index] : self.offsets[index + 1]].tobytes())
 
@@ -55,7 +52,6 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """Return what `encoded` was given."""
     return content.decode("utf-8", "surrogatepass")
 
 
@@ -63,14 +59,10 @@ def decoded(content: bytes) -> str:
 class Columns:
     """The tokens, tags, intents, users and ids of utterances, without padding.
 
-    Attributes:
-        token_names, tag_names, intent_names, user_names: the distinct strings; a place is a number
-            below. Utterances that name no user have the number of "".
-        mapping: of the file that all arrays lie in, if they do.
-
-    Shapes:
-        U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
-        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users, ids (U,).
+    Shapes: U utterances, S tokens in all. offsets (U + 1,): utterance u has the tokens from
+        `offsets[u]` up to `offsets[u + 1]`; tokens, tags (S,), intents, users (U,): places in their
+        names, where nobody is ""; ids (U,). `mapping` is the file that all arrays lie in, if they
+        do.
     """
 
     offsets: np.ndarray
@@ -137,20 +129,15 @@ class Columns:
 
 
 def chunks(length: int) -> Iterator[slice]:
-    """Cut many utterances into those that are looked at together: some thousands at a time."""
     return (slice(first, first + _CHUNK) for first in range(0, length, _CHUNK))
 
 
 def gathered(
     numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Gather what some utterances have in a column.
+    """Return the numbers of some utterances in a row, (n,), and where each begins, (rows,).
 
-    Returns:
-        Their numbers, one utterance after the other, (n,), and where among these each utterance
-        begins, (rows,).
-
-    Shapes: numbers (S,), the column; starts, lengths (rows,).
+    Shapes: numbers (S,), a column; starts, lengths (rows,).
     """
     counts = lengths.astype(np.int64)
     begins = np.cumsum(counts) - counts  # (rows,)

@@ -14,7 +14,7 @@ from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
-PUBLIC_CORPORA = ("atis", "snips", "nlu_eval")
+PUBLIC_CORPORA = ("atis", "snips", "nlu_eval", "dstc8")
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class DataConfig(Settings):
     """Which utterances are used, how they are split, and how they are encoded.
 
     Args:
-        corpus: atis, snips, nlu_eval; communication, health, video (stand-ins for the paper's
-            internal corpora); or a name of your own, with `path`.
+        corpus: atis, snips, nlu_eval, dstc8; communication, health, video (stand-ins for the
+            paper's internal corpora); or a name of your own, with `path`.
         path: a file or folder; for the public corpora see `sources.find_corpus`.
         layout: "auto", or one of `readers.FORMATS`.
         split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side) or

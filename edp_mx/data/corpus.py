@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
+from edp_mx.data.store import write_store
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
 _OWN_VALIDATION = 0.05
@@ -32,9 +34,8 @@ _OWN_VALIDATION = 0.05
 class Corpus:
     """All utterances of a corpus, and which of them train, validate and test.
 
-    Attributes:
-        fingerprints: of "train", "validation", "test" and "corpus" (the three in a row), as far as
-            they are known without a pass over the utterances.
+    `fingerprints` are those of the parts and of "corpus", as far as no pass over the text is
+    needed.
     """
 
     name: str
@@ -50,7 +51,6 @@ class Corpus:
 
     @cached_property
     def validation(self) -> Sequence[Utterance]:
-        """The validation part."""
         return self._part("validation")
 
     @cached_property
@@ -71,27 +71,16 @@ class Corpus:
 def load_corpus(
     config: DataConfig,
     *,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
     progress: Progress = no_progress,
 ) -> Corpus:
-    """Find, read (or make) and split a corpus.
-
-    A large one is read once and kept as numbers (see `cache`), which later starts map into memory
-    without reading any text; its utterances are then made as they are asked for.
-
-    Args:
-        heartbeat: called with what is being done, for the watchdog.
-        progress: wrapped around the utterances when a large corpus is read for the first time.
-
-    Returns:
-        The same corpus and split for the same settings and files.
+    """Find, read (or make) and split a corpus; a large one is read once and cached (see `cache`).
 
     Raises:
-        UserError: it is not found, broken, has no split of its own, a part of it is empty, or
-            some of its utterances name a user and others do not.
+        UserError: it is not found, broken, has no split of its own, a part of it is empty, or some
+            of its utterances name a user and others do not.
 
-    Edge cases:
-        A corpus whose own split has no validation part (SNIPS as published) has 5 % of its
+    Edge cases: a corpus whose own split has no validation part (SNIPS as published) has 5 % of its
         training part held out. Its own split may hold a user or an utterance on two sides, as
         published (see `splits.users_on_two_sides`). The paper's split holds no user on two sides
         where the corpus names users, and no repeated utterance where it does not.
@@ -109,10 +98,8 @@ def load_corpus(
     return corpus
 
 
-def _kept(
-    config: DataConfig, heartbeat: Callable[[str], None], progress: Progress
-) -> Optional[Corpus]:
-    """The corpus from the cache if it is large, or in memory if it is small; None without cache."""
+def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optional[Corpus]:
+    """Return the corpus from the cache, or in memory if it is small; None without cache."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -123,16 +110,16 @@ def _kept(
         if len(first) < KEPT_FROM:
             return _held(config, first)
         del first  # a large corpus is not held in memory, not even its beginning
-        stored = keep(
-            folder,
-            key,
-            stream_corpus(config),
-            partial(_arrange, config),
-            unchanged=lambda: _cache_key(config) == key,
+        write = partial(
+            write_store,
+            utterances=stream_corpus(config),
+            arrange=partial(_arrange, config),
             heartbeat=heartbeat,
             progress=progress,
             total=config.size if is_made(config) else None,
         )
+        unchanged = lambda: _cache_key(config) == key  # noqa: E731
+        stored = keep(folder, key, write, unchanged=unchanged, heartbeat=heartbeat)
     if stored is None:
         return None
     is_standin = config.corpus in STANDINS
@@ -140,7 +127,6 @@ def _kept(
 
 
 def _cache_key(config: DataConfig) -> str:
-    """The cache key of all that decides the utterances and the split."""
     data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
     if is_made(config):
         return cache_key(data, grammar_files(config.corpus))
@@ -149,12 +135,8 @@ def _cache_key(config: DataConfig) -> str:
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
-    """The corpus in memory."""
-    sizes: Dict[str, int] = {}
-    read: List[Utterance] = []
-    for part, utterance in utterances:
-        sizes[part] = sizes.get(part, 0) + 1
-        read.append(utterance)
+    pairs = list(utterances)
+    sizes, read = Counter(part for part, _ in pairs), [utterance for _, utterance in pairs]
     if not is_made(config):
         refuse_repeated_ids(find_corpus(config), read)
     rows, split = _arrange(config, sizes, *keys_of(read))
@@ -164,7 +146,7 @@ def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Co
 def _arrange(
     config: DataConfig, sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray
 ) -> Tuple[np.ndarray, Split]:
-    """Places of the utterances that are wanted, (U,), in order, and the split of these."""
+    """Return the places of the wanted utterances in order, (U,), and the split of these."""
     if config.split == "paper":
         rows = numbers_below(len(keys)) if is_made(config) else _chosen(len(keys), config)
         if len(rows) < len(keys):
@@ -179,7 +161,6 @@ def _arrange(
 
 
 def _chosen(total: int, config: DataConfig) -> np.ndarray:
-    """Ascending places of the utterances that the settings ask for."""
     if config.size is None:
         return numbers_below(total)
     if config.size > total:

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, Iterable, List, Sequence, Tuple
 
+import numpy as np
+
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 
@@ -16,17 +18,10 @@ EXAMPLES_OF = 3
 
 @dataclass(frozen=True)
 class Description:
-    """Counts of a corpus.
+    """Counts of a corpus; `words` are distinct, `repeated` have the tokens of an earlier utterance.
 
-    Attributes:
-        utterances, tokens, words: numbers of utterances, tokens and distinct tokens.
-        repeated: number of utterances with the same tokens as an earlier one.
-        lengths: quantiles of the number of tokens, at `QUANTILES`.
-        intents, slots: numbers of utterances and spans, commonest first.
-        examples: the first utterance of each of the three commonest intents.
-        users: number of named users.
-        per_user: least, median and greatest number of their utterances; empty without users.
-        unnamed: number of utterances that name no user.
+    Lengths have quantiles at `QUANTILES`, and a user's utterances at `PER_USER`; intents and slots
+    stand commonest first, with the first utterance of each of the three commonest intents.
     """
 
     utterances: int
@@ -43,18 +38,9 @@ class Description:
 
 
 def describe(utterances: Iterable[Utterance]) -> Description:
-    """Count a corpus in one pass.
-
-    Example:
-        >>> told = describe([Utterance(("call", "mum"), ("O", "B-contact"), "call")] * 2)
-        >>> told.utterances, told.tokens, told.repeated, told.slots
-        (2, 4, 1, {'contact': 2})
-    """
-    intents: Counter = Counter()
-    slots: Counter = Counter()
-    words: Counter = Counter()
-    lengths: Counter = Counter()
-    users: Counter = Counter()
+    """Count a corpus in one pass."""
+    counters: List[Counter] = [Counter() for _ in range(5)]
+    intents, slots, words, lengths, users = counters
     seen = set()
     first: Dict[str, Utterance] = {}
     for utterance in utterances:
@@ -84,16 +70,10 @@ def describe(utterances: Iterable[Utterance]) -> Description:
 
 def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tuple[int, ...]:
     """Return the quantile of each share; empty if nothing is counted."""
-    total = sum(counts.values())
-    found: List[int] = []
-    for share in shares if total else ():
-        below = 0
-        for value in sorted(counts):
-            below += counts[value]
-            if below >= share * total:
-                found.append(value)
-                break
-    return tuple(found)
+    values = sorted(counts)
+    below = np.cumsum([counts[value] for value in values])
+    places = np.searchsorted(below, np.array(shares) * below[-1]) if values else ()
+    return tuple(values[place] for place in places)
 
 
 def _ranked(counts: Counter) -> Dict[str, int]:

@@ -26,17 +26,18 @@ TIMEOUT_SECONDS = 30.0
 class PublicCorpus:
     """Where a corpus lives and what it must be.
 
-    `checksums`: SHA-256 by path, where the files are fetched one by one.
-    `archive`: the file's name where it comes as one, with `inside`, the folder within it.
-    `manifest`: SHA-256 of the lines "<sha256>  <path>\\n", sorted by path, as sha256sum prints.
-    `wanted`: the paths that make up the corpus, as a regular expression.
+    `checksums`: SHA-256 by path, of files fetched one by one; `archive`, `inside`: the name of the
+    one file, and the folder within it; `manifest`: SHA-256 of what sha256sum prints, sorted by
+    path; `num_files`: all that is checked where no manifest is known; `wanted`: the corpus'
+    paths, as a regular expression.
     """
 
     url: str
     licence: str
     wanted: str
-    manifest: str
     inside: str
+    manifest: str = ""
+    num_files: int = 0
     checksums: Mapping[str, str] = field(default_factory=dict)
     archive: str = ""
 
@@ -54,16 +55,15 @@ def fetch(
 ) -> Path:
     """Bring a public corpus into a folder of its own, checked against its checksums.
 
-    Args:
-        corpus: "atis", "snips" or "nlu_eval".
-        out: the corpus' folder; it appears whole or not at all.
-        source: a mirror in place of the public address: a folder, an archive (.zip, .tar,
-            .tar.gz, .tgz), or the http(s) address of an archive or of a folder that holds
-            train/seq.in … (atis, snips) or master.zip (nlu_eval).
-        has_bar: show a progress bar for each file.
+    Those of dstc8 are not known; what comes is then taken for the corpus if no file is missing or
+    too many (see `is_checksummed`), and its address names one commit.
 
-    Returns:
-        The folder. If it already holds the corpus, nothing is fetched.
+    Args:
+        out: the corpus' folder, whole or not there; if it already holds the corpus, nothing is
+            fetched.
+        source: a mirror in place of the public address: a folder, an archive (.zip, .tar, .tar.gz,
+            .tgz), or the http(s) address of an archive or of a folder that holds train/seq.in …
+            (atis, snips) or the archive (nlu_eval, dstc8).
 
     Raises:
         UserError: an unknown corpus, a source that is out of reach or not what it should be, or a
@@ -73,26 +73,21 @@ def fetch(
         raise UserError(f"no public corpus {corpus!r}; there are {', '.join(CORPORA)}")
     public, target = CORPORA[corpus], Path(out)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        if target.is_dir() and manifest(_corpus_files(target, public.wanted)) == public.manifest:
+        if target.is_dir() and _is_whole(public, _corpus_files(target, public.wanted)):
             return target
         raise UserError(
             f"{target} holds something else; name a new folder with --out or empty this one"
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as aside:
+            folder = Path(aside, "corpus")
+            folder.mkdir()
+            _gather(public, source or public.url, folder, Path(aside), has_bar)
+            _verify(corpus, public, folder, source or public.url)
+            os.replace(folder, target)
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from error
-    try:
-        folder = aside / "corpus"
-        folder.mkdir()
-        _gather(public, source or public.url, folder, aside, has_bar)
-        _verify(corpus, public, folder, source or public.url)
-        os.replace(folder, target)
-    except OSError as error:
-        raise UserError(f"cannot bring {corpus} to {target}: {error}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        raise UserError(f"cannot bring {corpus} to {target} ({error})") from error
     return target
 
 
@@ -100,6 +95,18 @@ def manifest(files: Mapping[str, Path]) -> str:
     """Return one SHA-256 for a set of files, by their paths and contents."""
     lines = [f"{sha256_of(files[path])}  {path}\n" for path in sorted(files)]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
+
+
+def is_checksummed(corpus: str) -> bool:
+    """Return whether `fetch` compares the content of a corpus, and not only the files' number."""
+    return bool(CORPORA[corpus].manifest)
+
+
+def _is_whole(public: PublicCorpus, files: Mapping[str, Path]) -> bool:
+    """Return whether these are the corpus' files, as far as it is known what these are."""
+    if public.manifest:
+        return manifest(files) == public.manifest
+    return len(files) == public.num_files
 
 
 def _download(
@@ -136,7 +143,6 @@ def _download(
 
 
 def _refuse_too_large(response: Any, *_: Any, **__: Any) -> None:
-    """Refuse a file whose announced size no corpus has."""
     if int(response.headers.get("Content-Length", 0)) > MAX_BYTES:
         raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
 
@@ -155,7 +161,6 @@ def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_ba
 
 
 def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
-    """Copy from a mirror's folder, or unpack its archive."""
     if not source.exists():
         raise UserError(f"--from {source} does not exist; it is a folder, an archive or a http URL")
     if source.is_file() or (public.archive and (source / public.archive).is_file()):
@@ -171,29 +176,23 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
 
 
 def _members(public: PublicCorpus) -> re.Pattern[str]:
-    """Return the pattern of members: a root folder and the folder within it may come first."""
+    """Match members: a root folder and the folder within it may come first."""
     return re.compile(rf"(?:[^/]+/)?(?:{re.escape(public.inside)})?({public.wanted})")
 
 
 def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
-    """Return the files below a folder that belong to a corpus, by their relative paths."""
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {name: p for name, p in paths.items() if p.is_file() and re.fullmatch(wanted, name)}
 
 
 def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
-    """Compare what came with the checksums.
-
-    Raises:
-        UserError: it names the first file that is missing or differs, where files are known.
-    """
+    """Compare what came with the checksums; the error names the first wrong file."""
     files = _corpus_files(folder, public.wanted)
     for path, checksum in public.checksums.items():
         if path not in files:
             raise UserError(f"{source} has no {path}, which {corpus} needs")
         if sha256_of(files[path]) != checksum:
             raise UserError(f"{path} from {source} has a wrong checksum: it is not {corpus}'s own")
-    if manifest(files) != public.manifest:
-        raise UserError(
-            f"what came from {source} ({len(files)} files) has a wrong checksum: it is not {corpus}"
-        )
+    if not _is_whole(public, files):
+        wrong = "has a wrong checksum" if public.manifest else f"should be {public.num_files} files"
+        raise UserError(f"what came from {source} ({len(files)} files) {wrong}: it is not {corpus}")

@@ -57,27 +57,17 @@ class EmbeddingsConfig(Settings):
 def load_embeddings(
     config: EmbeddingsConfig, wanted_words: Sequence[str]
 ) -> Tuple[Tuple[str, ...], np.ndarray]:
-    """Return the vectors of wanted words.
+    """Return the wanted words that are found, in that order, and their vectors.
 
-    A text file is streamed; only the lines of wanted words are parsed and kept, so that a file of
-    2 M × 300 needs little more memory than the result.
-
-    Args:
-        wanted_words: as the vocabulary spells them; repeats are looked up once.
-
-    Returns:
-        The words found, in the order wanted, and their vectors.
+    A text file is streamed. The first of repeated words wins; a lower-case word that the file has
+    only in another case takes the first such form. A `.bin` model builds a vector for any word.
+    Without a path nothing is found.
 
     Raises:
         UserError: the file is missing or torn, has another dimension, or a value is no finite
             number (with file and line).
 
     Shapes: the matrix is float32 (found words, dimension).
-
-    Edge cases:
-        The first of repeated words wins. If the file has a lower-case word only in another case
-        ("Boston" for "boston"), its first such form is taken. A `.bin` model builds a vector from
-        parts of words for each word, so every word is found. Without a path nothing is found.
     """
     wanted = list(dict.fromkeys(wanted_words))
     if config.path is None or not wanted:
@@ -92,13 +82,7 @@ def read_embedding_words(path: PathLike) -> Iterator[str]:
     if str(path).endswith(".bin"):
         yield from _load_model(str(path)).get_words()
         return
-    dimension = 0
-    for number, line in read_bytes_by_line(Path(path)):
-        line = line.rstrip(b" ")
-        if number == 1:
-            dimension = _header_dimension(line) or line.count(b" ")
-            if _header_dimension(line):
-                continue
+    for _, line, dimension in _vector_lines(Path(path)):
         yield line.rsplit(b" ", dimension)[0].decode("utf-8", "replace")
 
 
@@ -113,20 +97,13 @@ def train_fasttext(
 ) -> None:
     """Train subword vectors (skip-gram) on a text of separate utterances, one per line.
 
-    This is the paper's way for its internal corpora. The text must not be the training part, since
-    no ε covers what the vectors reveal of it.
-
-    Args:
-        out_path: the `.bin` model, written whole or not at all.
-        threads: more than one is faster, but not repeatable.
+    The text must not be the training part: no ε covers what the vectors reveal of it. `threads`
+    above one is faster, but not repeatable. With fewer than ten, fastText initialises only some of
+    its vectors and saves the memory it found in the others; it therefore runs in a process of its
+    own, where that memory is zero.
 
     Raises:
         UserError: the text is missing or holds no word that occurs `min_count` times.
-
-    Edge cases: with fewer than ten threads fastText initialises only `threads` tenths of its
-        vectors and writes the memory it found in the others to the file. It therefore runs in a
-        process of its own, where that memory is zero: nothing of this process gets into the file,
-        and one thread is repeatable.
     """
     if not os.path.isfile(texts_path):
         raise UserError(f"{texts_path} does not exist")
@@ -156,48 +133,46 @@ def _text_vectors(
     row_of = {word: row for row, word in enumerate(wanted)}
     beginnings = {word.split(" ", 1)[0] for word in wanted}  # a line is parsed if its own is here
     matrix = np.zeros((len(wanted), config.dimension), dtype=np.float32)
-    has_other_case = np.zeros(len(wanted), dtype=bool)
-    is_exact = np.zeros(len(wanted), dtype=bool)
-    for number, line in _vector_lines(path, config.dimension):
+    found = np.zeros(len(wanted), np.int8)  # 1: in another case, 2: as it is spelled
+    for number, line, _ in _vector_lines(path, config.dimension):
         beginning = line[: line.find(b" ")].decode("utf-8", "replace")
         if beginning not in beginnings and beginning.lower() not in beginnings:
             continue
         name, *values = line.rsplit(b" ", config.dimension)
         word = name.decode("utf-8", "replace")
-        if word in row_of and not is_exact[row_of[word]]:
-            row = row_of[word]
-            is_exact[row] = True
-        elif word not in row_of and word.lower() in row_of:
-            row = row_of[word.lower()]
-            if is_exact[row] or has_other_case[row]:
-                continue
-            has_other_case[row] = True
-        else:
-            continue
-        matrix[row] = _parse(values, f"{path}, line {number}")  # (D,)
-    is_found = is_exact | has_other_case
-    return tuple(word for word, found in zip(wanted, is_found) if found), matrix[is_found]
+        row, rank = row_of.get(word, row_of.get(word.lower())), 1 + (word in row_of)
+        if row is not None and found[row] < rank:
+            found[row] = rank
+            matrix[row] = _parse(values, f"{path}, line {number}")  # (D,)
+    return tuple(word for word, rank in zip(wanted, found) if rank), matrix[found > 0]
 
 
-def _vector_lines(path: Path, dimension: int) -> Iterator[Tuple[int, bytes]]:
-    """Yield the lines with vectors, each checked to hold a word and `dimension` values or more."""
+def _vector_lines(path: Path, wanted: int = 0) -> Iterator[Tuple[int, bytes, int]]:
+    """Yield number, line and dimension of each vector, which must be `wanted` unless that is 0."""
+    dimension = wanted
     for number, line in read_bytes_by_line(path):
         line = line.rstrip(b" ")
         if number == 1:
-            found = _header_dimension(line) or line.count(b" ")
+            header = _header_dimension(line)
+            found = header or line.count(b" ")
+            dimension = wanted or found
             # Without a header, the first line may hold a word with spaces and so be longer.
-            if found < dimension or (_header_dimension(line) and found != dimension):
-                raise UserError(
-                    f"{path}, line 1: vectors of {found} values, but data.embeddings.dimension is "
-                    f"{dimension}; set it to {found}"
-                )
-            if _header_dimension(line):
+            if found < dimension or (header and found != dimension):
+                raise UserError(_other_dimension(f"{path}, line 1", found, dimension))
+            if header:
                 continue
-        if line.count(b" ") < dimension:
+        if line.count(b" ") < wanted:
             raise UserError(
-                f"{path}, line {number}: {line.count(b' ')} values after the word, not {dimension}"
+                f"{path}, line {number}: {line.count(b' ')} values after the word, not {wanted}"
             )
-        yield number, line
+        yield number, line, dimension
+
+
+def _other_dimension(place: str, found: int, wanted: int) -> str:
+    return (
+        f"{place}: vectors of {found} values, but data.embeddings.dimension is {wanted}; set it to "
+        f"{found}"
+    )
 
 
 def _header_dimension(line: bytes) -> int:
@@ -207,7 +182,6 @@ def _header_dimension(line: bytes) -> int:
 
 
 def _parse(values: List[bytes], place: str) -> np.ndarray:
-    """Return the numbers of one line."""
     try:
         vector = np.array([float(value) for value in values], dtype=np.float32)
     except ValueError as error:
@@ -218,18 +192,14 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 
 
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
-    """Return vectors of a fastText model, (words, D)."""
     model = _load_model(str(config.path))
     if model.get_dimension() != config.dimension:
-        raise UserError(
-            f"{config.path}: vectors of {model.get_dimension()} values, but "
-            f"data.embeddings.dimension is {config.dimension}; set it to {model.get_dimension()}"
-        )
+        found = model.get_dimension()
+        raise UserError(_other_dimension(str(config.path), found, config.dimension))
     return np.stack([model.get_word_vector(word) for word in wanted]).astype(np.float32)
 
 
 def _load_model(path: str) -> Any:
-    """Load a fastText model."""
     import fasttext
 
     if not os.path.isfile(path):

@@ -7,11 +7,10 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.batching import Batch, Inputs
+from edp_mx.data.batching import Batch, Inputs, PieceTable, WordTable, gather
 from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.states import StoredStates
-from edp_mx.data.stored import StoredUtterances
-from edp_mx.data.token_tables import PieceTable, WordTable, gather
+from edp_mx.data.stored import numbered
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -25,23 +24,16 @@ Table = Union[WordTable, PieceTable]
 
 @dataclass(frozen=True, eq=False)
 class EncodedCorpus:
-    """Utterances as ids, stored without padding.
+    """Utterances as ids, stored without padding; the text may stay in a file.
 
     Attributes:
-        columns: the text of the whole corpus; if it lies in files, it is read batch by batch.
-        rows: which of the corpus' utterances these are.
-        lengths: the number of tokens of each, cut to the maximum.
-        intent_ids, slot_ids: the id of each intent and each tag of `columns`.
-        table: the encoding of each distinct token.
+        rows: (U,), which of the corpus' utterances these are.
+        lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
+            type.
+        intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
         num_cut: how many utterances were longer than the maximum and lost their ends.
         states: what the frozen part of a model made of each utterance, once it is stored; batches
             then have it in place of words or pieces.
-
-    Shapes: rows, lengths (U,), the latter in the smallest signed type; slot_ids (tags,);
-        intent_ids (intents,).
-
-    Edge cases: a label that the vocabulary lacks is −1 here. If the corpus lies in files, only
-        `lengths` and the table take memory of this process: mostly one byte per utterance.
     """
 
     columns: Columns
@@ -57,10 +49,7 @@ class EncodedCorpus:
         return len(self.rows)
 
     def batch(self, indices: Indices) -> Batch:
-        """Return the utterances at `indices`, padded to the longest of them.
-
-        Shapes: see `Batch`; C is the longest token's length, at least 1.
-        """
+        """Return the utterances at `indices`, padded to the longest of them."""
         index = np.asarray(indices, dtype=np.int64)
         rows, lengths = self.rows[index], self.lengths[index].astype(np.int32)  # (M,) each
         longest = int(lengths.max()) if len(index) else 0
@@ -70,29 +59,16 @@ class EncodedCorpus:
         inputs: Inputs = self.table.inputs(self.columns.tokens[places], is_token)
         if self.states is not None:
             inputs = self.states.inputs(index, inputs)
-        return Batch(
-            inputs=inputs,
-            lengths=lengths,
-            slots=slots.clip(min=0),
-            intents=intents.clip(min=0),
-            indices=index,
-        )
+        return Batch(inputs, lengths, slots.clip(min=0), intents.clip(min=0), index)
 
 
 def evaluation_batches(
     corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
 ) -> Iterator[Batch]:
-    """Yield all utterances once, in batches of similar length, the shortest first.
-
-    Args:
-        rank, num_workers: select one worker's share; together they are the whole corpus.
-
-    Raises:
-        UserError: a batch size below 1.
-    """
+    """Yield a worker's share of all utterances, in batches of similar length, shortest first."""
     if batch_size < 1:
         raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
-    order = _by_length(corpus.lengths)
+    order = np.argsort(corpus.lengths, kind="stable").astype(np.int32)
     for start in range(rank * batch_size, len(order), num_workers * batch_size):
         yield corpus.batch(order[start : start + batch_size])
 
@@ -106,23 +82,17 @@ def encode(
     max_pieces: int = MAX_PIECES,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encode utterances as words and characters, or as word pieces.
+    """Encode utterances as words and characters, or as word pieces, as the vocabulary decides.
+
+    Beyond `max_tokens`, and for pieces beyond `max_pieces` with [CLS] and [SEP], tokens are cut off
+    (their slots count as missed); a first token that alone is longer loses its last pieces.
 
     Args:
-        vocabulary: decides which of the two.
-        max_tokens: further tokens of an utterance are cut off (their slots count as missed).
         max_characters: further characters of a token are cut off (words only).
-        max_pieces: tokens whose pieces do not fit into these, with [CLS] and [SEP], are cut off;
-            a first token that alone is longer loses its last pieces (word pieces only).
         like: a corpus encoded with the same settings, whose table is reused if it belongs to the
             same stored corpus.
-
-    Edge cases: unknown words and characters are `UNK`, labels that the vocabulary lacks −1.
     """
-    if isinstance(utterances, StoredUtterances):
-        columns, rows = utterances.columns, utterances.rows
-    else:
-        columns, rows = Columns.of(utterances), np.arange(len(utterances))
+    columns, rows = numbered(utterances)
     table: Table
     if like is not None and like.columns is columns:
         table = like.table
@@ -131,26 +101,15 @@ def encode(
     else:
         table = PieceTable.of(columns.token_names, vocabulary.tokenizer, max_pieces - 2)
     lengths, num_cut = _lengths(columns, rows, table, max_tokens, max_pieces - 2)
-    intent_ids = [vocabulary.intent_id(intent) for intent in columns.intent_names]
-    return EncodedCorpus(
-        columns=columns,
-        rows=rows,
-        lengths=lengths,
-        intent_ids=np.array(intent_ids, np.int32),
-        slot_ids=np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32),
-        table=table,
-        num_cut=num_cut,
-    )
+    intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
+    slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
+    return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut)
 
 
 def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, room: int
 ) -> Tuple[np.ndarray, int]:
-    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some.
-
-    Args:
-        room: the number of word pieces that fit; unused for words.
-    """
+    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
     num_cut = 0
     for chunk in chunks(len(rows)):
@@ -167,7 +126,7 @@ def _lengths(
 def _that_fit(
     tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
 ) -> np.ndarray:
-    """Count the tokens of some utterances that fit with all their pieces, (rows,).
+    """Count the tokens of some utterances, (rows,), whose pieces fit into `room`.
 
     Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
     """
@@ -177,16 +136,3 @@ def _that_fit(
     fits = ends - np.repeat(before, lengths) <= room  # (n,), true up to some token
     total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
     return total[begins + lengths] - total[begins]
-
-
-def _by_length(lengths: np.ndarray) -> np.ndarray:
-    """Return `argsort(lengths, kind="stable")` as int32, without its two int64 vectors.
-
-    Shapes: lengths (U,), whole numbers of few different values.
-    """
-    order, filled = np.empty(len(lengths), np.int32), 0
-    for length in np.unique(lengths):
-        places = np.flatnonzero(lengths == length)
-        order[filled : filled + len(places)] = places
-        filled += len(places)
-    return order

@@ -16,25 +16,13 @@ from edp_mx.errors import UserError
 
 
 class Fingerprint:
-    """The fingerprint of utterances that are added one by one.
-
-    Example:
-        >>> print_ = Fingerprint()
-        >>> print_.add(Utterance(("hi",), ("O",), "greet", "1"))
-        >>> print_.digits() == fingerprint([Utterance(("hi",), ("O",), "greet", "1")])
-        True
-    """
+    """The fingerprint of utterances whose `hashed_text` is added one by one."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(b"[")
         self._between = b""
 
-    def add(self, utterance: Utterance) -> None:
-        """Add the next utterance."""
-        self.add_text(hashed_text(utterance))
-
-    def add_text(self, text: bytes) -> None:
-        """Add the `hashed_text` of the next utterance."""
+    def add(self, text: bytes) -> None:
         self._hash.update(self._between + text)
         self._between = b", "
 
@@ -46,7 +34,6 @@ class Fingerprint:
 
 
 def hashed_text(utterance: Utterance) -> bytes:
-    """Return what is hashed of an utterance: id, text, labels, and the user if one is named."""
     whole = (utterance.id, utterance.tokens, utterance.slots, utterance.intent)
     return repr((*whole, utterance.user) if utterance.user else whole).encode()
 
@@ -61,7 +48,7 @@ def fingerprint(utterances: Iterable[Utterance]) -> str:
         return utterances.fingerprint
     whole = Fingerprint()
     for utterance in utterances:
-        whole.add(utterance)
+        whole.add(hashed_text(utterance))
     return whole.digits()
 
 
@@ -69,23 +56,17 @@ def keyed(fingerprint: str) -> Dict[str, str]:
     """Return a fingerprint that may be shown: without this machine's key it confirms no guess.
 
     A plain hash of the training part would confirm its last utterance to whoever knows all others.
-
-    Returns:
-        `digest`, and `key`, by which another machine's key is told apart.
     """
     key = _key()
     digest = hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:32]
-    return {
-        "key": hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16],
-        "digest": digest,
-    }
+    name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
+    return {"key": name, "digest": digest}
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:
     """Return whether a fingerprint is the recorded one, or None if another machine keyed that.
 
-    Args:
-        recorded: the result of `keyed`, or a plain fingerprint, as edp_mx 0.1 wrote it.
+    `recorded` is the result of `keyed`, or a plain fingerprint, as edp_mx 0.1 wrote it.
     """
     if isinstance(recorded, str):
         return recorded == fingerprint
@@ -94,10 +75,7 @@ def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Option
 
 
 def _key() -> bytes:
-    """This machine's key, created at the first call.
-
-    It lies in the file named by `EDP_MX_KEY`, by default `~/.config/edp_mx/fingerprint.key`.
-    """
+    """Return this machine's key, `$EDP_MX_KEY` or a default file, created at the first call."""
     default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "edp_mx"
     path = Path(os.environ.get("EDP_MX_KEY") or default / "fingerprint.key")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Set, Tuple
 
-from edp_mx.data.counting import intents_of, tags_of
+from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field, read_json
@@ -41,32 +41,27 @@ class LabelsConfig(Settings):
 
 def labels_of(
     train: Sequence[Utterance], config: LabelsConfig, sample: Sequence[Utterance]
-) -> Tuple[List[str], List[str]]:
-    """Return the slot tags ("O" first) and the intents.
-
-    Args:
-        train: the training part, whose labels must all be known.
-        sample: public utterances, needed by the source "sample".
+) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    """Return the slot tags ("O" first) and the intents; all those of `train` must be known.
 
     Raises:
         UserError: the list is missing or broken, or lacks a label of the training part (the
             sentence names the label and the utterance).
     """
     if config.source == "train":
-        return ["O", *sorted(tags_of(train) - {"O"})], sorted(intents_of(train))
+        return ("O", *sorted(tags_of(train) - {"O"})), tuple(sorted(intents_of(train)))
     if config.source == "sample":
         names = sorted({tag[2:] for tag in tags_of(sample) - {"O"}})
         intents, place = sorted(intents_of(sample)), config.path or "the public sample"
     else:
-        assert config.path is not None  # held by the config
-        (names, intents), place = _listed_labels(config.path), config.path
-    slots = ["O"] + [f"{prefix}-{name}" for name in names for prefix in "BI"]
+        place = str(config.path)
+        names, intents = _listed_labels(place)
+    slots = ("O", *(f"{prefix}-{name}" for name in names for prefix in "BI"))
     _check_labels(train, set(slots), set(intents), place)
-    return slots, intents
+    return slots, tuple(intents)
 
 
 def _listed_labels(path: str) -> List[List[str]]:
-    """Return the slots and intents of a public list."""
     value = read_json(path)
     for key in ("slots", "intents"):
         entries = value.get(key) if isinstance(value, dict) else None
@@ -80,7 +75,6 @@ def _listed_labels(path: str) -> List[List[str]]:
 def _check_labels(
     train: Sequence[Utterance], slots: Set[str], intents: Set[str], path: str
 ) -> None:
-    """Refuse a label of the training part that the public list lacks."""
     if tags_of(train) <= slots and intents_of(train) <= intents:
         return
     for utterance in train:

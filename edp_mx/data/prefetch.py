@@ -13,18 +13,9 @@ R = TypeVar("R")
 def prefetch(make: Callable[[T], R], items: Iterable[T], *, depth: int = 2) -> Iterator[R]:
     """Yield `map(make, items)`, with the next `depth` results made in one background thread.
 
-    Args:
-        make: called in the order of the items, never twice at once.
-        items: drawn in the caller's own thread, so that random numbers are drawn as without this.
-
-    Raises:
-        Whatever `make` raises, in place of its result. Nothing is yielded after that.
-
-    Guarantee: the thread ends with the iterator, even if that is closed before its end.
-
-    Example:
-        >>> list(prefetch(lambda n: n * n, range(4)))
-        [0, 1, 4, 9]
+    Items are drawn in the caller's own thread, so that random numbers are drawn as without this.
+    What `make` raises comes in place of its result, and nothing after that. The thread ends with
+    the iterator, even if that is closed before its end.
     """
     waiting: Deque[Future[R]] = deque()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch") as pool:

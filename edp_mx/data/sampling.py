@@ -14,15 +14,7 @@ _DEAL, _VISIT, _SHUFFLE = 0, 1, 2
 
 
 def micro_batch_size(batch_size: int, num_workers: int) -> int:
-    """Return M = B / N.
-
-    Raises:
-        UserError: B is not a multiple of N.
-
-    Example:
-        >>> micro_batch_size(64, 8)
-        8
-    """
+    """Return M = B / N, or refuse a B that is not a multiple of N."""
     if batch_size < 1 or num_workers < 1 or batch_size % num_workers:
         raise UserError(
             f"training.batch_size: {batch_size} is not a multiple of the {num_workers} workers"
@@ -35,16 +27,13 @@ class Shard:
     """One worker's fixed part of the training records, and its shuffle in each epoch.
 
     Attributes:
-        buckets: vectors of record indices, one vector without length buckets.
+        buckets: vectors of record indices, int32 if that suffices; one without length buckets.
         bucket_steps: the number of micro-batches per epoch of each bucket.
 
-    Guarantee:
-        Shards are disjoint, cover all records and differ in size by at most one. In an epoch every
-        worker yields the same number of micro-batches of exactly `micro_batch_size` records, and
-        no record more than once. The order depends only on (seed, epoch, rank) and the number of
-        records; with length buckets also on the records' lengths, which must be public.
-
-    Shapes: indices are int32 if that suffices, so that an epoch takes eight bytes per record.
+    Guarantee: shards are disjoint, cover all records and differ in size by at most one. In an epoch
+        every worker yields the same number of micro-batches of exactly `micro_batch_size` records,
+        and no record more than once. The order depends only on (seed, epoch, rank) and the number
+        of records; with length buckets also on the records' lengths, which must be public.
     """
 
     sampler: ClassVar[str] = "shuffle"
@@ -72,7 +61,6 @@ class Shard:
         """Return the shard of one worker; called by `dealing.deal`, which checks the sizes.
 
         Args:
-            seed: the same on all workers, ≥ 0.
             length_buckets: number of classes of similar length that the records are sorted into, to
                 save padding (0: none). Each class needs at least a batch.
             lengths: of the records, needed with `length_buckets`; they count as public.
@@ -88,27 +76,22 @@ class Shard:
         shares = shares_of(classes, num_workers=num_workers, rank=rank, seed=seed)
         steps = [len(records) // num_workers // size for records in classes]
         if min(steps) == 0:
-            raise UserError(
-                f"training.length_buckets: {length_buckets} is too many, since one of them holds "
-                f"less than a batch of {batch_size} records"
-            )
+            few = f"since one of them holds less than a batch of {batch_size} records"
+            raise UserError(f"training.length_buckets: {length_buckets} is too many, {few}")
         return cls(tuple(shares), tuple(steps), size, seed, rank)
 
     @property
     def indices(self) -> np.ndarray:
-        """All records of this shard, ascending."""
         return np.sort(np.concatenate(self.buckets))
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of micro-batches per epoch, the same on all workers."""
         return sum(self.bucket_steps)
 
     def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
-        """Yield the micro-batches of an epoch, each (M,) int64.
+        """Yield the micro-batches of an epoch, each (M,) int64; what is left over differs by epoch.
 
-        The records that are left over are drawn anew in each epoch. With length buckets all workers
-        visit the same bucket in the same step.
+        With length buckets all workers visit the same bucket in the same step.
         """
         shuffle = _generator(self.seed, _SHUFFLE, epoch, self.rank)
         orders = [shuffle.permutation(bucket) for bucket in self.buckets]
@@ -166,10 +149,9 @@ def _length_classes(
 
 
 def numbers_below(end: int) -> np.ndarray:
-    """Return 0, 1, …, end − 1, (end,) int32 if that suffices; both types are permuted alike."""
+    """Return 0, 1, …, end − 1, int32 if that suffices; both types are permuted alike."""
     return np.arange(end, dtype=np.int32 if end <= np.iinfo(np.int32).max else np.int64)
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:
-    """Return a stream of its own for each use, epoch and rank."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

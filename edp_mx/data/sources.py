@@ -34,43 +34,25 @@ def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     """Return utterances from which words or labels may be taken at no cost to privacy.
 
-    Args:
-        path: where they are. Without it a stand-in draws some of its own, by another seed than its
-            data, since its grammar is public.
-
-    Raises:
-        UserError: there is no path, and the corpus is no stand-in.
+    Without a path a stand-in draws its own, by another seed than its data: its grammar is public.
     """
     if path is not None:
         return read_utterances(path)
     if config.corpus not in STANDINS:
-        raise UserError(
-            "data: the source sample needs the path of public utterances, since only the stand-ins "
-            f"can draw their own, and {config.corpus} is none"
-        )
+        raise UserError("data: the source sample needs a path; only stand-ins can draw their own")
     seed = _SAMPLE_SEED + config.split_seed
     return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
 
 
 def find_corpus(config: DataConfig) -> Path:
-    """Return where a corpus lies.
-
-    This is `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>` in the working
-    folder, where `edp-mx data fetch` puts it.
-
-    Raises:
-        UserError: it is in none of them; the sentence says how to get it.
-    """
+    """Return `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>`."""
     if config.path is not None:
         if not os.path.exists(config.path):
             raise UserError(f"data.path: {config.path} does not exist")
         return Path(config.path)
     if config.corpus not in PUBLIC_CORPORA:
         known = ", ".join((*PUBLIC_CORPORA, *STANDINS))
-        raise UserError(
-            f"data.corpus: {config.corpus!r} is none of {known}; for a corpus of your own set "
-            "data.path"
-        )
+        raise UserError(f"data.corpus: {config.corpus!r} is none of {known}; else set data.path")
     named = os.environ.get("EDP_MX_DATA")
     places = [root / config.corpus for root in (*([Path(named)] if named else []), _FETCHED)]
     for place in places:

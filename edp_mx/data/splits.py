@@ -20,21 +20,14 @@ PAPER_FRACTIONS = (0.45, 0.05, 0.50)
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Indices into a corpus; the parts are ascending and hold every index once.
-
-    Shapes: `train`, `validation`, `test` are vectors of whole numbers.
-    """
+    """Ascending indices into a corpus; together the parts hold every index once."""
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
 
     def write(self, path: PathLike, utterances: Sequence[Utterance]) -> None:
-        """Write the ids of each part as JSON, as `files.write_json` would, but in little memory.
-
-        Raises:
-            UserError: the disk is full, or the folder cannot be written.
-        """
+        """Write the ids of each part as JSON, as `files.write_json` would, but in little memory."""
         with whole_file(path) as file:
             for begin, part in zip(("{", ",", ","), PARTS):
                 file.write(f'{begin}\n  "{part}": ['.encode())
@@ -47,11 +40,7 @@ class Split:
 
     @classmethod
     def from_json(cls, value: Dict[str, Any], utterances: Sequence[Utterance]) -> Split:
-        """Return the split whose ids `write` wrote, of the same corpus.
-
-        Raises:
-            UserError: a part is missing, or an id is unknown, repeated or left out.
-        """
+        """Return the split whose ids `write` wrote, of the same corpus."""
         missing = [part for part in PARTS if not isinstance(value.get(part), list)]
         if missing:
             raise UserError(f'the split lacks the list "{missing[0]}"')
@@ -83,28 +72,20 @@ def split_by_keys(
     (whatever their case and annotation) go to one part, so that no record is both.
 
     Args:
-        keys: the same whole number for all that must go to one part.
-        intents: whole numbers.
+        keys: (U,), the same whole number for all that must go to one part.
+        intents: (U,), whole numbers.
         seed: the same seed and corpus give the same split.
-        fractions: of train, validation, test; they add up to 1.
+        fractions: of train, validation, test.
 
-    Raises:
-        UserError: a fraction is negative, or they do not add up to 1.
+    Guarantee: every part's size is within one of its fraction, as long as no group of equal keys is
+        larger than what its part still lacks; without single utterances to fill up with, it is
+        within twice the largest group. If all keys differ, an intent's own fractions are within
+        about one utterance.
 
-    Shapes: keys, intents (U,).
-
-    Guarantee:
-        Every part's size is within one of its fraction, as long as no group of equal keys is larger
-        than what its part still lacks; without single utterances to fill up with, it is within
-        twice the largest group. If all keys differ, an intent's own fractions are within about one
-        utterance.
-
-    Edge cases:
-        A group with several intents counts as its first utterance's. What rounding leaves over in
-        one intent is carried to the next, so that labels which occur once are spread over the parts
-        by the fractions, and do not all end in the largest.
-        If users are named, two users may say the same text on two sides: "yes, please" is said by
-        so many that keeping texts together as well would tie most users to each other.
+    Edge cases: a group with several intents counts as its first utterance's. What rounding leaves
+        over in one intent is carried to the next, so that labels which occur once are spread over
+        the parts by the fractions. If users are named, two users may say the same text on two
+        sides: keeping texts together as well would tie most users to each other.
 
     Source: the paper's 45:5:50; users, repeats and stratification are ours.
     """
@@ -130,18 +111,10 @@ def split_by_keys(
 def own_split(
     sizes: Dict[str, int], keys: np.ndarray, intents: np.ndarray, *, seed: int, held_out: float
 ) -> Tuple[np.ndarray, Split]:
-    """Return a corpus' own split, which may lack a validation part.
+    """Return the places of all utterances, training first, (U,), and the split of these.
 
-    Args:
-        sizes: number of utterances of each part, in the order in which they were read.
-        keys, intents, seed: as for `split_by_keys`.
-        held_out: share of the training part that validates if there is no validation part.
-
-    Returns:
-        The places of all utterances, the training part first, (U,), and the split of these.
-
-    Edge cases: repeats and users stay where the corpus has them, even on two sides (see
-        `users_on_two_sides`); a held-out validation part is drawn by `split_by_keys`.
+    Without a validation part, the share `held_out` of the training part is drawn by
+    `split_by_keys`. `sizes` are those of the parts as read.
     """
     ends = np.cumsum(list(sizes.values()))
     read = {part: _range(end - sizes[part], end) for part, end in zip(sizes, ends)}
@@ -156,13 +129,7 @@ def own_split(
 
 
 def users_on_two_sides(split: Split, users: np.ndarray) -> int:
-    """Return how many users have utterances in more than one part; 0 for `split_by_keys`.
-
-    Args:
-        users: of all utterances of the split, see `users.users_of`.
-
-    Shapes: users (U,).
-    """
+    """Count the users, (U,), with utterances in more than one part; 0 for `split_by_keys`."""
     sides = np.zeros(int(users.max(initial=-1)) + 1, np.uint8)  # a bit for each part
     for number, part in enumerate(PARTS):
         sides[users[getattr(split, part)]] |= np.uint8(1 << number)

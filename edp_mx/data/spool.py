@@ -32,10 +32,8 @@ _FLUSH = 10_000  # utterances that are written together
 class Spool(ExitStack):
     """Columns that grow on the disk; memory follows the distinct strings alone.
 
-    The files have no names: they are gone when the process is, however it ends.
-
-    Attributes:
-        sizes: how many utterances were read in each part.
+    The files have no names: they are gone when the process is, however it ends. `sizes` counts the
+    utterances of each part.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +50,6 @@ class Spool(ExitStack):
         self.sizes: Dict[str, int] = {}
 
     def add(self, part: str, utterance: Utterance) -> None:
-        """Take one in."""
         self.sizes[part] = self.sizes.get(part, 0) + 1
         self._waiting.append(utterance)
         if len(self._waiting) == _FLUSH:

@@ -9,8 +9,7 @@ from typing import Iterable, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.batching import Inputs, PieceInputs, StateInputs
-from edp_mx.data.token_tables import gather
+from edp_mx.data.batching import Inputs, PieceInputs, StateInputs, gather
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 _BETWEEN = 10_000  # utterances from one heartbeat to the next
 _MOST = 2**31 - 1  # utterances whose places are int32
@@ -29,12 +29,7 @@ Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, S
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A corpus that lies in a file.
-
-    Attributes:
-        fingerprints: of "train", "validation", "test", and of "corpus", which is one after the
-            other.
-    """
+    """A corpus that lies in a file, with the fingerprints of its parts and of all ("corpus")."""
 
     utterances: StoredUtterances
     split: Split
@@ -46,25 +41,17 @@ def write_store(
     utterances: Iterable[Tuple[str, Utterance]],
     arrange: Arrange,
     *,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
     progress: Progress = no_progress,
     total: Optional[int] = None,
 ) -> None:
-    """Write a corpus to a file, in memory that hardly grows with it.
+    """Write a corpus to a file, whose folder needs room for it twice, in memory that hardly grows.
 
-    Args:
-        path: of the file, whose folder has room for the corpus twice.
-        utterances: each with the part in which it was read; taken once.
-        heartbeat: told now and then how many are done.
-        progress: put around the reading, and then around the hashing of what was read.
-        total: how many there are, where that is known.
+    An utterance costs about 20 bytes of memory while the split is drawn, and a distinct token or
+    user about 200 until all is written.
 
     Raises:
         UserError: an id occurs twice, or some utterances name a user and others do not.
-        OSError: the disk is full.
-
-    Edge cases: an utterance costs about 20 bytes of memory while the split is drawn, and a distinct
-    token or user about 200 until all is written.
     """
     with Spool(path.parent) as spool:
         read = progress(utterances, "reading the corpus", total)
@@ -73,9 +60,7 @@ def write_store(
         arrays = spool.arrays()
         columns = _columns(arrays)
         if len(columns) > _MOST:
-            raise UserError(
-                f"data: more than {_MOST:,} utterances cannot be kept: EDP_MX_CACHE=off"
-            )
+            raise UserError(f"data: {_MOST:,} utterances are the most: set EDP_MX_CACHE=off")
         _refuse_repeated_ids(arrays.pop("id_hashes"), columns.ids)
         text_hashes = arrays.pop("text_hashes")
         whole = StoredUtterances(columns, np.arange(len(columns), dtype=np.int32))
@@ -115,7 +100,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray], notes: Dict[str,
 
 
 def _columns(arrays: Mapping[str, np.ndarray], mapping: Optional[mmap.mmap] = None) -> Columns:
-    """The columns without copies; of tags and intents there are few."""
+    """Make columns without copies; of tags and intents there are few."""
     parts: Dict[str, Any] = {
         name: arrays[name] for name in ("offsets", "tokens", "tags", "intents", "users")
     }
@@ -129,7 +114,6 @@ def _columns(arrays: Mapping[str, np.ndarray], mapping: Optional[mmap.mmap] = No
 def _stored(
     arrays: Mapping[str, np.ndarray], columns: Columns, prints: Mapping[str, str]
 ) -> Stored:
-    """The utterances that were arranged, and their split."""
     rows = arrays["rows"]
     is_whole = len(rows) == len(columns) and all(
         (rows[chunk] - chunk.start == np.arange(len(rows[chunk]))).all()
@@ -140,7 +124,7 @@ def _stored(
 
 
 def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
-    """Ids must be unique; where two hashes are equal, the ids themselves are compared."""
+    """Where two hashes are equal, compare the ids themselves."""
     ordered = np.sort(hashes)
     suspect = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     seen = set()
@@ -150,24 +134,20 @@ def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
         seen.add(ids[row])
 
 
-def _fingerprints(
-    stored: Stored, heartbeat: Callable[[str], None], progress: Progress
-) -> Dict[str, str]:
-    """Of the parts, and of one after the other."""
+def _fingerprints(stored: Stored, heartbeat: Heartbeat, progress: Progress) -> Dict[str, str]:
     whole, found = Fingerprint(), {}
     for part in PARTS:
         alone = Fingerprint()
         some = stored.utterances.at(getattr(stored.split, part))
         for utterance in _counted(progress(some, f"hashing the {part} part", len(some)), heartbeat):
             text = hashed_text(utterance)
-            alone.add_text(text)
-            whole.add_text(text)
+            alone.add(text)
+            whole.add(text)
         found[part] = alone.digits()
     return {**found, "corpus": whole.digits()}
 
 
-def _counted(items: Iterable[Any], heartbeat: Callable[[str], None]) -> Iterable[Any]:
-    """The items, with a heartbeat now and then."""
+def _counted(items: Iterable[Any], heartbeat: Heartbeat) -> Iterable[Any]:
     for count, item in enumerate(items, start=1):
         yield item
         if count % _BETWEEN == 0:

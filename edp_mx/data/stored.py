@@ -1,27 +1,24 @@
-"""Utterances that lie in a file as numbers, and become text when they are asked for."""
+"""Utterances as numbers, in a file or in memory: made text when asked for, and counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
 import numpy as np
 
 from edp_mx.data.columns import Columns, chunks, gathered
 from edp_mx.data.utterance import Utterance
 
+_PER_LINE = 1000  # of the same token
+
 
 @dataclass(frozen=True, eq=False)
 class StoredUtterances(Sequence[Utterance]):
     """Some utterances of a stored corpus, in any order, as a sequence of `Utterance`.
 
-    Attributes:
-        columns: the whole corpus.
-        rows: which of its utterances these are.
-        is_whole: whether these are all of them, in order, so that a place is a row.
-        fingerprint: see `fingerprint.fingerprint`; empty where it is not known.
-
-    Shapes: rows (U,), whole numbers; they may be mapped from a file.
+    `rows`, (U,), which may be mapped from a file, are all of them in order if `is_whole`; the
+    fingerprint is empty where it is not known.
     """
 
     columns: Columns
@@ -48,7 +45,6 @@ class StoredUtterances(Sequence[Utterance]):
         return replace(self, rows=rows, fingerprint=fingerprint, is_whole=False)
 
     def _make(self, rows: np.ndarray) -> List[Utterance]:
-        """Make the utterances of some rows of the corpus."""
         columns = self.columns
         starts, lengths = columns.spans(rows)
         numbers, begins = gathered(columns.tokens, starts, lengths)
@@ -83,8 +79,14 @@ def select(
     return [utterances[i] for i in indices]
 
 
+def numbered(utterances: Sequence[Utterance]) -> Tuple[Columns, np.ndarray]:
+    """Return utterances as numbers: the columns of their corpus, and their rows, (U,)."""
+    if isinstance(utterances, StoredUtterances):
+        return utterances.columns, utterances.rows
+    return Columns.of(utterances), np.arange(len(utterances))
+
+
 def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str]:
-    """Yield the ids of the utterances at some places."""
     if not isinstance(utterances, StoredUtterances):
         yield from (utterances[i].id for i in indices)
         return
@@ -92,3 +94,28 @@ def ids_at(utterances: Sequence[Utterance], indices: np.ndarray) -> Iterator[str
     for chunk in chunks(len(indices)):
         yield from map(columns.ids.__getitem__, utterances.rows[indices[chunk]].tolist())
         columns.release_pages()
+
+
+def token_counts(utterances: Sequence[Utterance]) -> Dict[str, int]:
+    """Count the occurrences of each token, in the order of first appearance."""
+    columns, rows = numbered(utterances)
+    return columns.occurring(columns.tokens, columns.token_names, rows)
+
+
+def tags_of(utterances: Sequence[Utterance]) -> Set[str]:
+    """Return the BIO tags that occur."""
+    columns, rows = numbered(utterances)
+    return set(columns.occurring(columns.tags, columns.tag_names, rows))
+
+
+def intents_of(utterances: Sequence[Utterance]) -> Set[str]:
+    """Return the intents that occur."""
+    columns, rows = numbered(utterances)
+    return {columns.intent_names[i] for i in np.unique(columns.intents[rows])}
+
+
+def lines_of(utterances: Sequence[Utterance]) -> Iterator[str]:
+    """Yield lines of text with each token as often as it occurs; not in the spoken order."""
+    for token, count in token_counts(utterances).items():
+        for first in range(0, count, _PER_LINE):
+            yield " ".join([token] * min(_PER_LINE, count - first))

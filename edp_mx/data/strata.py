@@ -13,11 +13,7 @@ from edp_mx.data.utterance import Utterance
 
 
 def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
-    """Return users (texts, if no user is named) and intents as numbers, (U,) each.
-
-    Raises:
-        UserError: some utterances name a user and others do not.
-    """
+    """Return users (texts, if no user is named) and intents as numbers, (U,) each."""
     texts, intents = Numbers(), Numbers()
     kinds = np.array([intents[u.intent] for u in utterances], np.int64)
     if names_users(utterances):
@@ -32,10 +28,7 @@ def folded_text(utterance: Utterance) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of places, as runs of a vector.
-
-    Shapes: order (U,); starts, sizes (R,), the runs. int32, to save memory.
-    """
+    """Groups of places: runs (starts, sizes: (R,)) of the vector `order`, (U,), in int32."""
 
     order: np.ndarray
     starts: np.ndarray
@@ -48,7 +41,6 @@ class Groups:
             yield self.order[start : start + self.sizes[group]]
 
     def chosen(self, is_chosen: np.ndarray) -> Groups:
-        """Return some of the groups, (R,) bool."""
         return Groups(self.order, self.starts[is_chosen], self.sizes[is_chosen])
 
 
@@ -89,5 +81,4 @@ def _groups(keys: np.ndarray) -> Tuple[np.ndarray, Groups]:
 
 
 def places_where(is_there: np.ndarray) -> np.ndarray:
-    """Return the places where it is true, ascending int32."""
     return np.flatnonzero(is_there).astype(np.int32)

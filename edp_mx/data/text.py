@@ -8,18 +8,7 @@ import heapq
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import (
-    Any,
-    BinaryIO,
-    ContextManager,
-    Dict,
-    FrozenSet,
-    Iterable,
-    Iterator,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, Optional, Sequence, Tuple
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
@@ -41,9 +30,6 @@ class TextConfig(Settings):
             `train`, chosen by a hash of their words, so that a repeated line is on one side.
         max_held_out: maximum number of distinct held-out lines that are scored.
         buffer_size: number of lines that are shuffled at once.
-
-    Raises:
-        UserError: a value is impossible.
     """
 
     train: Tuple[str, ...] = path_field(())
@@ -55,20 +41,15 @@ class TextConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.train:
-            raise SettingError(
-                "train", "must name at least one file of text, e.g. [text/a.txt, b.txt.gz]"
-            )
+            raise SettingError("train", "must name at least one file, e.g. [text/a.txt, b.txt.gz]")
 
 
 @dataclass(frozen=True)
 class Text:
     """The training lines of some files; every pass over them reads the files again.
 
-    Attributes:
-        paths: the files.
-        held_out: lines to score; with a fraction, empty until `survey` has found them.
-        held_out_digests: lines with one of these digests are not trained on.
-        held_out_fraction: lines with a digest in this lowest fraction are not trained on.
+    Lines whose digest is in `held_out_digests`, or in the lowest `held_out_fraction`, are not
+    trained on. With a fraction, `held_out` is empty until `survey` has found it.
     """
 
     paths: Tuple[Path, ...]
@@ -78,11 +59,7 @@ class Text:
 
     @classmethod
     def open(cls, config: TextConfig) -> Text:
-        """Return the text of a configuration, after reading the held-out file, if there is one.
-
-        Raises:
-            UserError: a file is missing or cannot be read, or the held-out file has no line.
-        """
+        """Return the text of a configuration, after reading the held-out file, if there is one."""
         paths = tuple(Path(path) for path in config.train)
         for path in paths:
             if not path.is_file():
@@ -98,26 +75,26 @@ class Text:
         return cls(paths, lines, frozenset(map(digest, lines)))
 
     def holds_out(self, value: int) -> bool:
-        """Return whether a line with this digest must not be trained on."""
         return value < self.held_out_fraction * _DIGESTS or value in self.held_out_digests
 
     def lines(self) -> Iterator[str]:
-        """Yield all training lines, file after file."""
         for path in self.paths:
             yield from self.training_lines(path)
 
     def training_lines(self, path: Path) -> Iterator[str]:
-        """Yield the training lines of one file."""
         return (line for line in lines_of(path) if not self.holds_out(digest(line)))
 
     def mixed_lines(self, counts: Sequence[int]) -> Iterator[str]:
-        """Yield all training lines, with each file spread evenly over the whole.
-
-        Args:
-            counts: number of training lines of each file.
+        """Yield all training lines; each file is spread evenly over the whole, by its count of
+        lines.
         """
-        streams = [self.training_lines(path) for path in self.paths]
-        return _spread(streams, counts)
+
+        def placed(file: int, count: int) -> Iterator[Tuple[float, int, str]]:
+            for i, line in enumerate(self.training_lines(self.paths[file])):
+                yield (i + 0.5) / max(1, count), file, line
+
+        places = [placed(file, count) for file, count in enumerate(counts)]
+        return (line for _, _, line in heapq.merge(*places, key=lambda item: item[:2]))
 
 
 class Sample:
@@ -128,7 +105,6 @@ class Sample:
         self._lines: Dict[int, str] = {}
 
     def add(self, value: int, line: str) -> None:
-        """Add a line with its digest."""
         self._lines[value] = line
         if len(self._lines) > 2 * self._size + 1000:
             self._prune()
@@ -143,31 +119,18 @@ class Sample:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yield the non-blank lines of a plain or `.gz` file, without blanks at their ends.
-
-    Raises:
-        UserError: the file is missing, torn, or not UTF-8 (with its line).
-    """
+    """Yield the non-blank lines of a plain or `.gz` file, without blanks at their ends."""
     return (line for _, text in read_lines(path) if (line := text.strip()))
 
 
 def digest(line: str) -> int:
-    """Return 64 bits that depend on the words of a line, not on case or blanks.
-
-    Example:
-        >>> digest("Call  mum") == digest("call mum")
-        True
-    """
+    """Return 64 bits that depend on the words of a line, not on case or blanks."""
     words = " ".join(line.casefold().split()).encode()
     return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big")
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:
-    """Write lines as UTF-8, compressed if the name ends in .gz; whole or not at all.
-
-    Returns:
-        The number of lines. The same lines give the same bytes.
-    """
+    """Write lines as UTF-8, compressed if the name ends in .gz; whole or not at all. Count them."""
     count = 0
     with whole_file(path) as file, _compressed(file, str(path)) as out:
         for line in lines:
@@ -176,17 +139,6 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> int:
     return count
 
 
-def _compressed(file: BinaryIO, name: str) -> ContextManager[Any]:
+def _compressed(file: Any, name: str) -> Any:
     """Return the file itself, or a stream that compresses into it, without a time stamp."""
     return gzip.GzipFile("", "wb", 6, file, mtime=0) if name.endswith(".gz") else nullcontext(file)
-
-
-def _spread(streams: Sequence[Iterator[str]], counts: Sequence[int]) -> Iterator[str]:
-    """Merge streams so that each is spread evenly: its line i of n comes at (i + ½)/n."""
-
-    def placed(file: int, stream: Iterator[str], count: int) -> Iterator[Tuple[float, int, str]]:
-        for i, line in enumerate(stream):
-            yield (i + 0.5) / max(1, count), file, line
-
-    places = [placed(file, *pair) for file, pair in enumerate(zip(streams, counts))]
-    return (line for _, _, line in heapq.merge(*places, key=lambda item: item[:2]))

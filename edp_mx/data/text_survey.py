@@ -10,6 +10,7 @@ import numpy as np
 
 from edp_mx.data.text import Sample, Text, digest, lines_of
 from edp_mx.errors import UserError
+from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 
 _HEARTBEAT_EVERY = 1 << 12  # lines
 _COUNTED_AT_ONCE = 1 << 16  # pieces
@@ -17,14 +18,7 @@ _COUNTED_AT_ONCE = 1 << 16  # pieces
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Counts of the training lines of a text.
-
-    Attributes:
-        lines: number of lines, by file.
-        fingerprint: a hash of all of them.
-        pieces: (V,) int64, how often each piece occurs.
-        cut: number of lines that are longer than the model takes.
-    """
+    """Counts of a text's training lines: by file, of each piece, (V,), and of those cut short."""
 
     lines: Tuple[int, ...]
     fingerprint: str
@@ -33,7 +27,6 @@ class Survey:
 
     @property
     def total_lines(self) -> int:
-        """Number of lines of all files."""
         return sum(self.lines)
 
     def merge(self, shares: Sequence[Tuple[np.ndarray, int]]) -> Survey:
@@ -51,21 +44,12 @@ def survey(
     max_held_out: int,
     rank: int = 0,
     num_workers: int = 1,
-    heartbeat: Callable[[str], None] = lambda _: None,
+    heartbeat: Heartbeat = no_heartbeat,
 ) -> Tuple[Text, Survey]:
-    """Survey a text: every worker reads all lines, and splits its own share into pieces.
+    """Return a text with its held-out lines, and counts: of all lines, and of this share's pieces.
 
-    Args:
-        encode: a function from a line to its piece ids, without [CLS] and [SEP].
-        max_pieces: of a line, with [CLS] and [SEP]; pieces that are cut off are not counted.
-        max_held_out: number of held-out lines that are kept.
-        heartbeat: called now and then with the progress, for the watchdog.
-
-    Returns:
-        The text with its held-out lines, and the counts; pieces are counted in this share alone.
-
-    Raises:
-        UserError: a file cannot be read, or no line is held out.
+    Every worker reads all lines, but splits its own share alone into pieces. Those beyond
+    `max_pieces` (with [CLS] and [SEP]) are not counted.
     """
     sample, sha = Sample(max_held_out), hashlib.sha256()
     pieces = np.zeros(num_pieces, np.int64)  # (V,)
@@ -94,8 +78,5 @@ def survey(
     pieces += np.bincount(waiting, minlength=num_pieces) if waiting else 0
     text = text if text.held_out else replace(text, held_out=sample.lines())
     if not text.held_out:
-        raise UserError(
-            "text.held_out_fraction: it holds out no line of this text; raise it, or name a file "
-            "with text.held_out"
-        )
+        raise UserError("text.held_out_fraction holds out no line; raise it or set text.held_out")
     return text, Survey(tuple(lines), sha.hexdigest()[:16], pieces, cut)

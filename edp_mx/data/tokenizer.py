@@ -20,14 +20,7 @@ VOCABULARY, SETTINGS, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokeniz
 
 
 class SpecialIds(NamedTuple):
-    """The ids that stand for no text; some may coincide.
-
-    Attributes:
-        pad: fills up a row.
-        unk: a word that cannot be spelled.
-        cls, sep: open and close every utterance.
-        mask: hides a piece in pre-training.
-    """
+    """The ids that stand for no text; some may coincide."""
 
     pad: int
     unk: int
@@ -37,13 +30,7 @@ class SpecialIds(NamedTuple):
 
 
 class Tokenizer(ABC):
-    """A vocabulary of pieces, and the way from a token to their ids.
-
-    Attributes:
-        kind: the name in `TOKENIZERS`.
-        pieces: the pieces in the order of their ids.
-        lowercase: whether tokens are put in lower case first.
-    """
+    """A vocabulary of pieces in the order of their ids, and the way from a token to these."""
 
     kind: ClassVar[str]
     pieces: Tuple[str, ...]
@@ -94,11 +81,7 @@ def tokenizer_from_json(value: Mapping[str, Any]) -> Tokenizer:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read the tokenizer of a checkpoint in Hugging Face's layout, of whichever kind it is.
-
-    Raises:
-        UserError: its files are missing or torn, or its kind is not known.
-    """
+    """Read the tokenizer of a checkpoint in Hugging Face's layout, of whichever kind it is."""
     if (folder / VOCABULARY).exists():
         return _class_of("WordPiece").load(folder)
     path = folder / TOKENIZER
@@ -113,7 +96,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def read_object(path: Path) -> Dict[str, Any]:
-    """Read a JSON file that must hold an object."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise UserError(f"{path} must hold a JSON object of settings")

@@ -6,8 +6,8 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Numbers, Texts, chunks
-from edp_mx.data.stored import StoredUtterances, ids_at
+from edp_mx.data.columns import Texts, chunks
+from edp_mx.data.stored import StoredUtterances, ids_at, numbered
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -15,49 +15,23 @@ HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.ou
 
 
 def names_users(utterances: Sequence[Utterance]) -> bool:
-    """Return whether any utterance names its user."""
     if not isinstance(utterances, StoredUtterances):
         return any(utterance.user for utterance in utterances)
-    names, numbers, rows = _stored_users(utterances)
-    nobody = _number_of_nobody(names)
-    if nobody < 0:
-        return len(rows) > 0
-    if len(names) == 1:
-        return False
-    return any((numbers[rows[chunk]] != nobody).any() for chunk in chunks(len(rows)))
+    users, rows = utterances.columns.users, utterances.rows
+    nobody = _number_of_nobody(utterances.columns.user_names)
+    return any((users[rows[chunk]] != nobody).any() for chunk in chunks(len(rows)))
 
 
 def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
-    """Return the user of each utterance as a number, in the order of first appearance.
-
-    Args:
-        utterances: a list, or a part of a stored corpus; the text of the latter is not read.
-
-    Returns:
-        Numbers from 0 to the number of users − 1, each of which occurs.
+    """Return the user of each utterance, (U,) int32, numbered in the order of first appearance.
 
     Raises:
         UserError: an utterance names no user; the sentence has the id of the first such utterance
             and says how users are named.
-
-    Shapes: (U,) int32.
-
-    Edge cases: another part of the same corpus has other numbers.
-
-    Example:
-        >>> said = [Utterance(("hi",), ("O",), "greet", user=user) for user in ("ann", "bo", "ann")]
-        >>> users_of(said)
-        array([0, 1, 0], dtype=int32)
     """
-    names: Sequence[str]
-    if isinstance(utterances, StoredUtterances):
-        names, numbers, rows = _stored_users(utterances)
-        numbers = numbers[rows]
-    else:
-        seen = Numbers()
-        numbers = np.fromiter((seen[u.user] for u in utterances), np.int32, len(utterances))
-        names = list(seen)
-    nameless = np.flatnonzero(numbers == _number_of_nobody(names))
+    columns, rows = numbered(utterances)
+    numbers = columns.users[rows]
+    nameless = np.flatnonzero(numbers == _number_of_nobody(columns.user_names))
     if len(nameless):
         (id,) = ids_at(utterances, nameless[:1])
         which = "though others do" if len(nameless) < len(numbers) else "nor does any other"
@@ -65,35 +39,19 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
             f"data: the utterance {id!r} names no user, {which}; users are named for all "
             f"utterances or for none: {HOW_TO_NAME}"
         )
-    return _by_first_appearance(numbers, len(names))
+    return _by_first_appearance(numbers, len(columns.user_names))
 
 
 def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the records of each user, one user after the other.
+    """Return the records of each user, one user after the other, and where those of each begin.
 
-    Args:
-        users: as `users_of` returns them.
-
-    Returns:
-        The records, and where those of each user begin: user u has
-        `records[offsets[u] : offsets[u + 1]]`, ascending.
+    User u has `records[offsets[u] : offsets[u + 1]]`, ascending.
 
     Shapes: users (R,), records (R,) int32 where that suffices, offsets (users + 1,) int64.
-
-    Example:
-        >>> records, offsets = records_by_user(np.array([0, 1, 0]))
-        >>> records.tolist(), offsets.tolist()
-        ([0, 2, 1], [0, 2, 3])
     """
     kind = np.int32 if len(users) <= np.iinfo(np.int32).max else np.int64
     records = np.argsort(users, kind="stable").astype(kind)
     return records, np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
-
-
-def _stored_users(utterances: StoredUtterances) -> Tuple[Sequence[str], np.ndarray, np.ndarray]:
-    """Return the names of a stored corpus' users, their numbers, (all,), and the rows, (U,)."""
-    columns = utterances.columns
-    return columns.user_names, columns.users, utterances.rows
 
 
 def _number_of_nobody(names: Sequence[str]) -> int:
@@ -107,13 +65,8 @@ def _number_of_nobody(names: Sequence[str]) -> int:
 
 def _by_first_appearance(numbers: np.ndarray, count: int) -> np.ndarray:
     """Renumber numbers below `count`, (U,), in the order in which they first appear."""
-    places = np.full(count, -1, np.int32)
-    found = np.empty(len(numbers), np.int32)
-    known = 0
-    for chunk in chunks(len(numbers)):
-        here = numbers[chunk]
-        new, firsts = np.unique(here[places[here] < 0], return_index=True)
-        places[new[np.argsort(firsts)]] = np.arange(known, known + len(new))
-        known += len(new)
-        found[chunk] = places[here]
-    return found
+    firsts = np.full(count, len(numbers), np.int32)
+    np.minimum.at(firsts, numbers, np.arange(len(numbers), dtype=np.int32))
+    places = np.empty(count, np.int32)
+    places[np.argsort(firsts, kind="stable")] = np.arange(count, dtype=np.int32)
+    return places[numbers]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from edp_mx.data.counting import token_counts
 from edp_mx.data.embeddings import read_embedding_words
 from edp_mx.data.labels import LabelsConfig, check_path, labels_of
 from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.stored import token_counts
 from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -18,6 +19,7 @@ from edp_mx.runtime.settings import Settings, setting
 
 PAD, UNK = 0, 1
 _RESERVED = ("<pad>", "<unk>")
+_LISTS = ("words", "characters", "slots", "intents")
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,10 @@ class Vocabulary:
     label_source: str
     lowercase: bool = True
     tokenizer: Optional[Tokenizer] = None
-    _ids: Dict[str, Dict[str, int]] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        ids = {
-            kind: {entry: i for i, entry in enumerate(getattr(self, kind))}
-            for kind in ("words", "characters", "slots", "intents")
-        }
-        object.__setattr__(self, "_ids", ids)
+    @cached_property
+    def _ids(self) -> Dict[str, Dict[str, int]]:
+        return {name: {entry: i for i, entry in enumerate(getattr(self, name))} for name in _LISTS}
 
     @property
     def is_public(self) -> bool:
@@ -80,11 +78,9 @@ class Vocabulary:
         return self.word_source != "train" and self.label_source != "train"
 
     def word_id(self, token: str) -> int:
-        """Return the id of a token's word, `UNK` if unknown."""
         return self._ids["words"].get(token.lower() if self.lowercase else token, UNK)
 
     def character_ids(self, token: str) -> List[int]:
-        """Return the ids of a token's characters, in its own case."""
         ids = self._ids["characters"]
         return [ids.get(character, UNK) for character in token]
 
@@ -97,10 +93,8 @@ class Vocabulary:
         return self._ids["intents"].get(intent, -1)
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the vocabulary as plain values, for the run directory."""
-        names = ("words", "characters", "slots", "intents")
         return {
-            **{name: list(getattr(self, name)) for name in names},
+            **{name: list(getattr(self, name)) for name in _LISTS},
             "word_source": self.word_source,
             "label_source": self.label_source,
             "lowercase": self.lowercase,
@@ -109,17 +103,10 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, value: Dict[str, Any]) -> Vocabulary:
-        """Build the vocabulary from the values of `to_json`.
-
-        Raises:
-            UserError: a key is missing.
-        """
+        """Build the vocabulary from the values of `to_json`."""
         try:
             return cls(
-                words=tuple(value["words"]),
-                characters=tuple(value["characters"]),
-                slots=tuple(value["slots"]),
-                intents=tuple(value["intents"]),
+                **{name: tuple(value[name]) for name in _LISTS},
                 word_source=value["word_source"],
                 label_source=value["label_source"],
                 lowercase=bool(value["lowercase"]),
@@ -138,22 +125,10 @@ class Vocabulary:
         labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
         label_sample: Sequence[Utterance] = (),
     ) -> Vocabulary:
-        """Build a BERT's vocabulary: its pieces, with labels as in `build`.
-
-        Raises:
-            UserError: as in `build`, for the labels.
-        """
+        """Build a BERT's vocabulary: its pieces, with labels as in `build`."""
         slots, intents = labels_of(train, labels, label_sample)
-        return cls(
-            words=(),
-            characters=(),
-            slots=tuple(slots),
-            intents=tuple(intents),
-            word_source=word_source,
-            label_source=labels.source,
-            lowercase=tokenizer.lowercase,
-            tokenizer=tokenizer,
-        )
+        lowercase = tokenizer.lowercase
+        return cls((), (), slots, intents, word_source, labels.source, lowercase, tokenizer)
 
     @classmethod
     def build(
@@ -179,13 +154,8 @@ class Vocabulary:
             UserError: a list is missing or broken, or a public label list lacks a label of the
                 training part (the sentence names the label and the utterance).
 
-        Guarantee:
-            With public sources the result depends on no utterance. Ids follow the alphabet or the
-            public list, never the frequency in the training part.
-
-        Edge cases:
-            A public word list also gives the characters: those of its words, in both cases. From
-            the training part only the tags that occur are taken ("I-city" may be absent).
+        Guarantee: with public sources the result depends on no utterance. Ids follow the alphabet
+            or the public list, never the frequency in the training part.
         """
         if vocabulary.source == "checkpoint":
             if start is None or not start.words:
@@ -208,27 +178,19 @@ class Vocabulary:
         else:
             words, characters = _listed_words(vocabulary, embeddings_path)
         slots, intents = labels_of(train, labels, label_sample)
-        return cls(
-            words=_RESERVED + tuple(words),
-            characters=_RESERVED + tuple(characters),
-            slots=tuple(slots),
-            intents=tuple(intents),
-            word_source=vocabulary.source,
-            label_source=labels.source,
-            lowercase=vocabulary.lowercase,
-        )
+        rest = (slots, intents, vocabulary.source, labels.source, vocabulary.lowercase)
+        return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
 
 
 def _listed_words(
     config: VocabularyConfig, embeddings_path: Optional[str]
 ) -> Tuple[List[str], List[str]]:
-    """Return the words and characters of a public list."""
-    if config.source == "file":
-        assert config.path is not None  # held by the config
-        entries: Iterable[str] = (line.strip() for _, line in read_lines(Path(config.path)))
-    else:
-        assert embeddings_path is not None  # held by the config
-        entries = read_embedding_words(embeddings_path)
+    path = str(config.path or embeddings_path)  # the config holds that the right one is there
+    entries = (
+        (line.strip() for _, line in read_lines(Path(path)))
+        if config.source == "file"
+        else read_embedding_words(path)
+    )
     words: Dict[str, None] = {}
     for entry in entries:
         if config.max_words is not None and len(words) >= config.max_words:
@@ -236,7 +198,7 @@ def _listed_words(
         if entry and entry not in _RESERVED:
             words.setdefault(entry.lower() if config.lowercase else entry)
     if not words:
-        raise UserError(f"{config.path or embeddings_path} holds no word")
+        raise UserError(f"{path} holds no word")
     characters = {c for word in words for case in (word.lower(), word.upper(), word) for c in case}
     return list(words), sorted(characters)
 

@@ -19,17 +19,10 @@ from edp_mx.data.tokenizer import (
     pieces_by_id,
     read_object,
 )
-from edp_mx.data.wordpiece_learning import (
-    LONGEST_WORD,
-    SPECIAL_PIECES,
-    as_utf8,
-    bert_steps,
-    learn_pieces,
-)
+from edp_mx.data.wordpiece_learning import LONGEST_WORD, SPECIAL_PIECES, as_utf8, bert_steps
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json, write_text
 
-__all__ = ["SPECIAL_PIECES", "WordPiece", "learn_pieces"]
 logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 1 << 17  # tokens whose ids are kept, the last used ones
@@ -38,7 +31,7 @@ _LONGEST_CACHED = 64  # characters; a line without blanks is a single token
 
 @dataclass(frozen=True)
 class WordPiece(Tokenizer):
-    """A vocabulary of word pieces and the way from a token to their ids.
+    """A vocabulary of word pieces: the longest piece first, from left to right.
 
     Args:
         pieces: as in BERT's `vocab.txt`; a place is an id. "##s" stands within a word only. The
@@ -47,8 +40,6 @@ class WordPiece(Tokenizer):
 
     Raises:
         UserError: a piece occurs twice, or a special piece is missing.
-
-    Source: `tokenizers`' WordPiece: the longest piece first, from left to right.
     """
 
     kind: ClassVar[str] = "WordPiece"
@@ -72,37 +63,28 @@ class WordPiece(Tokenizer):
 
     @cached_property
     def special_ids(self) -> SpecialIds:
-        """The ids of [PAD] [UNK] [CLS] [SEP] [MASK]."""
         return SpecialIds(*map(self.pieces.index, SPECIAL_PIECES))
 
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one.
 
-        Edge cases:
-            Punctuation splits ("don't" is don ' t), and a blank within a token (the no-break space)
-            does too. A word that cannot be spelled, or of more than `LONGEST_WORD` characters, is
-            one [UNK]; so is a token of which nothing is left, such as control characters alone. A
-            token "[CLS]" is text: its brackets and letters.
-
-        Example:
-            >>> pieces = (*SPECIAL_PIECES, "don", "'", "t", "##s")
-            >>> WordPiece(pieces).ids("Don'ts")
-            [5, 6, 7, 8]
+        Punctuation and blanks within a token (the no-break space) split it. A word that cannot be
+        spelled, or of more than `LONGEST_WORD` characters, is one [UNK]; so is a token of which
+        nothing is left, such as control characters. A token "[CLS]" is text: its brackets and
+        letters.
         """
         return list(self._spell(token) if len(token) > _LONGEST_CACHED else self._cached(token))
 
     def whole_words(self) -> List[str]:
-        """Return the pieces that open a word, without the special ones."""
         return [piece for piece in self.pieces if not piece.startswith(("##", "["))]
 
     @cached_property
     def _cached(self) -> Callable[[str], Tuple[int, ...]]:
-        """`_spell` with a bounded memory; text of any size goes through it."""
         return lru_cache(_MAX_CACHED)(self._spell)
 
     @cached_property
     def _spell(self) -> Callable[[str], Tuple[int, ...]]:
-        """Token → ids by the library, which is imported at the first use only."""
+        """Make the way from token to ids; the library is imported at the first use only."""
         from tokenizers import Tokenizer as Library
         from tokenizers import models
 
@@ -115,32 +97,23 @@ class WordPiece(Tokenizer):
         return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
 
     def to_json(self) -> Dict[str, Any]:
-        """Return the pieces."""
         return {"pieces": list(self.pieces)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> WordPiece:
-        """Build it from the pieces and `lowercase`."""
         return cls(tuple(value["pieces"]), bool(value["lowercase"]))
 
     @classmethod
     def from_file(cls, path: PathLike, *, lowercase: bool = True) -> WordPiece:
-        """Read BERT's `vocab.txt`: one piece per line.
-
-        Raises:
-            UserError: the file is missing or not UTF-8, a line before the last piece is empty, a
-                piece occurs twice (with file and line), or a special piece is missing.
-        """
+        """Read BERT's `vocab.txt`: one piece per line; an error names the file and the line."""
+        entries = [line.strip(" \t") for _, line in read_lines(Path(path))]
+        while entries and not entries[-1]:
+            del entries[-1]
         lines: Dict[str, int] = {}
-        empty = 0
-        for number, line in read_lines(Path(path)):
-            piece = line.strip(" \t")
+        for number, piece in enumerate(entries, start=1):
             if not piece:
-                empty = empty or number
-                continue
-            if empty:
                 raise UserError(
-                    f"{path}, line {empty}: empty, but each line is a word piece and its number "
+                    f"{path}, line {number}: empty, but each line is a word piece and its number "
                     "the id; restore the piece"
                 )
             if piece in lines:
@@ -170,14 +143,9 @@ class WordPiece(Tokenizer):
 
     @classmethod
     def load(cls, folder: Path) -> WordPiece:
-        """Read the pieces of a BERT, and whether its words are put in lower case.
+        """Read the pieces of a BERT, and whether its words are put in lower case (by default, yes).
 
-        Edge cases: `transformers` 5 writes no vocab.txt; the pieces are then those of
-            tokenizer.json. Unless a file says otherwise, words are put in lower case, as in
-            `transformers`.
-
-        Raises:
-            UserError: a file is torn or of another kind of tokenizer.
+        `transformers` 5 writes no vocab.txt; the pieces are then those of tokenizer.json.
         """
         settings = read_object(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
         if (folder / VOCABULARY).exists():
@@ -191,7 +159,7 @@ class WordPiece(Tokenizer):
 
 
 def _lowercase(path: Path, settings: Dict[str, Any], *, default: bool) -> bool:
-    """do_lower_case; warns where accents are to be treated in another way than case."""
+    """Return do_lower_case; warn where accents are to be treated in another way than case."""
     lowercase = settings.get("do_lower_case", default)
     if not isinstance(lowercase, bool):
         raise UserError(f"{path}: do_lower_case is {lowercase!r}; it must be true or false")

@@ -22,28 +22,20 @@ def learn_pieces(
     """Learn the special pieces, all characters of the text, and what stands together most often.
 
     Args:
-        lines: the text, read once.
         size: of the vocabulary; with little text it comes out smaller.
-        lowercase: lower case without accents.
         min_count: pieces that are rarer are not made, apart from the characters.
 
     Raises:
         UserError: the text has no word, or `size` has no room for its characters.
 
-    Guarantee:
-        The same text gives the same pieces in the same order, in every process and with any number
-        of threads. Every word of the text, up to `LONGEST_WORD` characters, can be spelled. The
-        memory is bounded: beyond two million distinct words the rarest are given up, which costs
-        no character.
+    Guarantee: the same text gives the same pieces in the same order, in every process and with any
+        number of threads. Every word of the text, up to `LONGEST_WORD` characters, can be spelled.
+        The memory is bounded: beyond two million distinct words the rarest are given up, which
+        costs no character.
 
-    Departs:
-        The trainer of `tokenizers` numbers the "##" characters in the order of a hash table and
-        breaks ties by these numbers, so its pieces differ from run to run. Here all characters are
-        handed to it in a fixed order, as if they were special pieces.
-
-    Example:
-        >>> learn_pieces(["to be or not to be"], size=100)[-2:]
-        ('be', 'to')
+    Departs: the trainer of `tokenizers` breaks ties by numbers of "##" characters that differ from
+        run to run. Here all characters are handed to it in a fixed order, as if they were special
+        pieces.
     """
     split = _word_splitter(lowercase)
     counts, alphabet = _count_words(lines, split)
@@ -62,10 +54,10 @@ def learn_pieces(
 
 
 def bert_steps(lowercase: bool) -> Tuple[Any, Any]:
-    """Return `tokenizers`' normalizer and pre-tokenizer of a BERT.
+    """Return `tokenizers`' normalizer and pre-tokenizer of a BERT, which cut text into words.
 
-    Together they cut text into words: every punctuation mark and every Chinese character is a word
-    of its own, and what cannot be seen is dropped. In lower case accents are dropped too.
+    Every punctuation mark and every Chinese character is a word of its own, and what cannot be seen
+    is dropped. In lower case accents are dropped too.
     """
     from tokenizers.normalizers import BertNormalizer
     from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -79,7 +71,6 @@ def as_utf8(text: str) -> str:
 
 
 def _word_splitter(lowercase: bool) -> Splitter:
-    """Return a function that cuts text into words."""
     normalizer, splitter = bert_steps(lowercase)
     return lambda text: [
         word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))

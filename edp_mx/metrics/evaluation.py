@@ -15,12 +15,10 @@ class Annotated(Protocol):
     """Anything with BIO tags and an intent, such as an utterance."""
 
     @property
-    def slots(self) -> Sequence[str]:
-        """BIO tags, one per token."""
+    def slots(self) -> Sequence[str]: ...
 
     @property
-    def intent(self) -> str:
-        """The intent of the whole utterance."""
+    def intent(self) -> str: ...
 
 
 Annotation = Union[Annotated, Tuple[Sequence[str], str]]
@@ -28,13 +26,9 @@ Annotation = Union[Annotated, Tuple[Sequence[str], str]]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a corpus, as `edp-mx score` prints them.
+    """Scores of a corpus, as `edp-mx score` prints them; rates are ratios, not percentages.
 
-    Attributes:
-        ser: semantic error rate, pooled over the corpus; a ratio, not a percentage.
-        correct, substitutions, deletions, insertions: its counts, intents included.
-        intent_accuracy, slot_precision, slot_recall, slot_f1: ratios.
-        utterances: number of utterances that were compared.
+    The counts of the semantic error rate `ser` are pooled over the corpus, intents included.
     """
 
     ser: float
@@ -73,21 +67,11 @@ def evaluate(
     hypotheses: Sequence[Annotation],
     alignment: str = "overlap",
 ) -> Scores:
-    """Compare hypotheses with references, utterance by utterance.
+    """Compare hypotheses with references, utterance by utterance, in the same order.
 
     Args:
-        references, hypotheses: in the same order; objects with `slots` and `intent`, or pairs
-            (tags, intent).
+        references, hypotheses: objects with `slots` and `intent`, or pairs (tags, intent).
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
-
-    Raises:
-        UserError: counts or lengths that differ, no utterances, a tag that is not BIO, an unknown
-            alignment.
-
-    Example:
-        >>> scores = evaluate([(["B-to", "O"], "flight")], [(["B-to", "B-to"], "fare")])
-        >>> scores.ser, scores.intent_accuracy, scores.slot_recall
-        (1.0, 0.0, 1.0)
     """
     check_pairs(references, hypotheses)
     wanted_tags, wanted_intents = zip(*map(_as_pair, references))
@@ -96,21 +80,14 @@ def evaluate(
     for wanted, found, meant, understood in zip(
         wanted_tags, found_tags, wanted_intents, found_intents
     ):
-        pooled += count_errors(
-            wanted,
-            found,
-            reference_intent=meant,
-            hypothesis_intent=understood,
-            alignment=alignment,
-        )
-    slots = score_slots(wanted_tags, found_tags)
+        intents = {"reference_intent": meant, "hypothesis_intent": understood}
+        pooled += count_errors(wanted, found, **intents, alignment=alignment)
+    slots = {f"slot_{k}": v for k, v in score_slots(wanted_tags, found_tags)._asdict().items()}
     return Scores(
         ser=pooled.ser,
         **asdict(pooled),
         intent_accuracy=sum(map(eq, wanted_intents, found_intents)) / len(references),
-        slot_precision=slots.precision,
-        slot_recall=slots.recall,
-        slot_f1=slots.f1,
+        **slots,
         utterances=len(references),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import add
 from typing import Callable, Dict, Sequence
 
 from edp_mx.errors import UserError
@@ -12,12 +13,7 @@ from edp_mx.metrics.spans import Span, spans_of
 
 @dataclass(frozen=True)
 class Counts:
-    """Correct slots, substitutions, deletions, insertions; counts of a corpus add up.
-
-    Example:
-        >>> (Counts(correct=2, deletions=1) + Counts(correct=1, insertions=2)).ser
-        0.75
-    """
+    """Correct slots, substitutions, deletions, insertions; counts of a corpus add up."""
 
     correct: int = 0
     substitutions: int = 0
@@ -25,19 +21,13 @@ class Counts:
     insertions: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.correct + other.correct,
-            self.substitutions + other.substitutions,
-            self.deletions + other.deletions,
-            self.insertions + other.insertions,
-        )
+        return Counts(*map(add, vars(self).values(), vars(other).values()))
 
     @property
     def ser(self) -> float:
         """(S + D + I) / (C + S + D), a ratio; above 1 when much is inserted.
 
-        Edge cases: without any reference slot, 0 if nothing is inserted, otherwise infinite. An
-        utterance always has its intent, so that neither occurs through `count_errors`.
+        Without any reference slot, 0 if nothing is inserted, otherwise infinite.
         """
         errors = self.substitutions + self.deletions + self.insertions
         references = self.correct + self.substitutions + self.deletions
@@ -49,9 +39,8 @@ class Counts:
 def count_overlapping(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:
     """Return the largest number of pairs of spans that share a token, each span in at most one.
 
-    Both lists are sorted and free of overlaps. Of the two first spans, the one that ends first
-    cannot share tokens with a later span of the other list, so that pairing it now, or dropping it,
-    is optimal.
+    Both lists are sorted. Of the two first spans, the one that ends first cannot share tokens with
+    a later span of the other list, so that pairing it now, or dropping it, is optimal.
     """
     pairs = i = j = 0
     while i < len(reference) and j < len(hypothesis):
@@ -69,16 +58,11 @@ def count_same_type(reference: Sequence[Span], hypothesis: Sequence[Span]) -> in
     return sum(names.values())
 
 
-def count_none(reference: Sequence[Span], hypothesis: Sequence[Span]) -> int:  # noqa: ARG001
-    """Return 0: spans that are not identical are deleted or inserted."""
-    return 0
-
-
 # alignment -> how many of the spans that are not identical pair up as substitutions
 ALIGNMENTS: Dict[str, Callable[[Sequence[Span], Sequence[Span]], int]] = {
     "overlap": count_overlapping,
     "type": count_same_type,
-    "exact": count_none,
+    "exact": lambda *_: 0,
 }
 
 
@@ -87,13 +71,9 @@ def align(
 ) -> Counts:
     """Compare the spans of one utterance.
 
-    Identical spans (name, start, end) are correct. Of the rest, pairs are substitutions; spans of
-    the reference without a partner are deleted, those of the hypothesis inserted. Two spans may be
-    paired if they share a token (`overlap`), have the same name (`type`), or never (`exact`). The
-    number of pairs is the largest possible, so that the counts do not depend on an order.
-
-    Raises:
-        UserError: an unknown alignment.
+    Identical spans (name, start, end) are correct. Of the rest, as many as possible are paired as
+    substitutions, if they share a token (`overlap`), have the same name (`type`), or never
+    (`exact`); spans without a partner are deleted or inserted.
 
     Departs: papers do not say how they align; `overlap` is our choice, the others are alternatives.
     """
@@ -102,13 +82,8 @@ def align(
     identical = set(reference) & set(hypothesis)
     left = [span for span in reference if span not in identical]
     right = [span for span in hypothesis if span not in identical]
-    substitutions = ALIGNMENTS[alignment](left, right)
-    return Counts(
-        correct=len(identical),
-        substitutions=substitutions,
-        deletions=len(left) - substitutions,
-        insertions=len(right) - substitutions,
-    )
+    pairs = ALIGNMENTS[alignment](left, right)
+    return Counts(len(identical), pairs, len(left) - pairs, len(right) - pairs)
 
 
 def count_errors(
@@ -119,13 +94,7 @@ def count_errors(
     hypothesis_intent: str,
     alignment: str = "overlap",
 ) -> Counts:
-    """Compare one utterance: its spans, and its intent as one more slot (correct or substituted).
-
-    Example:
-        >>> count_errors(["O", "B-to"], ["B-to", "I-to"], reference_intent="flight",
-        ...     hypothesis_intent="flight")
-        Counts(correct=1, substitutions=1, deletions=0, insertions=0)
-    """
+    """Compare one utterance: its spans, and its intent as one more slot."""
     if len(reference_tags) != len(hypothesis_tags):
         raise UserError(
             f"the reference has {len(reference_tags)} slot tags, the hypothesis "

@@ -32,16 +32,9 @@ def score_slots(
 ) -> SlotScores:
     """Score slots, each of which counts only if its name, start and end are right.
 
-    Args:
-        references, hypotheses: BIO tags, one list per utterance.
-
     Edge cases: 0 where the denominator is 0, as in seqeval (no slots on one side or on both).
 
     Source: seqeval's default mode, average "micro".
-
-    Example:
-        >>> score_slots([["B-to", "O"]], [["B-to", "B-to"]])
-        SlotScores(precision=0.5, recall=1.0, f1=0.6666666666666666)
     """
     check_pairs(references, hypotheses)
     right = wanted = found = 0

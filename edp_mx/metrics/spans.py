@@ -20,20 +20,11 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
     A span opens at B-x, or at I-x where no x is open; it closes at O, at a B- or at another name.
 
-    Args:
-        tags: "O", "B-name" or "I-name", one per token. "B" and "I" alone have the name "_".
-
-    Raises:
-        UserError: a tag of another form.
-
     Source: conlleval; seqeval's default mode.
 
     Example:
-        >>> for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"]):
-        ...     print(span)
-        Span(type='to', start=1, end=3)
-        Span(type='from', start=3, end=4)
-        Span(type='from', start=4, end=5)
+        >>> [tuple(span) for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"])]
+        [('to', 1, 3), ('from', 3, 4), ('from', 4, 5)]
     """
     spans: List[Span] = []
     open_span: Optional[Tuple[str, int]] = None  # its name and first token
@@ -52,15 +43,7 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
 
 def split_tag(tag: str) -> Tuple[str, str]:
-    """Return the prefix and the name of a BIO tag.
-
-    Raises:
-        UserError: neither O, B-… nor I-….
-
-    Example:
-        >>> split_tag("B-depart_time.time-of-day"), split_tag("O")
-        (('B', 'depart_time.time-of-day'), ('O', ''))
-    """
+    """Return the prefix and the name of a BIO tag; "B" and "I" alone have the name "_"."""
     if tag == "O":
         return "O", ""
     prefix, dash, name = tag.partition("-")

@@ -16,7 +16,6 @@ class SelfAttention(DotProductSelfAttentionCell):
         self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
         value_weight,
     ):  # fmt: skip
-        """See the class."""
         weight = F.concat(query_weight, key_weight, value_weight, dim=0)  # (3C, C)
         bias = F.concat(query_bias, key_bias, value_bias, dim=0)  # (3C,)
         return self.attend(F, self.projected(F, qkv, weight, bias), valid_len)

@@ -42,9 +42,6 @@ class BERTConfig(ModelConfig):
         is_embedding_trainable: False freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
 
-    Raises:
-        SettingError: a value is impossible.
-
     Source: paper, section "Models"; Devlin et al. 2019; Jiao et al. 2020 for the sizes.
     """
 
@@ -114,10 +111,6 @@ def initial_bert_values(
 
 class BERT(gluon.HybridBlock):
     """GluonNLP's BERT, which returns the states of all pieces and the pooled [CLS].
-
-    Args:
-        config: sizes.
-        num_pieces: size of the vocabulary.
 
     Shapes: pieces (N, P), piece_lengths (N,) → (N, P, H), (N, H).
     Source: Devlin et al. 2019; all token types are 0, since an utterance is one segment.
@@ -189,7 +182,6 @@ class BERT(gluon.HybridBlock):
         return F.swapaxes(rows, 0, 1)
 
     def _freeze(self, config: BERTConfig) -> None:
-        """Take the gradient from the parameters that are not trained."""
         frozen = [] if config.is_embedding_trainable else self.embedding_parameters()
         for i in range(config.frozen_layers):
             frozen += self.model.encoder.transformer_cells[i].collect_params().values()
@@ -197,7 +189,6 @@ class BERT(gluon.HybridBlock):
             parameter.grad_req = "null"
 
     def hybrid_forward(self, F, pieces, piece_lengths):
-        """See the class. Shapes: (N, P), (N,) → (N, P, H), (N, H)."""
         return self.model(pieces, F.zeros_like(pieces), piece_lengths)
 
 

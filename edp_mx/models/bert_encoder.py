@@ -25,13 +25,7 @@ from edp_mx.models.id_ranges import check_ids, check_lengths
 
 
 class BERTEncoder(Encoder):
-    """Token states and an utterance vector from word pieces.
-
-    A token's state is that of its first piece; the utterance's vector is the pooled [CLS].
-
-    Args:
-        config: sizes.
-        num_pieces: size of the vocabulary.
+    """Token states (those of first pieces) and an utterance vector (the pooled [CLS]).
 
     Shapes: pieces (N, P), piece_lengths (N,), first pieces (N, T) → states (N, T, H), pooled
     (N, H).
@@ -51,7 +45,6 @@ class BERTEncoder(Encoder):
             self.dropout = nn.Dropout(config.dropout)
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
-        """See `Encoder`."""
         return self.bert.embedding_parameters()
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
@@ -78,7 +71,6 @@ class BERTEncoder(Encoder):
         return FrozenPart(states, UpperBERT(self, num_frozen=frozen))
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """See `Encoder`."""
         pieces, lengths, firsts = batch.inputs  # (N, P), (N,), (N, T)
         check_lengths(lengths, pieces.shape[1])
         check_ids("pieces", pieces, self._num_pieces)
@@ -95,7 +87,6 @@ class BERTEncoder(Encoder):
         )
 
     def hybrid_forward(self, F, pieces, piece_lengths, firsts):
-        """See the class. Shapes: (N, P), (N,), (N, T) → (N, T, H), (N, H)."""
         sequence, pooled = self.bert(pieces, piece_lengths)  # (N, P, H), (N, H)
         return self.dropout(at_tokens(F, sequence, firsts)), self.dropout(pooled)
 
@@ -150,11 +141,6 @@ def at_tokens(F, sequence, firsts):
 
 
 def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) -> BERTEncoder:
-    """Build the encoder for a vocabulary of pieces.
-
-    Raises:
-        UserError: `data.max_pieces` is above `model.max_positions`.
-    """
     assert vocabulary.tokenizer is not None  # the family has pieces
     if data.max_pieces > config.max_positions:
         raise UserError(
@@ -165,11 +151,7 @@ def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) 
 
 
 def read_start(config: BERTConfig) -> Optional[Checkpoint]:
-    """Read the checkpoint that a BERT starts from, if its settings name one.
-
-    Raises:
-        UserError: the checkpoint is broken, or its sizes differ from the settings.
-    """
+    """Read the checkpoint that a BERT starts from, if its settings name one."""
     folder = config.checkpoint or config.start_from
     if folder is None:
         return None

@@ -26,7 +26,6 @@ class BiasDense(nn.Dense):
     """Gluon's Dense with a bias of its own, for `flatten=False`."""
 
     def hybrid_forward(self, F, x, weight, bias):
-        """See the class."""
         out = affine(F, x, weight, bias, size=self._units)
         return out if self.act is None else self.act(out)
 
@@ -35,7 +34,6 @@ class BiasSelfAttention(SelfAttention):
     """`SelfAttention` with biases of their own."""
 
     def projected(self, F, qkv, weight, bias):
-        """See `SelfAttention`."""
         return affine(F, qkv, weight, bias, size=3 * self.units)
 
 

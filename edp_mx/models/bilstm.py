@@ -9,11 +9,7 @@ from mxnet.gluon import nn, rnn
 class BiLSTM(gluon.HybridBlock):
     """Layers of two LSTMs: one reads each utterance forwards, one backwards from its last token.
 
-    Args:
-        input_size: size of a token's vector.
-        hidden_size: size of one direction's state.
-        num_layers: number of layers; each reads both directions of the one below.
-        dropout: dropout between layers, neither before the first nor after the last.
+    Dropout is between layers, neither before the first nor after the last.
 
     Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
     Departs: two LSTMs per layer and `SequenceReverse` instead of one fused bidirectional LSTM,
@@ -41,7 +37,6 @@ class BiLSTM(gluon.HybridBlock):
                     setattr(self, name, lstm)
 
     def hybrid_forward(self, F, inputs, lengths):
-        """See the class. Shapes: (T, N, I), (N,) → (T, N, 2H)."""
         states = inputs
         for layer in range(self._num_layers):
             if layer:

@@ -9,13 +9,7 @@ from edp_mx.models.pooling import FirstMax
 
 
 class CharCNN(gluon.HybridBlock):
-    """One feature vector per token, from its characters alone.
-
-    Args:
-        num_characters: size of the character set, in which 0 is padding and 1 unknown.
-        dimension: size of a character's vector.
-        filters: number of filters, the size of the output.
-        width: number of characters that a filter sees; odd, so that it is centred.
+    """One feature vector per token, from its characters (0 is padding, 1 unknown) alone.
 
     Shapes: characters (N, T, C), integers → (N, T, filters); N and T may be swapped.
     Edge cases: padding changes nothing: its vector is 0, and its outputs of 0 never exceed those of
@@ -42,7 +36,6 @@ class CharCNN(gluon.HybridBlock):
             self.first_max = FirstMax(axis=2)
 
     def hybrid_forward(self, F, characters):
-        """See the class. Shapes: (N, T, C) → (N, T, F)."""
         spelled = F.reshape(characters, shape=(-3, 0))  # (N·T, C)
         is_character = F.cast(spelled > 0, "float32")
         vectors = self.embedding(spelled)  # (N·T, C, D)

@@ -34,9 +34,6 @@ class CLCConfig(ModelConfig):
         intent_pooling: how token states become one vector (mean, max, first, last). The paper
             does not say; max, because a few words carry the intent, wherever they stand.
 
-    Raises:
-        SettingError: a value is impossible.
-
     Source: paper, section "Models" (2 layers, 384); the rest Ma & Hovy 2016, table 1.
     """
 
@@ -58,14 +55,8 @@ class CLCConfig(ModelConfig):
 class CLCEncoder(Encoder):
     """Token states and an utterance vector from words and their characters.
 
-    Args:
-        config: sizes.
-        num_words, num_characters: sizes of the vocabularies, in which 0 is padding and 1 unknown.
-        word_dimension: size of a word's vector.
-        is_embedding_trainable: False freezes the words' vectors, which then have no gradient.
-
     Shapes: words (N, T), characters (N, T, C), lengths (N,) → states (N, T, 2·hidden_size),
-    pooled (N, 2·hidden_size).
+    pooled (N, 2·hidden_size); among words and characters 0 is padding and 1 unknown.
     Source: paper, section "Models"; Ma & Hovy 2016, figure 3.
     """
 
@@ -104,7 +95,6 @@ class CLCEncoder(Encoder):
             self.words.weight.grad_req = "null"
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
-        """See `Encoder`."""
         return [self.words.weight]
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
@@ -115,7 +105,6 @@ class CLCEncoder(Encoder):
         return {self.words.weight.name: vocabulary.words, characters: vocabulary.characters}
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:
-        """See `Encoder`."""
         if vectors.shape != tuple(self.words.weight.shape):
             raise UserError(
                 f"word vectors of shape {vectors.shape} do not fit {self._num_words} words of "
@@ -124,7 +113,6 @@ class CLCEncoder(Encoder):
         self.words.weight.set_data(mx.nd.array(vectors, dtype="float32"))
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """See `Encoder`."""
         words, characters, lengths = map(np.asarray, (*batch.inputs, batch.lengths))
         check_lengths(lengths, words.shape[1])
         check_ids("words", words, self._num_words)
@@ -136,7 +124,6 @@ class CLCEncoder(Encoder):
         )
 
     def hybrid_forward(self, F, words, characters, lengths):
-        """See the class. Shapes: (N, T), (N, T, C), (N,) → (N, T, 2H), (N, 2H)."""
         known = self.words(F.transpose(words))  # (T, N, E)
         spelled = F.swapaxes(self.characters(characters), 0, 1)  # (T, N, F)
         tokens = self.dropout(F.concat(known, spelled, dim=2))  # (T, N, E+F)
@@ -146,7 +133,6 @@ class CLCEncoder(Encoder):
 
 
 def build_encoder(config: CLCConfig, data: DataConfig, vocabulary: Vocabulary) -> CLCEncoder:
-    """Build the encoder for a vocabulary of words."""
     return CLCEncoder(
         config,
         num_words=len(vocabulary.words),

@@ -7,16 +7,14 @@ from typing import List, Tuple
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
+from mxnet.gluon import nn
 
 from edp_mx.models.forward_backward import Chain, marginals, negative_log_likelihood
 from edp_mx.models.viterbi import best_tags
 
 
 class ChainScores(gluon.HybridBlock):
-    """The scores of a chain, and the total score of given counts of moves, first and last tags.
-
-    Shapes: moves (N, K·K), firsts (N, K), lasts (N, K) → (N,).
-    """
+    """The scores of a chain; the total (N,) of given counts of moves, first and last tags."""
 
     def __init__(self, num_tags: int, **block: str) -> None:
         super().__init__(**block)
@@ -26,7 +24,6 @@ class ChainScores(gluon.HybridBlock):
             self.end = self.params.get("end", shape=(num_tags,))
 
     def hybrid_forward(self, F, moves, firsts, lasts, transitions, start, end):
-        """See the class. Shapes: (N, K·K), (N, K), (N, K) → (N,)."""
         total = _product(F, moves, transitions) + _product(F, firsts, start)  # (N, 1)
         return F.reshape(total + _product(F, lasts, end), shape=(-1,))
 
@@ -54,7 +51,6 @@ class CRF(gluon.Block):
 
     @property
     def context(self) -> mx.Context:
-        """The device of the scores."""
         return self.scores.transitions.list_ctx()[0]
 
     def chain(self) -> Chain:
@@ -66,7 +62,6 @@ class CRF(gluon.Block):
         """Return the negative log-likelihood of the true tags, one value per example.
 
         Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,) → (N,).
-        Edge cases: an emission that is not finite affects the loss of its own example only.
         """
         result = negative_log_likelihood(emissions.asnumpy(), tags, lengths, self.chain())
         loss = _constant(result.loss, emissions)  # (N,)
@@ -91,6 +86,19 @@ class CRF(gluon.Block):
         unary = marginals(emissions, lengths, chain).unary  # (N, T, K)
         confidences = [row[np.arange(len(path)), path] for row, path in zip(unary, tags)]
         return tags, confidences
+
+
+class SlotHead(gluon.Block):
+    """Tag scores (N, T, K) from token states (N, T, H), and the CRF over them."""
+
+    def __init__(self, input_size: int, num_slots: int, **block: str) -> None:
+        super().__init__(**block)
+        with self.name_scope():
+            self.dense = nn.Dense(num_slots, flatten=False, in_units=input_size, prefix="dense_")
+            self.crf = CRF(num_slots, prefix="crf_")
+
+    def forward(self, states):
+        return self.dense(states)
 
 
 def _constant(values: np.ndarray, like: mx.nd.NDArray) -> mx.nd.NDArray:

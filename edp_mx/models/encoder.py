@@ -28,22 +28,21 @@ class ModelConfig(Settings):
             (of the encoder, and the heads).
         start_from: a folder to start from: a finished run, or for a BERT a checkpoint in Hugging
             Face's layout. What fits is taken, and it counts as public.
+        heads: drawn, or names: with a run in start_from, a label that the run does not know starts
+            from the run's labels that are most alike in name.
     """
 
     family: str = ""
     trained: str = setting("all", one_of=TRAINED)
     start_from: Optional[str] = path_field()
+    heads: str = setting("drawn", one_of=("drawn", "names"))
 
 
 class Encoder(gluon.HybridBlock):
     """Token states and one vector per utterance.
 
-    A subclass sets `output_size`, and its `hybrid_forward` takes what `inputs` returns. For ghost
+    A subclass sets `output_size` H, and its `hybrid_forward` takes what `inputs` returns. For ghost
     clipping, every block that has parameters is hybrid and its inputs have the examples first.
-
-    Attributes:
-        output_size: H.
-        initial_values: the rule by which parameters are drawn, see `initialize`.
 
     Shapes: inputs → states (N, T, H), pooled (N, H).
     """
@@ -52,11 +51,7 @@ class Encoder(gluon.HybridBlock):
     initial_values: Rule = staticmethod(initial_values)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """Return what the encoder reads of a batch, checked, as NDArrays.
-
-        Raises:
-            UserError: an id or a length does not fit the encoder.
-        """
+        """Return what the encoder reads of a batch, checked, as NDArrays."""
         raise NotImplementedError
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
@@ -72,11 +67,7 @@ class Encoder(gluon.HybridBlock):
         return {}
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
-        """Start from word vectors made elsewhere. Shapes: (words, dimension).
-
-        Raises:
-            UserError: the vectors do not fit the encoder's words, or it has no vectors of words.
-        """
+        """Start from word vectors made elsewhere. Shapes: (words, dimension)."""
         raise UserError("data.embeddings: this model.family has no word vectors to start from")
 
 
@@ -102,7 +93,6 @@ class Family:
 
     Attributes:
         name: the value of `model.family`.
-        config: the dataclass of its settings, a `ModelConfig`.
         has_pieces: whether it reads the pieces of a tokenizer; else words and their characters.
         build: (settings, `DataConfig`, `Vocabulary`) → the encoder, without values.
         read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;

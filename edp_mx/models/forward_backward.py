@@ -58,13 +58,7 @@ def negative_log_likelihood(
 ) -> LossGradients:
     """Return the loss of the true tags and its gradients, exact in float64.
 
-    Args:
-        emissions: score of each tag at each token; values at padding are ignored.
-        tags: the true tags; values at padding are ignored.
-        lengths: number of tokens, at least 1.
-        chain: the scores of transitions, first and last tags.
-
-    Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,).
+    Shapes: emissions (N, T, K) · tags (N, T) · lengths (N,), at least 1; padding is ignored.
 
     Example:
         >>> flat = Chain(np.zeros((3, 3)), np.zeros(3), np.zeros(3))
@@ -133,7 +127,7 @@ def path_scores(
 def _scaled_marginals(
     emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Tuple[Marginals, np.ndarray]:
-    """Compute marginals by matrix products, and for which examples they are surely exact (N,)."""
+    """Return marginals by matrix products, and for which examples they are surely exact (N,)."""
     mask = token_mask(lengths, emissions.shape[1])  # (N, T)
     peak = emissions.max(axis=2)  # (N, T)
     local = np.exp(emissions - peak[:, :, None])  # (N, T, K) in [0, 1]

@@ -8,17 +8,7 @@ from edp_mx.errors import UserError
 
 
 def check_ids(name: str, ids: np.ndarray, bound: int) -> None:
-    """Refuse ids outside 0 … bound − 1.
-
-    Raises:
-        UserError: the batch was not made for this model.
-
-    Example:
-        >>> check_ids("words", np.array([0, 7]), 5)
-        Traceback (most recent call last):
-        edp_mx.errors.UserError: words: id 7, but the model knows 0 … 4; use the vocabulary that \
-the model was built with
-    """
+    """Refuse ids outside 0 … bound − 1."""
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= bound:
         raise UserError(
@@ -28,11 +18,7 @@ the model was built with
 
 
 def check_lengths(lengths: np.ndarray, num_tokens: int) -> None:
-    """Refuse utterances without tokens or longer than the batch.
-
-    Raises:
-        UserError: a length is not in 1 … T.
-    """
+    """Refuse utterances without tokens or longer than the batch."""
     if lengths.min() < 1 or lengths.max() > num_tokens:
         raise UserError(
             f"lengths: {int(lengths.min())} … {int(lengths.max())}, but each utterance of this "

@@ -17,9 +17,6 @@ def initialize(
 ) -> None:
     """Allocate and fill every parameter.
 
-    Args:
-        rule: (name, shape, generator) → values; by default `initial_values`.
-
     A parameter's values depend only on the seed, its name and its shape, so that another layer
     changes none of the rest. MXNet's generator would depend on what ran before.
     """

@@ -7,11 +7,12 @@ from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
+from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch
+from edp_mx.models.crf import SlotHead
 from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import token_mask
-from edp_mx.models.heads import IntentHead, SlotHead
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.initialization import initialize
 from edp_mx.models.quick import quicken
@@ -42,18 +43,14 @@ class Predictions(NamedTuple):
 
 
 class IntentSlotModel(gluon.Block):
-    """A model of intents and slots.
+    """An encoder, an intent head and a slot head, with K tags.
 
-    Args:
-        encoder: the part that reads the tokens.
-        intent: I intent scores of an utterance.
-        slot: K tag scores of a token, and the CRF over them.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
     random draws.
     """
 
-    def __init__(self, encoder: Encoder, intent: IntentHead, slot: SlotHead) -> None:
+    def __init__(self, encoder: Encoder, intent: nn.Dense, slot: SlotHead) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self.encoder, self.intent, self.slot = encoder, intent, slot
 
@@ -64,19 +61,13 @@ class IntentSlotModel(gluon.Block):
         return self.slot(states), self.intent(pooled)
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
-        """Return the slots' negative log-likelihood plus the intent's cross entropy, per example.
+        """Return the slots' negative log-likelihood plus the intent's cross entropy, (N,).
 
-        Call it under `autograd.record()` to differentiate it.
-
-        Raises:
-            UserError: an id of the batch does not fit the model.
-
-        Shapes: → (N,).
         Source: paper, "sum of the CRF loss (NER) and the cross entropy loss (IC)".
         """
         mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
         check_ids("slots", batch.slots[mask], self.slot.crf.num_tags)
-        check_ids("intents", batch.intents, self.intent.num_intents)
+        check_ids("intents", batch.intents, self.intent.weight.shape[0])
         emissions, intent_scores = self(batch)
         slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
         return slot_losses + cross_entropy(intent_scores, batch.intents)
@@ -86,9 +77,6 @@ class IntentSlotModel(gluon.Block):
 
         MXNet computes in a thread of its own: the next batch is being computed while the caller
         works on one, and the batch after it is being made.
-
-        Raises:
-            UserError: an id of a batch does not fit the model.
         """
         started: Optional[Tuple[Batch, mx.nd.NDArray, mx.nd.NDArray]] = None
         for batch in batches:
@@ -101,11 +89,7 @@ class IntentSlotModel(gluon.Block):
             yield _fetch(*started)
 
     def predict(self, batch: Batch) -> Predictions:
-        """Predict the most likely intent and slots with their probabilities; labels are not read.
-
-        Raises:
-            UserError: an id of the batch does not fit the model.
-        """
+        """Return the most likely intents and slots with their probabilities."""
         ((_, predictions),) = self.predict_each([batch])
         return predictions
 
@@ -127,7 +111,6 @@ def cross_entropy(scores: mx.nd.NDArray, labels: np.ndarray) -> mx.nd.NDArray:
 
 
 def _fetch(batch: Batch, emissions: mx.nd.NDArray, intent_scores: mx.nd.NDArray) -> Outputs:
-    """Wait for the outputs of a batch."""
     return Outputs(batch, emissions.asnumpy(), intent_scores.asnumpy())
 
 
@@ -139,18 +122,11 @@ def build_model(
     seed: int,
     context: mx.Context,
 ) -> IntentSlotModel:
-    """Build a model that is ready to train, with the same parameter names in every process.
-
-    Args:
-        encoder: without values.
-        num_slots, num_intents: sizes of the label sets.
-        seed: determines the initial values.
-        context: the device of the parameters.
-    """
+    """Build a model that is ready to train, with the same parameter names in every process."""
     size = encoder.output_size
     model = IntentSlotModel(
         encoder,
-        IntentHead(size, num_intents, prefix="intent_"),
+        nn.Dense(num_intents, in_units=size, prefix="intent_dense_"),
         SlotHead(size, num_slots, prefix="slot_"),
     )
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)

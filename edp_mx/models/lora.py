@@ -38,7 +38,6 @@ class LowRank(gluon.HybridBlock):
             self.up_weight = self.params.get("up_weight", shape=(num_out, rank))
 
     def hybrid_forward(self, F, x, down_weight, up_weight):
-        """See the class."""
         low = F.FullyConnected(
             x, down_weight, num_hidden=self._rank, no_bias=True, flatten=False
         )  # (…, r)
@@ -53,7 +52,6 @@ class AdaptedDense(nn.Dense):
     lora: LowRank
 
     def hybrid_forward(self, F, x, weight, bias):
-        """See the class."""
         out = F.FullyConnected(x, weight, bias, num_hidden=self._units, flatten=self._flatten)
         out = out + self.lora(x)
         return out if self.act is None else self.act(out)
@@ -67,7 +65,6 @@ class AdaptedSelfAttention(SelfAttention):
     value_lora: LowRank
 
     def projected(self, F, qkv, weight, bias):
-        """See `SelfAttention`."""
         adapters = (self.query_lora, self.key_lora, self.value_lora)
         changes = F.concat(*[adapter(qkv) for adapter in adapters], dim=2)  # (T, N, 3C)
         return super().projected(F, qkv, weight, bias) + changes

@@ -8,20 +8,13 @@ POOLINGS = ("mean", "max", "first", "last")
 
 
 class FirstMax(gluon.HybridBlock):
-    """The maximum along an axis; of several equal entries only the first gets the gradient.
-
-    Args:
-        axis: from 0.
-
-    Shapes: any → the same without the axis.
-    """
+    """The maximum along an axis; of several equal entries only the first gets the gradient."""
 
     def __init__(self, axis: int, **block: str) -> None:
         super().__init__(**block)
         self._axis = axis
 
     def hybrid_forward(self, F, values):
-        """See the class."""
         # pick, not F.max: where two are equal, F.max passes the gradient to both. Nor F.Pooling,
         # whose gradient is wrong outside training mode.
         places = F.stop_gradient(F.argmax(values, axis=self._axis))
@@ -30,9 +23,6 @@ class FirstMax(gluon.HybridBlock):
 
 class Pooling(gluon.HybridBlock):
     """One vector per utterance, from the states of its tokens without padding.
-
-    Args:
-        kind: mean | max | first | last.
 
     Shapes: states (N, T, H), lengths (N,) → (N, H).
     """
@@ -44,7 +34,6 @@ class Pooling(gluon.HybridBlock):
             self.first_max = FirstMax(axis=1)
 
     def hybrid_forward(self, F, states, lengths):
-        """See the class. Shapes: (N, T, H), (N,) → (N, H)."""
         if self._kind == "first":
             return F.squeeze(F.slice_axis(states, axis=1, begin=0, end=1), axis=1)
         by_length = {"sequence_length": lengths, "use_sequence_length": True, "axis": 1}

@@ -23,7 +23,6 @@ class Prefix(gluon.HybridBlock):
             self.vectors = self.params.get("vectors", shape=(length, 2 * width))
 
     def hybrid_forward(self, F, projected, vectors):
-        """See the class."""
         length, width = self._length, self._width
         first = F.zeros_like(F.slice_axis(projected, axis=0, begin=0, end=1))  # (1, N, 3C)
         rows = F.tile(first, reps=(length, 1, 1))  # (L, N, 3C)

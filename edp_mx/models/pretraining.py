@@ -16,13 +16,7 @@ from edp_mx.models.id_ranges import check_ids
 
 
 class Guesses(NamedTuple):
-    """Scores of a batch's guesses, summed over its masked places.
-
-    Attributes:
-        loss: sum of −ln p(true piece).
-        right: number of places whose most likely piece is the true one.
-        places: number of masked places.
-    """
+    """Of a batch's masked places: the sum of −ln p(true piece), how many are right, and all."""
 
     loss: float
     right: int
@@ -49,19 +43,13 @@ class MaskedPieceHead(gluon.HybridBlock):
             self.bias = self.params.get("bias", shape=(num_pieces,))
 
     def hybrid_forward(self, F, states, places, piece_vectors, bias):
-        """See the class. Shapes: (N, P, H), (2, K), (V, H) → (K, V)."""
         states = F.gather_nd(states, places)  # (K, H)
         states = self.norm(self.activation(self.transform(states)))  # (K, H)
         return F.FullyConnected(states, piece_vectors, bias, num_hidden=self._num_pieces)  # (K, V)
 
 
 class MaskedLanguageModel(gluon.Block):
-    """BERT and its head; the pooler is not trained, since the loss does not depend on it.
-
-    Args:
-        config: sizes.
-        num_pieces: size of the vocabulary V.
-    """
+    """BERT and its head; the pooler is not trained, since the loss does not depend on it."""
 
     def __init__(self, config: BERTConfig, *, num_pieces: int) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
@@ -84,10 +72,7 @@ class MaskedLanguageModel(gluon.Block):
         return mx.nd.log_softmax(scores, axis=-1)
 
     def loss(self, batch: MaskedBatch) -> mx.nd.NDArray:
-        """Return the mean cross entropy of the masked places; call it under `autograd.record()`.
-
-        Shapes: → (1,).
-        """
+        """Return the mean cross entropy of the masked places, (1,)."""
         log_probabilities = self(batch)  # (K, V)
         context = log_probabilities.context
         targets = mx.nd.array(batch.targets, ctx=context, dtype="int32")  # (K,)

@@ -18,13 +18,12 @@ _ROUNDING = 1e-12  # relative, far above float64's: tags this close are kept too
 def best_tags(
     emissions: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Tuple[List[np.ndarray], np.ndarray]:
-    """Find the best tags by Viterbi decoding.
+    """Find the best tags by Viterbi decoding; of equal scores the smallest last tag wins.
 
     Returns:
         N arrays of tag ids, each as long as its utterance, and the scores of the N sequences.
 
     Shapes: emissions (N, T, K) · lengths (N,), at least 1 · scores (N,).
-    Edge cases: of equal scores the one with the smallest last tag wins, then the one before it.
     """
     emissions, lengths = np.asarray(emissions, np.float64), np.asarray(lengths)
     transitions = np.asarray(chain.transitions, np.float64)
@@ -42,22 +41,15 @@ def best_tags(
 
 @np.errstate(invalid="ignore")  # ∞ − ∞: no lead of such a tag is enough
 def leads(transitions: np.ndarray) -> np.ndarray:
-    """Return the lead of each tag beyond which paths through other tags cannot catch up.
-
-    Shapes: transitions[from, to] (K, K) → (K,).
-    """
+    """Return the lead of each tag (K,) beyond which paths through other tags cannot catch up."""
     return (transitions.max(axis=0) - transitions).max(axis=1)
 
 
 @np.errstate(invalid="ignore")
 def within_reach(scores: np.ndarray, top: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """Return which scores may still overtake a path whose score is now `top`.
+    """Return which scores (N, S) may still overtake a path whose score is `top` and lead is `lead`.
 
-    Args:
-        lead: the lead of the tag whose score is `top`, see `leads`.
-
-    Shapes: scores (N, S) · top, lead (N,) → (N, S) bool.
-    Edge cases: a score that cannot be compared (NaN) is within reach.
+    A score that cannot be compared (NaN) is within reach. Shapes: top, lead (N,).
     """
     floor = top - lead - _ROUNDING * (np.abs(top) + lead)  # (N,)
     return ~(scores < floor[:, None])
@@ -76,10 +68,7 @@ def _moved(best: np.ndarray, transitions: np.ndarray, lead: np.ndarray) -> np.nd
 def _walk_back(
     best: np.ndarray, tags: np.ndarray, lengths: np.ndarray, transitions: np.ndarray
 ) -> np.ndarray:
-    """Follow the best paths back from the last tags (N,), for all utterances at once.
-
-    Shapes: best (N, T, K) → (N, T), 0 at padding.
-    """
+    """Follow the best paths back from the last tags (N,). Shapes: best (N, T, K) → (N, T)."""
     into = np.ascontiguousarray(transitions.T)  # (to, from)
     paths = np.zeros(best.shape[:2], np.int32)
     rows = np.arange(len(best))

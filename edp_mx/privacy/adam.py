@@ -21,9 +21,9 @@ PIECE = 1 << 19  # floats that a thread updates at once
 class Adam(mx.optimizer.Adam):
     """MXNet's Adam to the last bit but a few: the same settings, state and formula.
 
-    On a GPU, for anything but float32 and with `clip_gradient` it is MXNet's own.
+    On a GPU, for anything but float32 and with `clip_gradient` it is MXNet's own. It waits for all
+    of MXNet's pending work, since it writes past the engine.
 
-    Edge cases: it waits for all of MXNet's pending work, since it writes past the engine.
     Source: Kingma and Ba 2015, algorithm 1, with the step size of its section 2, end.
     """
 
@@ -51,7 +51,7 @@ class Adam(mx.optimizer.Adam):
         in_threads(lambda update: update(), work, threads=allowed_threads())
 
     def _settings_of(self, index: int) -> Dict[str, Any]:
-        """Counts one more update of a parameter; how it is to be made."""
+        """Count one more update of a parameter, and return how it is to be made."""
         self._update_count(index)
         count = self._index_update_count[index]
         correction = math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)

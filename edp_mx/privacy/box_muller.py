@@ -46,14 +46,10 @@ class BoxMuller:
     def scale_and_add(
         self, target: np.ndarray, source: np.ndarray, *, block: int, factor: float, stddev: float
     ) -> None:
-        """Set target ← factor · source + noise.
+        """Set target ← factor · source + noise of this standard deviation, which the source may be.
 
-        Args:
-            target: gets the first numbers of the block's pairs, then their second numbers.
-            source: may be the target itself. With a float64 source the sum is made in float64 and
-                rounded once.
-            block: the block's number, below 2⁶⁴. No other block shares any of its key stream.
-            stddev: the standard deviation of the noise.
+        The target gets the first numbers of the block's pairs, then their second numbers. No other
+        block, below 2⁶⁴, shares any of its key stream. The sum is made in the source's type.
 
         Shapes: contiguous (n,), n ≤ 2 · PAIRS; target float32, source float32 or float64.
         """
@@ -78,5 +74,4 @@ class BoxMuller:
         return Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
 
     def _more(self, count: int) -> np.ndarray:
-        """Return 64 more bits for each of the block's small u: uint64 (count,)."""
         return np.frombuffer(self._cipher.update(bytes(8 * count)), np.uint64)

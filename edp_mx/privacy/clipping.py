@@ -24,14 +24,9 @@ utterance, or a user (its loss is the sum over their utterances). Dropout is see
 
 
 class ClippedSum:
-    """Sum of the clipped gradients of some units, which may be taken once.
+    """Sum of the clipped gradients of some units, which may be taken once; the flat array's owner.
 
-    Args:
-        flat: the flat gradients, whose owner the sum becomes.
-        values: the sum (P,), float32 or float64, before the factor.
-        factor: what `values` are still to be multiplied by.
-        loss: the sum of the losses, (1,), detached from autograd.
-        num_units: the number of units.
+    Shapes: values (P,), still to be multiplied by the factor; loss (1,), of all units.
     """
 
     def __init__(
@@ -61,15 +56,8 @@ class ClippedSum:
 class Clipping(ABC):
     """A way of computing the sum of the clipped gradients of units.
 
-    A subclass computes the sum over one chunk; this class adds up the chunks, in float64.
-
-    Args:
-        flat: the network's gradients, which are overwritten.
-        chunk_size: the largest number of rows of a batch in one chunk; a single unit may have more.
-
-    Attributes:
-        flat, chunk_size: as given.
-        statistics: of all units since the statistics were last taken.
+    A subclass computes the sum over one chunk, of at most `chunk_size` rows of a batch or of one
+    unit; this class adds up the chunks, in float64. The network's gradients are overwritten.
     """
 
     def __init__(self, *, flat: FlatGradients, chunk_size: int) -> None:
@@ -91,10 +79,7 @@ class Clipping(ABC):
         """
 
     def clip(self, chunks: Iterable[Losses]) -> ClippedSum:
-        """Sum the clipped gradients of the units of one step.
-
-        Edge cases: without chunks, which is a step without data, the sum is zero.
-        """
+        """Sum the clipped gradients of the units of one step; without chunks, the sum is zero."""
         self.flat.give_to(None)  # an earlier sum can no longer be taken
         self._sum.clear()
         total, num_units = mx.nd.zeros((1,), ctx=self.flat.context), 0
@@ -114,7 +99,6 @@ class Clipping(ABC):
         )
 
     def take_statistics(self) -> ClippingStatistics:
-        """Return the statistics since the last time."""
         taken, self.statistics = self.statistics, ClippingStatistics()
         return taken
 
@@ -141,10 +125,8 @@ class Unclipped(Clipping):
 
     @property
     def sensitivity(self) -> float:
-        """Unbounded."""
         return math.inf
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`."""
         made = self._backward(losses)  # (U,)
         return self.flat.gradients(), 1.0, made

@@ -17,6 +17,7 @@ from edp_mx.accounting.choices import (
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
+from edp_mx.privacy.factors import CLIP_RULES
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
@@ -47,6 +48,8 @@ class PrivacyConfig(Settings):
         noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
             target_epsilon.
         max_grad_norm: C.
+        clip_rule: abadi (longer gradients are scaled to C) or automatic (all are scaled to nearly
+            C, so that C and the learning rate are one setting); the sensitivity is C either way.
         decay: d(t), by epoch.
         layer_scales: the source of α.
         scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
@@ -73,6 +76,7 @@ class PrivacyConfig(Settings):
     chunk_size: int = setting(64, at_least=1)
     noise_multiplier: Optional[float] = setting(None, at_least=0)
     max_grad_norm: float = setting(1.0, above=0)
+    clip_rule: str = setting("abadi", one_of=tuple(CLIP_RULES))
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)

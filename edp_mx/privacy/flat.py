@@ -22,17 +22,14 @@ class FlatGradients:
     """One float32 array behind the gradients of a network's trainable parameters.
 
     Norms, clipping, noise and all-reduce are then single passes over memory. Gluon is not affected,
-    because each parameter's own gradient is a view.
-
-    The weights are not flattened: in prediction mode oneDNN reorders a weight in place, and if that
-    weight is a view of a larger array it silently overwrites its neighbours.
+    because each parameter's own gradient is a view. The weights are not flattened: in prediction
+    mode oneDNN reorders a weight in place, and would overwrite its neighbours.
 
     Args:
         layers: the result of `layers_of(network)`, initialised, all on one device.
 
     Attributes:
         array: the flat NDArray (P,).
-        layers: the layers, in the order of the array.
         segments: the slice of the flat array that holds each layer, with its padding.
 
     Edge cases: setting `grad_req`, casting, moving or re-initialising a parameter silently detaches
@@ -64,11 +61,7 @@ class FlatGradients:
         mx.nd.waitall()
 
     def check_views(self) -> None:
-        """Refuse to go on if a gradient no longer lies in the flat array.
-
-        Raises:
-            UserError: names the parameter.
-        """
+        """Refuse to go on if a gradient no longer lies in the flat array."""
         start = address(self.array)
         for parameter, offset, _ in self._places.values():
             if not parameter._grad or address(parameter._grad[0]) != start + 4 * offset:
@@ -78,12 +71,7 @@ class FlatGradients:
                 )
 
     def refuse_stale(self) -> None:
-        """Refuse gradients that are not newer than the last update.
-
-        Raises:
-            UserError: a parameter has no gradient since the last step, so that one would be
-                released twice.
-        """
+        """Refuse gradients that are not newer than the last update."""
         stale = [name for name, (p, _, _) in self._places.items() if not p._data[0]._fresh_grad]
         if stale:
             raise UserError(
@@ -98,11 +86,7 @@ class FlatGradients:
             parameter._data[0]._fresh_grad = is_fresh
 
     def give_to(self, owner: object) -> None:
-        """Name the owner of the array's content, who alone may release it.
-
-        Args:
-            owner: compared by identity; None takes the array from its owner.
-        """
+        """Name the owner of the array's content, who alone may release it; None for nobody."""
         self._owner = owner
         self.mark(is_fresh=False)
 
@@ -122,10 +106,7 @@ class FlatGradients:
         self._owner = None
 
     def gradients(self) -> np.ndarray:
-        """Return the gradients as one float32 NumPy array (P,), after all pending work.
-
-        On the CPU it is the memory itself; on a GPU a copy, to be passed to `put_gradients`.
-        """
+        """Return the gradients as float32 (P,): the memory itself on a CPU, a copy on a GPU."""
         self.check_views()
         mx.nd.waitall()
         on_cpu = self.context.device_type == "cpu"
@@ -166,11 +147,6 @@ class FlatGradients:
 def sum_of_squares(values: np.ndarray) -> float:
     """Sum the squares of a float32 array in blocks, and the blocks' sums in float64.
 
-    MXNet's own norms are summed in float32 and come out too low for large arrays, so that more than
-    C would pass the clipping.
-
-    Example:
-        >>> sum_of_squares(np.full(10_000, 2, np.float32))
-        40000.0
+    MXNet's own norms, summed in float32, come out too low: more than C would pass the clipping.
     """
     return kernels().sum_of_squares(np.ascontiguousarray(values, np.float32))

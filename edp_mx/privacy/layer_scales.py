@@ -39,9 +39,7 @@ def scales_by_norm(
 ) -> Tuple[float, ...]:
     """Return α_k ∝ the norm of layer k in the gradient that is in the flat array now.
 
-    Args:
-        flat: with the gradients of one backward pass on the batch that sets the scales.
-        mean_over_workers: averages an array over all workers, so that all get the same scales.
+    The mean over all workers is taken first, so that all get the same scales.
     """
     norms = np.sqrt(flat.squared_norms(flat.gradients()))  # (L,)
     flat.mark(is_fresh=False)  # this gradient must not train as well

@@ -24,7 +24,6 @@ class Layer:
         return int(sum(np.prod(parameter.shape) for parameter in self.parameters))
 
     def describe(self) -> Dict[str, object]:
-        """Return the description of the layer for the run directory."""
         names = {parameter.name: list(parameter.shape) for parameter in self.parameters}
         return {"name": self.name, "size": self.size, "parameters": names}
 
@@ -33,13 +32,8 @@ def layers_of(network: gluon.Block) -> Tuple[Layer, ...]:
     """Group the trainable parameters of a network by the block that owns them.
 
     A parameter that two blocks share belongs to the first of them. The order is that of the
-    blocks in the network, which is the same on every worker.
-
-    Raises:
-        UserError: something in the network breaks the guarantee (see `refuse_unsafe`).
-
-    Edge cases: frozen parameters (`grad_req="null"`) are in no layer: they get neither gradient
-    nor noise.
+    blocks in the network, which is the same on every worker. Frozen parameters are in no layer:
+    they get neither gradient nor noise. A network that breaks the guarantee is refused.
 
     Source: eDP-SGD, section 3, "Scaling": "given a set of parameters w^k (e.g. those drawn from
     the k-th layer)".
@@ -69,7 +63,7 @@ def refuse_unsafe(network: gluon.Block) -> None:
     Raises:
         UserError: BatchNorm (mixes the examples of a batch, and its running statistics are
             released unclipped), sparse gradients (the rows that were touched leak), accumulating
-            gradients (would be used twice), or mixed dtypes; names the parameter or block.
+            gradients (would be used twice), or mixed dtypes.
     """
     for block in _blocks(network):
         if "BatchNorm" in type(block).__name__:

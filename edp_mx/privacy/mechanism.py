@@ -16,10 +16,9 @@ from edp_mx.privacy.norm_clipping import NormClipping
 
 
 class Released:
-    """A gradient in the flat array that may leave this worker, once.
+    """A gradient in the flat array, which it owns, that may leave this worker once.
 
     Args:
-        flat: the array, whose owner this object becomes.
         loss: of the step, (1,): the mean over the units, their public number.
     """
 
@@ -28,11 +27,7 @@ class Released:
         flat.give_to(self)
 
     def use(self, flat: FlatGradients) -> None:
-        """Mark it as released, from this array.
-
-        Raises:
-            UserError: it was released before, or something else lies in the array.
-        """
+        """Mark it as released, once; a `ClippedSum`, which has no noise, cannot be used."""
         flat.take_from(self)
 
 
@@ -62,12 +57,7 @@ class Mechanism:
         noise: this worker's own stream.
 
     Attributes:
-        plan, clipping: as given.
         mask_key: secret key of the dropout masks; see `training.gradient.UnitLosses`.
-
-    Raises:
-        UserError: the plan has no mechanism or no layer scales yet, or the clipping is not the
-            plan's.
 
     Guarantee: before the noise, one unit more or less moves what leaves `privatise` by at most
     C α_k / units in layer k, whatever its gradient. `accounting.release` states what that costs.
@@ -98,12 +88,9 @@ class Mechanism:
         Raises:
             UserError: a raw gradient, or one that was already released, would be released.
         """
-        # Scale, Clip, Rescale
-        clipped = self.clipping.clip(chunks)
+        clipped = self.clipping.clip(chunks)  # steps 1 to 3
         values, factor = clipped.take()  # (P,)
-        # Set noise multiplier
         noise_multiplier = self.plan.noise_multiplier_at(epoch)
-        # Add scaled Gaussian noise
         units, gradients = self._release.units_per_worker, self._flat.gradients()  # (P,)
         self._noise.scale_and_add_parts(
             gradients,
@@ -126,15 +113,10 @@ class Mechanism:
 
 
 class WithoutPrivacy:
-    """The plain mean gradient in place of a mechanism: the paper's SGD.
+    """The plain mean gradient in place of a mechanism: the paper's SGD; dropout's masks are public.
 
     Args:
-        clipping: does not clip; around the network's gradients.
         units_per_worker: divisor of the sum over a worker's units.
-
-    Attributes:
-        clipping: as given.
-        mask_key: public, since the dropout masks may be known.
     """
 
     mask_key = b""

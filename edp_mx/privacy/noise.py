@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
+from functools import partial
 from itertools import count
 from threading import Lock
-from typing import Deque, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Deque, Iterable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from edp_mx.privacy.box_muller import BoxMuller
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32
+_Block = Tuple[slice, float, int]  # of an array, its stddev, its number
 
 
 class NoiseStream:
@@ -76,15 +78,8 @@ class NoiseStream:
     ) -> None:
         """Set array ← factor · source + stddev · y in place, with fresh y ~ N(0, I).
 
-        Args:
-            array: contiguous float32 (n,).
-            factor: what the source is multiplied by first.
-            stddev: with 0 nothing is drawn.
-            source: contiguous float32 or float64 (n,), not changed; by default the array itself.
-                With a float64 source the sum is made in float64 and rounded once, at the end.
-
-        Raises:
-            ValueError: an array of another type or shape, or one with gaps.
+        The source is the array itself by default. With a float64 source the sum is made in float64
+        and rounded once. Shapes: contiguous (n,), array float32, source float32 or float64.
         """
         whole = slice(0, array.size)
         self.scale_and_add_parts(array, parts=[(whole, stddev)], factor=factor, source=source)
@@ -97,12 +92,7 @@ class NoiseStream:
         factor: float,
         source: Optional[np.ndarray] = None,
     ) -> None:
-        """Apply `scale_and_add` to several parts of one array.
-
-        Args:
-            array, factor, source: see `scale_and_add`; values outside all parts are not changed.
-            parts: slices that do not overlap, each with its stddev.
-        """
+        """Apply `scale_and_add` to slices that do not overlap, each with its stddev."""
         source = array if source is None else source
         _check(array, source)
         with self._lock:
@@ -111,11 +101,11 @@ class NoiseStream:
                     "this noise stream belongs to the process that was forked, and both would "
                     "draw the same noise: make a new stream"
                 )
-            blocks = list(self._split(array, source, parts, factor))
+            blocks = list(self._split(array, parts))
             threads = max(1, min(allowed_threads(), len(blocks)))
             while len(self._idle) < threads:
                 self._idle.append(BoxMuller(self._key))
-            in_threads(self._release, blocks, threads=threads)
+            in_threads(partial(self._fill, array, source, factor), blocks, threads=threads)
 
     def normal(self, size: int) -> np.ndarray:
         """Draw standard normal numbers, (size,) float32."""
@@ -123,41 +113,23 @@ class NoiseStream:
         self.scale_and_add(values, factor=1.0, stddev=1.0)
         return values
 
-    def _split(
-        self,
-        array: np.ndarray,
-        source: np.ndarray,
-        parts: Iterable[Tuple[slice, float]],
-        factor: float,
-    ) -> Iterator[_Block]:
+    def _split(self, array: np.ndarray, parts: Iterable[Tuple[slice, float]]) -> Iterator[_Block]:
         """Yield the parts in blocks, each with a number that no other block has."""
         for part, stddev in parts:
             first, end, _ = part.indices(array.size)
             for start in range(first, end, 2 * PAIRS):
-                cut = slice(start, min(start + 2 * PAIRS, end))
-                target = array[cut]
-                given = target if source is array else source[cut]
-                yield _Block(target, given, factor, stddev, next(self._numbers))
+                yield slice(start, min(start + 2 * PAIRS, end)), stddev, next(self._numbers)
 
-    def _release(self, block: _Block) -> None:
+    def _fill(self, array: np.ndarray, source: np.ndarray, factor: float, block: _Block) -> None:
         """Scale one block and add its noise, in any thread."""
-        target, source, factor = block.target, block.source, block.factor  # (≤ 2 · PAIRS,)
-        if block.stddev == 0:
-            np.multiply(source, source.dtype.type(factor), out=target, casting="same_kind")
+        part, stddev, number = block
+        target, given = array[part], source[part]  # (≤ 2 · PAIRS,)
+        if stddev == 0:
+            np.multiply(given, given.dtype.type(factor), out=target, casting="same_kind")
             return
         maker = self._idle.pop()
-        maker.scale_and_add(target, source, block=block.number, factor=factor, stddev=block.stddev)
+        maker.scale_and_add(target, given, block=number, factor=factor, stddev=stddev)
         self._idle.append(maker)
-
-
-class _Block(NamedTuple):
-    """Work for one thread: target ← factor · source + stddev · y."""
-
-    target: np.ndarray
-    source: np.ndarray
-    factor: float
-    stddev: float
-    number: int
 
 
 def _check(array: np.ndarray, source: np.ndarray) -> None:
@@ -171,11 +143,7 @@ def _check(array: np.ndarray, source: np.ndarray) -> None:
 
 
 def refuse_equal(fingerprints: Sequence[str]) -> None:
-    """Refuse to train when two workers would draw the same noise.
-
-    Raises:
-        UserError: names the two ranks.
-    """
+    """Refuse to train when two workers would draw the same noise."""
     for rank, fingerprint in enumerate(fingerprints):
         first = list(fingerprints).index(fingerprint)
         if first != rank:

@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Clipping, Losses
-from edp_mx.privacy.factors import clip_factors
+from edp_mx.privacy.factors import CLIP_RULES
 from edp_mx.privacy.flat import FlatGradients
 
 
@@ -21,6 +21,7 @@ class NormClipping(Clipping):
         flat, chunk_size: see `Clipping`.
         max_grad_norm: C.
         layer_scales: α, one per layer.
+        rule: how a unit's norm becomes its factor, a name in `CLIP_RULES`.
 
     Guarantee: see `sensitivity`.
 
@@ -37,8 +38,10 @@ class NormClipping(Clipping):
         max_grad_norm: float,
         layer_scales: Sequence[float],
         chunk_size: int,
+        rule: str = "abadi",
     ) -> None:
         super().__init__(flat=flat, chunk_size=chunk_size)
+        self.rule = rule
         if len(layer_scales) != len(flat.layers):
             raise UserError(
                 f"{len(layer_scales)} layer scales for {len(flat.layers)} layers; give one per "
@@ -52,10 +55,11 @@ class NormClipping(Clipping):
     def sensitivity(self) -> float:
         """C, whatever the gradients are.
 
-        Formal guarantee: let u_j = min(1, C / ‖A⁻¹ g_j‖₂) g_j with A = diag(α), and 0 where g_j is
-        not finite. For given weights and dropout masks, the sum over a set of units and the sum
-        over the same set without unit j differ by u_j, and ‖A⁻¹ u_j‖₂ ≤ C. Each loss must be that
-        of a single unit and depend on no other; the caller is responsible for that.
+        Formal guarantee: let u_j = f(‖A⁻¹ g_j‖₂) g_j with A = diag(α), f(x) = min(1, C / x) or, by
+        the automatic rule, C / (x + γ), and u_j = 0 where g_j is not finite. For given weights and
+        dropout masks, the sum over a set of units and the sum over the same set without unit j
+        differ by u_j, and ‖A⁻¹ u_j‖₂ ≤ C. Each loss must be that of a single unit and depend on no
+        other; the caller is responsible for that.
 
         Edge cases: norms are right to 1e-5. Chunks are summed in float64, also those of one unit;
         inside a chunk ghost clipping multiplies in float32 (docs/privacy.md, section 10).
@@ -64,51 +68,46 @@ class NormClipping(Clipping):
 
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """Return the squared norms per unit and layer, not scaled by α; releases nothing.
-
-        Shapes: → (U, L) float64.
-        """
+        """Return the squared norms per unit and layer, (U, L) float64, not scaled by α."""
 
     def _factors(self, squared_norms: np.ndarray) -> np.ndarray:
-        """The factor of each unit's gradient; also updates the statistics.
-
-        Args:
-            squared_norms: of each unit and layer, float64; not scaled by α.
-
-        Shapes: (U, L) → (U,) float64.
-        """
+        """Return the units' factors, and update the statistics. Shapes: (U, L) → (U,)."""
         squares = np.asarray(squared_norms, np.float64)  # (U, L); rounding may leave some below 0
         is_finite = np.isfinite(squares).all(axis=1)  # (U,)
         squares = np.where(is_finite[:, None], squares, 0.0).clip(min=0.0)
         norms = np.where(is_finite, np.sqrt(squares @ self._inverse_squares), np.inf)  # (U,)
         self.statistics.add(norms, max_norm=self.max_grad_norm)
-        return clip_factors(norms, max_norm=self.max_grad_norm)
+        return CLIP_RULES[self.rule](norms, max_norm=self.max_grad_norm)
 
 
 class LoopClipping(NormClipping):
     """One backward pass per unit: Algorithm 1's clipping, and the reference for ghost clipping.
 
-    Args:
-        flat, max_grad_norm, layer_scales: see `NormClipping`.
-
     Source: eDP-SGD, Algorithm 1 for micro-batches; Table 2, "DP-SGD", for utterances.
     """
 
     def __init__(
-        self, *, flat: FlatGradients, max_grad_norm: float, layer_scales: Sequence[float]
+        self,
+        *,
+        flat: FlatGradients,
+        max_grad_norm: float,
+        layer_scales: Sequence[float],
+        rule: str = "abadi",
     ) -> None:
         super().__init__(
-            flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=1
+            flat=flat,
+            max_grad_norm=max_grad_norm,
+            layer_scales=layer_scales,
+            chunk_size=1,
+            rule=rule,
         )
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """See `NormClipping.squared_norms`."""
         _, squares, _ = self._gradient_of(losses)
         self.flat.give_to(None)
         return squares
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`; a chunk is one unit, whose gradient is not copied."""
         gradient, squares, made = self._gradient_of(losses)  # (P,), (1, L), (1,)
         (factor,) = self._factors(squares)
         if factor == 0:

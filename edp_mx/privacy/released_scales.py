@@ -94,8 +94,6 @@ def scales_by_release(
     """Return α_k ∝ the noisy mean norm of layer k over disjoint micro-batches, normalised.
 
     Args:
-        flat: the network's gradients.
-        release: the clipping and the noise.
         backward_passes: each iteration makes one backward pass on a micro-batch of this worker that
             shares no record with any other (of any worker), and leaves its gradient in `flat`.
         noise: this worker's own stream.
@@ -104,9 +102,6 @@ def scales_by_release(
 
     Guarantee: see `ScaleRelease`. Only the noisy sum leaves the worker. An iteration must be a
         function of its own records: dropout is to be seeded anew before each.
-
-    Edge cases: the largest scale is 1; scales below the floor (noise may make them negative) are
-        raised to it, and if none is positive all are 1.
     """
     total = np.zeros(len(flat.layers))  # (L,) float64
     for _ in backward_passes:

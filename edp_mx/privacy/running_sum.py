@@ -14,15 +14,10 @@ PIECE = 1 << 18  # floats that a thread adds at once
 
 
 class RunningSum:
-    """Σ_i factor_i · x_i, where each array is added only when the next one arrives.
+    """Σ_i factor_i · x_i, (P,), where each array is added only when the next one arrives.
 
     In float32 one term may round many others away, and would then move a sum of clipped gradients
     by more than its own norm. A single array is never added, so that it costs nothing.
-
-    Args:
-        size: P.
-
-    Shapes: x_i (P,) float32.
     """
 
     def __init__(self, size: int) -> None:
@@ -31,15 +26,11 @@ class RunningSum:
         self.clear()
 
     def clear(self) -> None:
-        """Start a new sum."""
         self._pending: Optional[Tuple[np.ndarray, float]] = None
         self._is_begun = False  # whether `_total` has terms of this sum
 
     def put(self, values: np.ndarray, *, factor: float) -> None:
-        """Take the next term, which is read when `settle` or `result` is called.
-
-        Edge cases: a term with factor 0 must be finite.
-        """
+        """Take the next term, finite if its factor is 0; it is read by `settle` or `result`."""
         assert self._pending is None, "the term before would be lost: settle() first"
         self._pending = values, factor
 
@@ -56,10 +47,7 @@ class RunningSum:
         add_scaled(self._total, values, factor=factor)
 
     def result(self) -> Tuple[np.ndarray, float]:
-        """Return the sum and the factor still due on it; valid until the next call.
-
-        The sum of one term is the term itself; any other sum is float64.
-        """
+        """Return the sum and the factor still due on it; valid until the next call."""
         if not self._is_begun:
             assert self._pending is not None, "a sum of nothing"
             return self._pending
@@ -69,20 +57,12 @@ class RunningSum:
 
 
 def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
-    """total += factor · values, in place, in float64. Shapes: (P,) float64, (P,) float32.
-
-    Example:
-        >>> total = np.zeros(2)
-        >>> add_scaled(total, np.float32([1, 2]), factor=0.5)
-        >>> total
-        array([0.5, 1. ])
-    """
+    """total += factor · values, in place, in float64. Shapes: (P,) float64, (P,) float32."""
     starts = range(0, total.size, PIECE)
     threads = allowed_threads() if len(starts) > 1 else 1
     in_threads(partial(_add_piece, total, values, factor), starts, threads=threads)
 
 
 def _add_piece(total: np.ndarray, values: np.ndarray, factor: float, start: int) -> None:
-    """`add_scaled` from a start on."""
     piece = slice(start, start + PIECE)
     kernels().add_to_doubles(total[piece], values[piece], factor=factor)

@@ -29,13 +29,7 @@ def counts_as_json(counts: Sequence[Bound]) -> List[Dict[str, Any]]:
 def render_accountants(
     paper: Bound, published: Sequence[Bound], holds: Sequence[Bound]
 ) -> List[str]:
-    """Return a line per accountant, the one of the paper first.
-
-    Args:
-        paper: ε by the accounting of the paper.
-        published: ε by all accountants with the multiplier as given, κ = 1.
-        holds: the same with the effective multiplier.
-    """
+    """Return a line per accountant, the one of the paper first."""
     left = {count.accountant: count.epsilon for count in published}
     right = {count.accountant: count.epsilon for count in holds}
     rows = []

@@ -23,38 +23,22 @@ MARKERS = ("o", "s", "^", "v")
 
 
 class AttackedRun(NamedTuple):
-    """Success of one attack on one run.
-
-    Attributes:
-        auc, tpr: value, low and high; of the TPR at an FPR of 1 %.
-        judges: how its members were drawn, in words.
-        privacy: the run's `privacy.json`.
-    """
+    """Success of one attack on one run."""
 
     run: str
     attack: str
-    auc: Dict[str, float]
-    tpr: Dict[str, float]
-    judges: str
-    privacy: Dict[str, Any]
+    auc: Dict[str, float]  # value, low, high
+    tpr: Dict[str, float]  # the same, at an FPR of 1 %
+    judges: str  # how its members were drawn, in words
+    privacy: Dict[str, Any]  # `privacy.json`
 
-    @property
-    def as_published(self) -> Optional[float]:
-        """log₁₀ of the published ε; None if infinite."""
-        return self.privacy["as_published"]["log10_epsilon"]
-
-    @property
-    def holds_if(self) -> Optional[float]:
-        """log₁₀ of the ε that holds on its conditions; None if infinite."""
-        return self.privacy["holds_if"]["log10_epsilon"]
+    def log10_epsilon(self, key: str) -> Optional[float]:
+        """Return log₁₀ of the ε `as_published` or `holds_if`; None if infinite."""
+        return self.privacy[key]["log10_epsilon"]
 
 
 def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
-    """Read the headline results of the attacks on each run.
-
-    Raises:
-        UserError: a run was never attacked, or an attack lacks its origin.
-    """
+    """Read the headline results of the attacks on each run, which must have been attacked."""
     found: List[AttackedRun] = []
     for run in runs:
         folders = [run.path / f"attack-{name}" for name in ATTACKS]
@@ -107,17 +91,14 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
     estimate = ("", "_low", "_high")
     header = ["run", "attack", *(f"{key}{end}" for key in ("auc", "tpr") for end in estimate)]
     header += ["log10_as_published", "log10_holds_if", "judges"]
-    rows = [
-        [p.run, p.attack, *p.auc.values(), *p.tpr.values(), p.as_published, p.holds_if, p.judges]
-        for p in points
-    ]
+    epsilons = {"as_published": "ε as published", "holds_if": "ε that holds if its conditions do"}
+    rows = []
+    for p in points:
+        found = [p.run, p.attack, *p.auc.values(), *p.tpr.values()]
+        rows.append([*found, *map(p.log10_epsilon, epsilons), p.judges])
     write_csv(path.with_suffix(".csv"), header, rows)
     figure, panels = build_figure(9.2, 3.8, columns=2, share_y=True)
-    for axes, key, label in zip(
-        panels,
-        ("as_published", "holds_if"),
-        ("ε as published", "ε that holds if its conditions do"),
-    ):
+    for axes, (key, label) in zip(panels, epsilons.items()):
         _panel(axes, points, key)
         label_axes(axes, f"log₁₀ {label}", legend=False)
     label_axes(panels[0], panels[0].get_xlabel(), "AUC, %")
@@ -125,7 +106,6 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
 
 
 def _origin_of(attack: Dict[str, Any], folder: Path) -> Origin:
-    """Return which utterances an attack judged."""
     try:
         return Origin(**attack["origin"])
     except (KeyError, TypeError) as error:
@@ -153,14 +133,14 @@ def _say_drawn(origins: Sequence[Origin]) -> List[str]:
 
 def _panel(axes: Any, points: Sequence[AttackedRun], key: str) -> None:
     """Draw AUC with its interval against one ε."""
-    finite = [getattr(p, key) for p in points if getattr(p, key) is not None]
+    finite = [log10 for p in points if (log10 := p.log10_epsilon(key)) is not None]
     edge = math.ceil(max(finite, default=0.0)) + 1
     for place, (name, colour, marker) in enumerate(zip(HEADLINES, COLOURS, MARKERS)):
         aside = 0.06 * (place - 1.5)  # so that intervals at one ε do not overlap
         chosen = [point for point in points if point.attack == name]
         if not chosen:
             continue
-        log10s = [getattr(point, key) for point in chosen]
+        log10s = [point.log10_epsilon(key) for point in chosen]
         places = [aside + (edge if log10 is None else log10) for log10 in log10s]
         values = [100 * p.auc["value"] for p in chosen]
         below = [100 * (p.auc["value"] - p.auc["low"]) for p in chosen]

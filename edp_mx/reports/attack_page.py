@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping
 
 from jinja2 import Environment, StrictUndefined
 
@@ -23,10 +23,10 @@ EXPLANATIONS = {
     "without it in the training data.",
 }
 SHADOWS = "The shadow models have {}. With the settings of the run the attack may be stronger."
-PICTURES = (
-    ("roc", "ROC, both axes logarithmic; the straight line is chance."),
-    ("scores", "The scores of members and of non-members."),
-)
+PICTURES = {
+    "roc": "ROC, both axes logarithmic; the straight line is chance.",
+    "scores": "The scores of members and of non-members.",
+}
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -50,8 +50,8 @@ img { max-width: 100%; }
 {% endfor %}</table>
 {% for note in notes %}<p class="note">{{ note }}</p>
 {% endfor %}
-{% for picture in pictures %}<h2>{{ picture.caption }}</h2>
-<img alt="{{ picture.caption }}" src="data:image/png;base64,{{ picture.data }}">
+{% for caption, data in pictures %}<h2>{{ caption }}</h2>
+<img alt="{{ caption }}" src="data:image/png;base64,{{ data }}">
 {% endfor %}
 <h2>How it was done</h2>
 <table>
@@ -71,11 +71,7 @@ HEADER = (
 
 
 def write_report(folder: Path) -> Path:
-    """Draw the pictures of a finished attack, write `report.html` and return its path.
-
-    Raises:
-        UserError: `attack.json` or `guesses.csv` is missing or damaged.
-    """
+    """Draw the pictures of a finished attack, write `report.html` and return its path."""
     attack, guessed = read_attack(folder), read_guesses(folder)
     plot_roc(guessed, folder)
     plot_histograms(guessed, folder)
@@ -83,50 +79,37 @@ def write_report(folder: Path) -> Path:
         folder,
         title=f"{attack['attack']} attack on {attack['run']}",
         explanation=EXPLANATIONS.get(attack["attack"], ""),
-        header=list(HEADER),
+        header=HEADER,
         rows=attack_rows(attack),
         notes=_notes(attack),
-        pictures=dict(PICTURES),
-        facts=_facts(attack),
+        pictures=PICTURES,
+        facts={
+            **{f"scores: {key}": value for key, value in attack["origin"].items()},
+            **attack["facts"],
+        },
     )
     return folder / "report.html"
 
 
 def write_page(
-    folder: Path,
-    *,
-    title: str,
-    explanation: str,
-    header: List[str],
-    rows: List[List[str]],
-    notes: List[str],
-    pictures: Dict[str, str],
-    facts: Dict[str, Any],
+    folder: Path, *, pictures: Mapping[str, str], facts: Mapping[str, Any], **content: Any
 ) -> None:
     """Write `report.html` with the pictures inside it.
 
     Args:
         pictures: name of a `.png` in the folder -> its caption.
         facts: name -> value; differences of settings are put into words.
+        content: title, explanation, notes, and the table's header and rows.
     """
+    data = {name: base64.b64encode((folder / f"{name}.png").read_bytes()) for name in pictures}
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
     html = template.render(
-        title=title,
-        explanation=explanation,
-        header=header,
-        rows=rows,
-        notes=notes,
-        pictures=[
-            {
-                "caption": caption,
-                "data": base64.b64encode((folder / f"{name}.png").read_bytes()).decode(),
-            }
-            for name, caption in pictures.items()
-        ],
+        pictures=[(caption, data[name].decode()) for name, caption in pictures.items()],
         facts=[
             (key, describe_differences(value) if isinstance(value, dict) else value)
             for key, value in facts.items()
         ],
+        **content,
     )
     write_text(folder / "report.html", html)
 
@@ -138,19 +121,17 @@ def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
             result["name"],
             format_estimate(result["auc"]),
             *(format_estimate(tpr) for tpr in result["tpr_at_fpr"].values()),
-            _percent(result["balanced_accuracy"]),
-            _percent(result["best_balanced_accuracy"]),
+            *(
+                "" if result[key] is None else f"{100 * result[key]:.1f}"
+                for key in ("balanced_accuracy", "best_balanced_accuracy")
+            ),
         ]
         for result in attack["results"]
     ]
 
 
 def warnings_of(facts: Dict[str, Any], about: str = SHADOWS) -> List[str]:
-    """Return a sentence if the models of an attack have other settings than the run.
-
-    Args:
-        about: the sentence, with a place for the settings.
-    """
+    """Return the sentence `about` if the models of an attack have other settings than the run."""
     unlike = {key: value for key, value in facts.items() if isinstance(value, dict) and value}
     return [about.format(f"{key}: {describe_differences(value)}") for key, value in unlike.items()]
 
@@ -161,13 +142,7 @@ def format_estimate(estimate: Dict[str, float]) -> str:
     return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
 
 
-def _percent(value: Any) -> str:
-    """Format a share, empty for None."""
-    return "" if value is None else f"{100 * value:.1f}"
-
-
 def _notes(attack: Dict[str, Any]) -> List[str]:
-    """Return the notes below the table."""
     first = attack["results"][0]
     notes = [
         f"{first['members']} members and {first['non_members']} non-members, each text once and on "
@@ -181,11 +156,3 @@ def _notes(attack: Dict[str, Any]) -> List[str]:
         )
     notes += [f"{result['name']}: {result['says']}." for result in attack["results"]]
     return [*warnings_of(attack["facts"]), *notes]
-
-
-def _facts(attack: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the origin of the scores and the facts of the attack."""
-    return {
-        **{f"scores: {key}": value for key, value in attack["origin"].items()},
-        **attack["facts"],
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import numpy as np
 
@@ -24,39 +24,19 @@ DIGITS = 6  # of z₀ as text
 
 
 @dataclass(frozen=True)
-class Calibrated:
-    """z₀ of one variant and its ε."""
-
-    noise_multiplier: float
-    effective_noise_multiplier: float
-    holds: Bound
-    as_published: Bound
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
-        return {
-            "noise_multiplier": self.noise_multiplier,
-            "effective_noise_multiplier": self.effective_noise_multiplier,
-            "as_published": self.as_published.to_dict(),
-            "holds": self.holds.to_dict(),
-        }
-
-
-@dataclass(frozen=True)
 class CalibrationReport:
-    """z₀ for a target, rounded up.
+    """The z₀ of a target ε.
 
     Attributes:
         plan: with the requested variant.
-        target_epsilon: the ε to hold, at the δ of the plan.
-        variants: both, with equal noise on the aggregate and different z₀; DP-SGD has one.
-        warnings: for the reader.
+        holds: the ε that holds, for each variant.
+        variants: plans with equal noise on the aggregate and different z₀; DP-SGD has one.
     """
 
     plan: Plan
     target_epsilon: float
-    variants: Dict[str, Calibrated]
-    warnings: Tuple[str, ...]
+    holds: Bound
+    variants: Dict[str, Plan]
 
     @classmethod
     def of(cls, plan: Plan, *, target_epsilon: float) -> CalibrationReport:
@@ -70,22 +50,15 @@ class CalibrationReport:
         found = calibrated(plan, target_epsilon=target_epsilon)
         release = found.release
         assert release is not None
-        effective = release.effective_noise_multiplier(found.noise_multiplier)
-        holds = count_what_holds(found, found.entries())
         variants = {}
         for variant in VARIANTS if release.unit == "micro_batch" else ("calibrated",):
-            own = found
+            other = replace(release, variant=variant)
+            z = found.noise_multiplier
             if variant != release.variant:
-                other = replace(release, variant=variant)
-                z = _multiplier_for(effective, other)
-                own = replace(found, release=other, noise_multiplier=z)
-            variants[variant] = Calibrated(
-                noise_multiplier=own.noise_multiplier,
-                effective_noise_multiplier=effective,
-                holds=holds,
-                as_published=count_as_published(own, own.entries()),
-            )
-        return cls(found, target_epsilon, variants, _warnings(found))
+                z = _multiplier_for(release.effective_noise_multiplier(z), other)
+            variants[variant] = replace(found, release=other, noise_multiplier=z)
+        holds = count_what_holds(found, found.entries())
+        return cls(found, target_epsilon, holds, variants)
 
     @property
     def release(self) -> Release:
@@ -93,36 +66,46 @@ class CalibrationReport:
         assert self.plan.release is not None
         return self.plan.release
 
+    @property
+    def effective_noise_multiplier(self) -> float:
+        """That of all variants."""
+        return self.release.effective_noise_multiplier(self.plan.noise_multiplier)
+
     def to_dict(self) -> Dict[str, Any]:
         """Return a value for strict JSON; the requested variant at the top."""
+        variants = {
+            name: {
+                "noise_multiplier": plan.noise_multiplier,
+                "effective_noise_multiplier": self.effective_noise_multiplier,
+                "as_published": count_as_published(plan, plan.entries()).to_dict(),
+                "holds": self.holds.to_dict(),
+            }
+            for name, plan in self.variants.items()
+        }
         variant = self.release.variant
         return {
             "target_epsilon": self.target_epsilon,
             "delta": self.plan.delta,
             "variant": variant,
             "sampler": self.release.sampler,
-            **self.variants[variant].to_dict(),
-            "variants": {name: found.to_dict() for name, found in self.variants.items()},
-            "warnings": list(self.warnings),
+            **variants[variant],
+            "variants": variants,
+            "warnings": _warnings(self.plan),
         }
 
     def lines(self) -> List[str]:
-        """Return text lines; z₀ is rounded up, so that it can be copied."""
+        """Return text lines, the requested variant first; z₀ is rounded up to be copied."""
         plan, release = self.plan, self.release
         rows = [
             [
                 name,
-                _rounded_up(found.noise_multiplier),
-                f"{plan.with_noise_multiplier(z).noise_multiplier_at(plan.epochs - 1):.4g}",
-                str(found.holds.epsilon),
-                str(found.as_published.epsilon),
+                _rounded_up(own.noise_multiplier),
+                f"{own.noise_multiplier_at(plan.epochs - 1):.4g}",
+                str(self.holds.epsilon),
+                str(count_as_published(own, own.entries()).epsilon),
             ]
-            for name, found in sorted(
-                self.variants.items(), key=lambda item: item[0] != release.variant
-            )
-            for z in [found.noise_multiplier]
+            for name, own in sorted(self.variants.items(), key=lambda v: v[0] != release.variant)
         ]
-        own = self.variants[release.variant]
         both, compared = "", []
         if len(self.variants) > 1:
             factor = 1 / replace(release, variant="published").effective_noise_multiplier(1.0)
@@ -137,10 +120,10 @@ class CalibrationReport:
             "",
             *render_table(HEADER, rows).splitlines(),
             "",
-            f"effective noise multiplier{both}: {own.effective_noise_multiplier:.6g}, by "
-            f"{own.holds.accountant}",
+            f"effective noise multiplier{both}: {self.effective_noise_multiplier:.6g}, by "
+            f"{self.holds.accountant}",
             *compared,
-            *(f"note: {warning}" for warning in self.warnings),
+            *(f"note: {warning}" for warning in _warnings(plan)),
         ]
 
 
@@ -163,12 +146,12 @@ def _rounded_up(value: float) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{DIGITS}g}"
 
 
-def _warnings(plan: Plan) -> Tuple[str, ...]:
+def _warnings(plan: Plan) -> List[str]:
     """Warn of a decay that spends nearly all of ε at the end."""
     fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
     if fall <= math.log(SMALL_LAST_NOISE):
-        return ()
-    return (
+        return []
+    return [
         f"the noise of the last epoch is {math.exp(min(fall, 700)):.3g} times smaller than that of "
-        "the first, so nearly all of epsilon is spent at the end; lower the decay rate",
-    )
+        "the first, so nearly all of epsilon is spent at the end; lower the decay rate"
+    ]

@@ -10,10 +10,10 @@ from edp_mx.runtime.files import write_csv
 
 
 class Panel(NamedTuple):
-    """One panel. Attributes: lines: (key of `metrics.jsonl`, colour, label) of each curve."""
+    """One panel."""
 
     title: str
-    lines: Tuple[Tuple[str, str, str], ...]
+    lines: Tuple[Tuple[str, str, str], ...]  # key of `metrics.jsonl`, colour, label
     is_logarithmic: bool = False
 
 

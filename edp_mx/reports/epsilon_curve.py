@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,8 +23,7 @@ MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 
 
-@dataclass(frozen=True)
-class EpsilonPoint:
+class EpsilonPoint(NamedTuple):
     """Both ε after a number of epochs."""
 
     epochs: int
@@ -56,12 +54,16 @@ def plot_curve(points: Sequence[EpsilonPoint], *, delta: float, holds: Bound, pa
     """Write the picture to `path` and its numbers to the same path with the suffix .csv.
 
     Args:
-        holds: ε that holds in the end. If it is infinite, its reason replaces the curve; its
-            conditions are named.
+        holds: what holds in the end; where it is infinite, its reason replaces the curve.
     """
     if holds.reasons:
         points = [EpsilonPoint(p.epochs, p.as_published, LogNumber(math.inf)) for p in points]
-    _write_numbers(points, path.with_suffix(".csv"))
+    header = ["epochs", "as_published", "log10_as_published", "that_holds", "log10_that_holds"]
+    rows = [
+        [p.epochs, p.as_published.value, p.as_published.log10, p.holds.value, p.holds.log10]
+        for p in points
+    ]
+    write_csv(path.with_suffix(".csv"), header, rows)  # empty: ∞, or beyond a double
     figure, (axes,) = build_figure(6.0, 3.8)
     curves = (
         ("as published", BLUE, "o", [(p.epochs, p.as_published) for p in points]),
@@ -107,20 +109,8 @@ def _draw(
 
 
 def _title(holds: Bound) -> str:
-    """Return the title, which names reasons and conditions."""
     if holds.reasons:
         return f"no ε holds: {'; '.join(holds.reasons)}"
     if holds.conditions:
         return f"ε holds only if {' and if '.join(holds.conditions)}"
     return "ε over the epochs"
-
-
-def _write_numbers(points: Sequence[EpsilonPoint], path: Path) -> None:
-    """Write full precision: empty where infinite; beyond a double only the log10."""
-
-    def both(number: LogNumber) -> List[Optional[float]]:
-        return [number.value, number.log10]
-
-    header = ["epochs", "as_published", "log10_as_published", "that_holds", "log10_that_holds"]
-    rows = [[p.epochs, *both(p.as_published), *both(p.holds)] for p in points]
-    write_csv(path, header, rows)

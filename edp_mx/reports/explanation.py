@@ -13,7 +13,7 @@ from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
-from edp_mx.reports.membership_limits import Limits, limits_of
+from edp_mx.reports.membership_limits import FPRS, Limits, limits_of
 from edp_mx.reports.table import render_table
 
 WIDTH = 96
@@ -27,12 +27,7 @@ What would improve it: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` f
 
 
 def explain(account: LedgerAccount, *, name: str) -> str:
-    """Return the page.
-
-    Args:
-        account: of a run with a mechanism.
-        name: of the run.
-    """
+    """Return the page on a run with a mechanism."""
     spent = account.spent
     bound = spent.holds if not spent.holds.reasons else spent.holds_if
     limits = limits_of(bound, spent)
@@ -55,33 +50,29 @@ def explain(account: LedgerAccount, *, name: str) -> str:
 
 def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
     """Say whether there is a guarantee, and why not."""
-    spent = account.spent
-    lines: List[str] = []
+    spent, grade = account.spent, _grade(bound.epsilon, limits)
     if not account.ledger.entries:
         return ["Nothing was released yet, so epsilon is 0."]
-    if spent.holds.reasons:
-        reasons = "; and ".join(spent.holds.reasons)
-        lines += _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
-        if bound.reasons:
-            return lines
-        lines += _wrap(
-            f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
-            f"{spent.plan.delta:.3g}. All numbers below assume these conditions."
-        )
-        return lines + _wrap(f"Even then it would be {_grade(bound.epsilon, limits)}.")
-    return _wrap(
-        f"epsilon = {bound.epsilon} at delta = {spent.plan.delta:.3g}. This is "
-        f"{_grade(bound.epsilon, limits)}."
+    if not spent.holds.reasons:
+        at = f"epsilon = {bound.epsilon} at delta = {spent.plan.delta:.3g}"
+        return _wrap(f"{at}. This is {grade}.")
+    reasons = "; and ".join(spent.holds.reasons)
+    lines = _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
+    if bound.reasons:
+        return lines
+    lines += _wrap(
+        f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
+        f"{spent.plan.delta:.3g}. All numbers below assume these conditions."
     )
+    return lines + _wrap(f"Even then it would be {grade}.")
 
 
 def _grade(epsilon: LogNumber, limits: Limits) -> str:
-    """Grade an ε."""
     if epsilon.log <= math.log(STRONG):
         return "a strong guarantee, as formal guarantees go"
     if epsilon.log <= math.log(MODERATE):
         return "a moderate guarantee: not strong by itself, but of a size in common use"
-    if limits.tpr[0] < POINTLESS:
+    if limits.by_fpr[FPRS[0]][1] < POINTLESS:
         return "a weak guarantee: it rules out little beyond what is said below"
     return (
         "no meaningful guarantee: it permits an attacker to identify practically every member. "
@@ -92,14 +83,11 @@ def _grade(epsilon: LogNumber, limits: Limits) -> str:
 def _who(spent: Guarantee) -> List[str]:
     """Describe the unit of privacy and the neighbouring data sets."""
     release, record = spent.release, spent.plan.record
+    neighbours = "left out, with its gradient counted as zero; its batches stay the same otherwise"
     if release.adjacency == "replace_one":
         neighbours = (
             f"exchanged for any other {record}, with any words, labels and length; the number of "
             f"{record}s is public"
-        )
-    else:
-        neighbours = (
-            "left out, with its gradient counted as zero; its batches stay the same otherwise"
         )
     whole = (
         "All utterances under one user name are protected together; someone who speaks under "
@@ -116,7 +104,6 @@ def _who(spent: Guarantee) -> List[str]:
 
 
 def _against(spent: Guarantee) -> List[str]:
-    """Describe the attacker."""
     release = spent.release
     drawn = (
         " and even the order of the shuffle"
@@ -227,10 +214,7 @@ def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
 
 
 def _percent(share: float) -> str:
-    """Format a share."""
-    if share >= 0.99995:
-        return "100 % (no limit)"
-    return f"{100 * share:.2f} %"
+    return "100 % (no limit)" if share >= 0.99995 else f"{100 * share:.2f} %"
 
 
 def _wrap(text: str) -> List[str]:

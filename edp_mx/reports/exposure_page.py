@@ -32,7 +32,7 @@ def exposure_rows(canaries: Sequence[Dict[str, Any]]) -> List[List[str]]:
         group = [canary for canary in canaries if canary["repeats"] == repeats]
         by_rank, by_fit = ([one[key] for one in group] for key in ("by_rank", "by_fit"))
         times = "once" if repeats == 1 else f"{repeats} times"
-        rows.append([times, spread_of(by_rank), spread_of(by_fit), str(len(group))])
+        rows.append([times, _spread(by_rank), _spread(by_fit), str(len(group))])
     return rows
 
 
@@ -42,11 +42,7 @@ def describe_exposure(canaries: Sequence[Dict[str, Any]], facts: Dict[str, Any])
 
 
 def write_exposure_report(folder: Path) -> None:
-    """Write `exposure.csv`, `exposure.png` and `report.html` from `exposure.json`.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """Write `exposure.csv`, `exposure.png` and `report.html` from `exposure.json`."""
     value = read_json(folder / "exposure.json")
     canaries, facts = value["canaries"], value.get("facts", {})
     rows = [{**canary, "tokens": " ".join(canary["tokens"])} for canary in canaries]
@@ -57,7 +53,7 @@ def write_exposure_report(folder: Path) -> None:
         folder,
         title=f"canaries in {value['run']}",
         explanation=EXPLANATION,
-        header=list(HEADER),
+        header=HEADER,
         rows=exposure_rows(canaries),
         notes=[
             *warnings_of(facts, TRAINED),
@@ -86,7 +82,7 @@ def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
     save_figure(figure, path)
 
 
-def spread_of(values: Sequence[Optional[float]]) -> str:
+def _spread(values: Sequence[Optional[float]]) -> str:
     """Return mean ± standard deviation of the values that are known."""
     known = [value for value in values if value is not None]
     if not known:

@@ -42,11 +42,7 @@ def label_axes(axes: Axes, x: str, y: str = "", *, title: str = "", legend: bool
 def draw_histograms(
     axes: Axes, values: np.ndarray, is_member: np.ndarray, labels: Tuple[str, str]
 ) -> Sequence[Tuple[float, ...]]:
-    """Draw the histograms of finite values of members and of others in common bins.
-
-    Returns:
-        For each bin: from, to, members, others.
-    """
+    """Draw histograms of members and of others; return (from, to, members, others) of each bin."""
     edges = np.histogram_bin_edges(values, BINS)
     counts = [np.histogram(values[side], edges)[0] for side in (is_member, ~is_member)]
     for count, label, colour in zip(counts, labels, (VERMILION, BLUE)):

@@ -19,11 +19,7 @@ LONGEST_LIST = 12  # lines of releases; the middle of longer lists is left out
 
 
 def ledger_path(path: Path) -> Path:
-    """Return the ledger of a run directory, or the file itself.
-
-    Raises:
-        UserError: there is no ledger.
-    """
+    """Return the ledger of a run directory, or the file itself."""
     if not path.exists():
         raise UserError(f"{path} does not exist; give the run directory that `edp-mx train` wrote")
     if not path.is_dir():
@@ -82,7 +78,6 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
 
 
 def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:
-    """Count by all accountants, as published and as it holds."""
     plan, entries = account.plan, account.spent.entries
     holds = counts_of_what_holds(plan, entries)
     if account.spent.holds_if.reasons:
@@ -111,12 +106,12 @@ def _releases(entries: Sequence[Entry]) -> List[str]:
     rows = []
     for group in _stretches(entries):
         first, event = group[0], group[0].event
-        z = "" if first.noise_multiplier is None else f"{first.noise_multiplier:.6g}"
+        epochs = sorted({entry.epoch for entry in group if entry.epoch is not None})
         rows.append(
             [
-                _name(group),
+                first.what if len(epochs) < 2 else f"epochs {ranges(epochs)}",
                 str(sum(entry.event.count for entry in group)),
-                z,
+                "" if first.noise_multiplier is None else f"{first.noise_multiplier:.6g}",
                 f"{event.effective_noise_multiplier:.6g}",
                 "" if event.sampler == "shuffle" else f"{event.sample_rate:.6g}",
             ]
@@ -151,10 +146,3 @@ def _is_alike(one: Entry, other: Entry) -> bool:
         return False
     event = replace(other.event, count=one.event.count)
     return (one.noise_multiplier, one.event) == (other.noise_multiplier, event)
-
-
-def _name(group: Sequence[Entry]) -> str:
-    epochs = sorted({entry.epoch for entry in group if entry.epoch is not None})
-    if len(epochs) < 2:
-        return group[0].what
-    return f"epochs {ranges(epochs)}"

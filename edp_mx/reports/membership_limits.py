@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.tradeoff import (
     accuracy_gaussian,
     accuracy_within,
@@ -24,52 +25,33 @@ LARGEST = math.log(100.0)  # log ε above which other δ do not help
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds for an attacker: from one (ε, δ), and from all that is known.
+    """Upper bounds for an attacker: from one (ε, δ), and from all that is known."""
 
-    Attributes:
-        accuracy: share of right guesses at even odds.
-        by_fpr: rate of false alarms -> share of members found.
-        source: of the second bounds, in words.
-    """
-
-    accuracy: Tuple[float, float]
-    by_fpr: Dict[float, Tuple[float, float]]
-    source: str
-
-    @property
-    def tpr(self) -> Tuple[float, ...]:
-        """The smaller bounds at the rates of `FPRS`."""
-        return tuple(self.by_fpr[fpr][1] for fpr in FPRS)
+    accuracy: Tuple[float, float]  # share of right guesses at even odds
+    by_fpr: Dict[float, Tuple[float, float]]  # rate of false alarms -> share of members found
+    source: str  # of the second bounds, in words
 
 
 def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     """Compute what (ε, δ) and the mechanism permit at most.
 
-    Args:
-        bound: of what was spent, or unbounded.
-        spent: the guarantee that the bound belongs to.
-
     Guarantee: the bounds hold for every attacker; for shuffled epochs the second ones are exact.
     """
-    delta = spent.plan.delta
-    accuracy = accuracy_within(bound.epsilon, delta)
-    tprs = {fpr: tpr_within(bound.epsilon, delta, fpr=fpr) for fpr in FPRS}
+    first = best = _within(bound.epsilon, spent.plan.delta)
+    source = f"the best bound of epsilon at {1 + len(DELTAS)} values of delta"
     if bound.accountant == "rf_exact" and bound.rho is not None:
         log_rho = bound.rho.log
-        return Limits(
-            (accuracy, accuracy_gaussian(log_rho)),
-            {fpr: (tpr, tpr_gaussian(log_rho, fpr=fpr)) for fpr, tpr in tprs.items()},
-            "all epochs together are one Gaussian mechanism, whose limits are exact",
-        )
-    best_accuracy, best = accuracy, dict(tprs)
-    if bound.epsilon.log <= LARGEST:
-        for other in DELTAS:
-            at_other = replace(spent.plan, delta=other)
-            epsilon = count_what_holds(at_other, spent.entries).epsilon
-            best_accuracy = min(best_accuracy, accuracy_within(epsilon, other))
-            best = {f: min(t, tpr_within(epsilon, other, fpr=f)) for f, t in best.items()}
-    return Limits(
-        (accuracy, best_accuracy),
-        {fpr: (tpr, best[fpr]) for fpr, tpr in tprs.items()},
-        f"the best bound of epsilon at {1 + len(DELTAS)} values of delta",
-    )
+        best = [accuracy_gaussian(log_rho), *(tpr_gaussian(log_rho, fpr=fpr) for fpr in FPRS)]
+        source = "all epochs together are one Gaussian mechanism, whose limits are exact"
+    elif bound.epsilon.log <= LARGEST:
+        for delta in DELTAS:
+            at_delta = replace(spent.plan, delta=delta)
+            epsilon = count_what_holds(at_delta, spent.entries).epsilon
+            best = list(map(min, best, _within(epsilon, delta)))
+    accuracy, *tprs = zip(first, best)
+    return Limits(accuracy, dict(zip(FPRS, tprs)), source)
+
+
+def _within(epsilon: LogNumber, delta: float) -> List[float]:
+    """Return what one (ε, δ) permits: the accuracy, and the share found at each of `FPRS`."""
+    return [accuracy_within(epsilon, delta), *(tpr_within(epsilon, delta, fpr=f) for f in FPRS)]

@@ -29,14 +29,12 @@ HOW_IT_HOLDS = {
 
 @dataclass(frozen=True)
 class PlanReport:
-    """Both ε of a plan, by all accountants.
+    """Both ε of a plan, and those of all accountants.
 
     Attributes:
-        plan: the requested plan.
         paper: ε by the accounting of the paper.
-        holds: ε that holds.
-        counts_as_given: by all accountants with the multiplier as given and κ = 1.
-        counts: by all accountants with the effective multiplier.
+        counts_as_given: with the multiplier as given and κ = 1.
+        counts: with the effective multiplier.
     """
 
     plan: Plan
@@ -66,8 +64,6 @@ class PlanReport:
     def to_dict(self) -> Dict[str, Any]:
         """Return a value for strict JSON."""
         plan, release = self.plan, self.release
-        effective = map(plan.noise_multiplier_at, range(plan.epochs))
-        noise = release.aggregate_noise_stddev(plan.noise_multiplier)
         return {
             "delta": plan.delta,
             "as_published": self.paper.to_dict(),
@@ -75,9 +71,12 @@ class PlanReport:
                 **self.holds.to_dict(),
                 "kappa": release.kappa,
                 "effective_noise_multiplier": [
-                    release.effective_noise_multiplier(z) for z in effective
+                    release.effective_noise_multiplier(plan.noise_multiplier_at(epoch))
+                    for epoch in range(plan.epochs)
                 ],
-                "aggregate_noise_stddev": list(noise),
+                "aggregate_noise_stddev": list(
+                    release.aggregate_noise_stddev(plan.noise_multiplier)
+                ),
                 "aggregate_sensitivity": release.aggregate_sensitivity,
             },
             "sampler": {
@@ -114,18 +113,16 @@ class PlanReport:
     def _release_lines(self) -> List[str]:
         """Describe the noise on the aggregate."""
         plan, release = self.plan, self.release
-        lines = []
+        values = {}
         if plan.epochs:
-            first, last = (
-                release.effective_noise_multiplier(plan.noise_multiplier_at(t))
-                for t in (0, plan.epochs - 1)
-            )
-            lines.append(f"{'effective multiplier, first epoch':<46}{first:>14.6g}")
-            lines.append(f"{'effective multiplier, last epoch':<46}{last:>14.6g}")
+            for name, epoch in (("first", 0), ("last", plan.epochs - 1)):
+                z = release.effective_noise_multiplier(plan.noise_multiplier_at(epoch))
+                values[f"effective multiplier, {name} epoch"] = f"{z:.6g}"
         if release.sampler == "poisson":
-            lines.append(f"{'sample rate':<46}{release.sample_rate:>14.6g}")
-            lines.append(f"{'steps':<46}{plan.steps:>14}")
-        lines.append(f"{'sensitivity of the aggregate':<46}{release.aggregate_sensitivity:>14.6g}")
+            values["sample rate"] = f"{release.sample_rate:.6g}"
+            values["steps"] = str(plan.steps)
+        values["sensitivity of the aggregate"] = f"{release.aggregate_sensitivity:.6g}"
+        lines = [f"{name:<46}{value:>14}" for name, value in values.items()]
         stddevs = release.aggregate_noise_stddev(plan.noise_multiplier)
         noise = ", ".join(f"{stddev:.6g}" for stddev in stddevs)
         return [*lines, f"noise on the aggregate at epoch 0, stddev by layer: {noise}"]

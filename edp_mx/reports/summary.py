@@ -13,11 +13,7 @@ HEADER = ("run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %", "ε as publis
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:
-    """Return a table of runs: test scores, SER relative to the first run, both ε.
-
-    Raises:
-        UserError: a run did not finish.
-    """
+    """Return a table of finished runs: test scores, SER relative to the first run, both ε."""
     rows: List[List[str]] = []
     notes: List[str] = []
     first_ser = _scores(runs[0])["ser"]
@@ -74,15 +70,7 @@ def format_epsilon(bound: Dict[str, Any]) -> str:
     return "∞"
 
 
-def summarise(run: RunDirectory) -> str:
-    """Return the summary that is printed when a run has finished."""
-    return (
-        f"{compare([run])}\n\nThe run directory is {run.path}; its README.md describes the files."
-    )
-
-
 def _scores(run: RunDirectory) -> Dict[str, Any]:
-    """Return the scores on the test part."""
     results = run.read("results")
     if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
         raise UserError(f"{run.path / 'results.json'} has no scores of a test part")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -12,15 +12,16 @@ import numpy as np
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.counting import lines_of
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.sources import public_sample
 from edp_mx.data.splits import PARTS
+from edp_mx.data.stored import lines_of
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.data.wordpiece import WordPiece, learn_pieces
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
@@ -33,12 +34,8 @@ logger = logging.getLogger(__name__)
 NUM_PIECES = 30_522  # of BERT's own vocabulary
 
 
-def checkpoint_for(config: ExperimentConfig) -> Optional[Any]:
-    """Read the pre-trained weights that the model starts from; None where it starts from none.
-
-    Raises:
-        UserError: the checkpoint is broken or does not fit the model.
-    """
+def start_for(config: ExperimentConfig) -> Optional[Any]:
+    """Read the weights that the model starts from; None where it starts from none."""
     start = config.model.start_from
     if start is not None and not (Path(start) / CONFIG).is_file():
         return RunStart.read(Path(start))
@@ -48,14 +45,7 @@ def checkpoint_for(config: ExperimentConfig) -> Optional[Any]:
 def vocabulary_for(
     config: ExperimentConfig, corpus: Corpus, checkpoint: Optional[Any] = None
 ) -> Vocabulary:
-    """Build the vocabulary: words or pieces, and labels, from where the configuration takes them.
-
-    Args:
-        checkpoint: what `checkpoint_for` returned.
-
-    Raises:
-        UserError: a source is missing, broken, or does not go with the model.
-    """
+    """Build words or pieces, and labels, from where the configuration takes them."""
     data = config.data
     word_sample, label_sample = (
         public_sample(data, part.path) if part.source == "sample" else []
@@ -97,18 +87,31 @@ def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional
         )
     if checkpoint is not None:
         return checkpoint.tokenizer
-    if vocabulary.source == "file":
-        assert vocabulary.path is not None  # held by the config
-        if Path(vocabulary.path).is_dir():
-            return load_tokenizer(Path(vocabulary.path))
-        return WordPiece.from_file(vocabulary.path, lowercase=vocabulary.lowercase)
-    pieces = learn_pieces(
-        lines_of(seen),
+    return read_or_learn_pieces(
+        vocabulary.path if vocabulary.source == "file" else None,
+        lambda: lines_of(seen),
         size=vocabulary.max_words or NUM_PIECES,
         lowercase=vocabulary.lowercase,
         min_count=vocabulary.min_count,
     )
-    return WordPiece(pieces, vocabulary.lowercase)
+
+
+def read_or_learn_pieces(
+    path: Optional[str],
+    lines: Callable[[], Iterable[str]],
+    *,
+    size: int,
+    lowercase: bool,
+    min_count: int,
+) -> Tokenizer:
+    """Return the pieces of a file or of a checkpoint's folder; without a path, learn them."""
+    if path is None:
+        logger.info("learning at most %d word pieces", size)
+        pieces = learn_pieces(lines(), size=size, lowercase=lowercase, min_count=min_count)
+        return WordPiece(pieces, lowercase)
+    if Path(path).is_dir():
+        return load_tokenizer(Path(path))
+    return WordPiece.from_file(path, lowercase=lowercase)
 
 
 def start_from_pretrained(
@@ -117,18 +120,11 @@ def start_from_pretrained(
     vocabulary: Vocabulary,
     checkpoint: Optional[Any],
 ) -> None:
-    """Set the encoder's values to those of word vectors and checkpoint, where there are any.
-
-    Args:
-        checkpoint: what `checkpoint_for` returned.
-
-    Raises:
-        UserError: they do not fit the encoder.
-    """
+    """Set the encoder's values to those of word vectors and checkpoint, where there are any."""
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
     if isinstance(checkpoint, RunStart):
-        checkpoint.load_into(model, vocabulary)
+        checkpoint.load_into(model, vocabulary, by_names=config.model.heads == "names")
         return
     load = family_of(config.model).load_checkpoint
     if checkpoint is not None and load is not None:
@@ -170,12 +166,7 @@ def encode_part(
     *,
     like: Optional[EncodedCorpus] = None,
 ) -> EncodedCorpus:
-    """Encode with the configured maxima, and warn of utterances that they cut off.
-
-    Args:
-        part: what the warning calls the utterances.
-        like: another part, encoded with the same settings; see `encode`.
-    """
+    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off."""
     encoded = encode(
         utterances,
         vocabulary,
@@ -198,11 +189,7 @@ def encode_part(
 def model_for(
     config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context
 ) -> IntentSlotModel:
-    """Build a model of the configured family and size, with drawn values.
-
-    Raises:
-        UserError: the model's settings do not go with those of the data.
-    """
+    """Build a model of the configured family and size, with drawn values."""
     encoder = family_of(config.model).build(config.model, config.data, vocabulary)
     freeze(encoder, config.model.trained)
     return build_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.dealing import deal
@@ -18,20 +19,16 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import LearningRates
 from edp_mx.training.loop import TrainingLoop
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A run that is ready to train.
+    """A run that is ready to train; `loop` trains the model as `spending` permits.
 
-    Attributes:
-        prepared: corpus, vocabulary, encoded parts, and the part of the model that is trained.
-        model: the whole model, which shares its parameters.
-        flat: the gradients.
-        spending: the plan, the ledger and the budget.
-        loop: trains the model as planned and permitted.
+    `prepared` has the part of the model that is trained, `model` is the whole one.
     """
 
     prepared: Prepared
@@ -50,15 +47,8 @@ def build_training(
 ) -> Training:
     """Build sampler, plan, ledger, mechanism and trainer; refuse what no accountant can count.
 
-    Args:
-        prepared: its training part is dealt out, and counted as n, as it is given.
-        config: all settings.
-        workers: this worker among all; each calls this with the same arguments.
-        run: keeps the ledger; where it holds a checkpoint, the run is resumed.
-        heartbeat: called at each step.
-
-    Raises:
-        UserError: settings that are impossible or have no accountant, or a budget that is spent.
+    The training part of `prepared` is dealt out, and counted as n, as it is given. The run keeps
+    the ledger; where it holds a checkpoint, the run is resumed.
     """
     training = config.training
     sampler = _sampler(config, workers, prepared)
@@ -85,8 +75,19 @@ def build_training(
         workers=workers,
         permit=spending.permit,
         heartbeat=heartbeat,
+        average=_average(config, flat, training.epochs * sampler.steps_per_epoch),
     )
     return Training(prepared, whole, flat, spending, loop)
+
+
+def _average(
+    config: ExperimentConfig, flat: FlatGradients, total_steps: int
+) -> Optional[WeightAverage]:
+    """The average of the trained weights; None if none is configured."""
+    if config.training.average.kind == "none":
+        return None
+    trained = [parameter for layer in flat.layers for parameter in layer.parameters]
+    return WeightAverage(trained, config.training.average, total_steps=total_steps)
 
 
 def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:

@@ -8,6 +8,7 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.ghost.check import refuse_wrong
 from edp_mx.privacy.ghost.clipping import GhostClipping
@@ -17,15 +18,11 @@ LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longe
 
 
 def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
-    """Compare ghost clipping with the loop on this very network.
+    """Refuse ghost clipping that disagrees with the loop on this very network.
 
-    Args:
-        unit: what is clipped; utterances are tried one by one, others with several rows per unit.
-
-    Raises:
-        UserError: they disagree.
+    Utterances are tried one by one, other units with several rows each.
     """
-    encoded = prepared.encode(random_utterances(prepared, LENGTHS, seed=0x6057))
+    encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
     rows = 1 if unit == "utterance" else 2
     units = np.arange(len(LENGTHS)).reshape(-1, rows)  # (U, rows)
     at_once = max(1, ghost.chunk_size // rows)
@@ -47,16 +44,21 @@ def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
     )
 
 
-def random_utterances(prepared: Prepared, lengths: Sequence[int], *, seed: int) -> List[Utterance]:
+def random_utterances(
+    vocabulary: Vocabulary, lengths: Sequence[int], *, seed: int
+) -> List[Utterance]:
     """Return random tokens with random labels, which hold nothing of the data."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
-    vocabulary = prepared.vocabulary
     known = vocabulary.tokenizer.pieces if vocabulary.tokenizer else vocabulary.words
-    return [
-        Utterance(
-            tokens=tuple(map(str, generator.choice(known, length))),
-            slots=tuple(map(str, generator.choice(vocabulary.slots, length))),
-            intent=str(generator.choice(vocabulary.intents)),
-        )
-        for length in lengths
-    ]
+    return [random_utterance(vocabulary, known, length, generator) for length in lengths]
+
+
+def random_utterance(
+    vocabulary: Vocabulary, words: Sequence[str], length: int, generator: np.random.Generator
+) -> Utterance:
+    """Return tokens drawn from some words, with labels drawn from the vocabulary."""
+    return Utterance(
+        tokens=tuple(map(str, generator.choice(words, length))),
+        slots=tuple(map(str, generator.choice(vocabulary.slots, length))),
+        intent=str(generator.choice(vocabulary.intents)),
+    )

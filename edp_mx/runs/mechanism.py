@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
 from edp_mx.data.draws import Sampler
 from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Unclipped
-from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
@@ -43,15 +42,8 @@ def build_mechanism(
 ) -> AnyMechanism:
     """Build eDP-SGD or DP-SGD as configured, and complete the plan by α.
 
-    A resumed run takes its α from the ledger: it is not released a second time.
-
-    Args:
-        spending: has the plan; the cost of α is in its ledger before α is released.
-        heartbeat: called at each backward pass made for α.
-
-    Raises:
-        UserError: two workers hold the same noise key, the workers' plans differ, there is too
-            little data to release α, or the budget does not allow it.
+    The cost of α is in the ledger of `spending` before α is released. A resumed run takes its α
+    from there: it is not released a second time.
     """
     privacy = config.privacy
     if privacy.mechanism == "none":
@@ -70,34 +62,39 @@ def build_mechanism(
             config, workers, prepared, sampler, flat, noise=noise, heartbeat=heartbeat
         )
     plan = spending.complete(scales)
-    clipping = clipping_for(privacy, plan=plan, flat=flat, network=prepared.model)
+    assert plan.release is not None
+    clipping = clipping_for(
+        privacy.clipping,
+        plan.release,
+        flat,
+        prepared.model,
+        chunk_size=privacy.chunk_size,
+        rule=privacy.clip_rule,
+    )
     if isinstance(clipping, GhostClipping):
-        assert plan.release is not None
         check_ghost(clipping, prepared, unit=plan.release.unit)
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
 def clipping_for(
-    privacy: PrivacyConfig, *, plan: Plan, flat: FlatGradients, network: gluon.Block
+    kind: Optional[str],
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
+    rule: str = "abadi",
 ) -> NormClipping:
-    """Build the clipping of the gradients of the plan's units, as configured.
-
-    Raises:
-        UserError: a network whose norms ghost clipping has no rule for.
-    """
-    release = plan.release
-    assert release is not None and release.layer_scales is not None
-    if privacy.clipping == "loop":
-        return LoopClipping(
-            flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
-        )
-    return GhostClipping(
-        flat=flat,
-        network=network,
-        max_grad_norm=release.max_grad_norm,
-        layer_scales=release.layer_scales,
-        chunk_size=privacy.chunk_size,
-    )
+    """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
+    assert release.layer_scales is not None
+    norms: Dict[str, Any] = {
+        "max_grad_norm": release.max_grad_norm,
+        "layer_scales": release.layer_scales,
+        "rule": rule,
+    }
+    if kind == "loop":
+        return LoopClipping(flat=flat, **norms)
+    return GhostClipping(flat=flat, network=network, chunk_size=chunk_size, **norms)
 
 
 def layer_scales(
@@ -110,11 +107,7 @@ def layer_scales(
     noise: NoiseStream,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> Tuple[float, ...]:
-    """Return α from the configured source; the same on all workers.
-
-    Raises:
-        UserError: too few records for as many disjoint micro-batches as `dp_release` wants.
-    """
+    """Return α from the configured source; the same on all workers."""
     source = config.privacy.layer_scales
     if source == "ones":
         return (1.0,) * len(flat.layers)
@@ -133,11 +126,11 @@ def layer_scales(
         drawn = (draw.records for draw in sampler.draws(0) if len(draw.records))
         batch = prepared.train.batch(next(drawn, sampler.indices))
     else:
-        batch = random_batch(prepared, size=micro_batch_of(sampler), seed=config.training.seed)
+        public = [PUBLIC_TOKENS] * micro_batch_of(sampler)
+        utterances = random_utterances(prepared.vocabulary, public, seed=config.training.seed)
+        batch = prepared.encode(utterances).batch(range(len(public)))
     seed_dropout(config.training.seed, workers.rank)
-    with autograd.record():
-        loss = prepared.model.loss(batch).mean()
-    loss.backward()
+    _backward(prepared, batch)
     return scales_by_norm(flat, workers.mean)
 
 
@@ -151,15 +144,10 @@ def disjoint_passes(
     """Make backward passes on this worker's share of m micro-batches, no record twice.
 
     Which records share a micro-batch depends on the seed and their number, not on their content.
-
-    Raises:
-        UserError: too few records; raised on all workers alike.
+    Too few records are refused on all workers alike.
     """
-    release, seed, size = (
-        config.privacy.scale_release,
-        config.training.seed,
-        micro_batch_of(sampler),
-    )
+    release, seed = config.privacy.scale_release, config.training.seed
+    size = micro_batch_of(sampler)
     most = release.share(0, num_workers=workers.size)  # no worker has more
     if most * size > len(prepared.train) // workers.size:
         raise UserError(
@@ -173,9 +161,7 @@ def disjoint_passes(
         heartbeat(f"layer scales, micro-batch {number}")
         batch = prepared.train.batch(records[number * size : (number + 1) * size])
         seed_dropout(seed, workers.rank, number)
-        with autograd.record():
-            loss = prepared.model.loss(batch).mean()
-        loss.backward()
+        _backward(prepared, batch)
         yield number
 
 
@@ -184,7 +170,7 @@ def micro_batch_of(sampler: Sampler) -> int:
     return max(1, round(sampler.micro_batch_size))
 
 
-def random_batch(prepared: Prepared, *, size: int, seed: int) -> Batch:
-    """Return a batch of random tokens with random labels, which holds nothing of the data."""
-    utterances = random_utterances(prepared, [PUBLIC_TOKENS] * size, seed=seed)
-    return prepared.encode(utterances).batch(range(size))
+def _backward(prepared: Prepared, batch: Batch) -> None:
+    with autograd.record():
+        loss = prepared.model.loss(batch).mean()
+    loss.backward()

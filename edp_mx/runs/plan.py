@@ -20,11 +20,7 @@ def plan_for(
 ) -> Plan:
     """Return the plan of a run, complete but for α; a target ε is turned into z₀.
 
-    Args:
-        draws: this worker's sampler, which knows the sizes.
-
-    Raises:
-        UserError: an impossible setting, or a target or budget that cannot see why ε is infinite.
+    A target or budget that cannot see why ε is infinite is refused.
     """
     privacy, training = config.privacy, config.training
     private = {
@@ -66,7 +62,6 @@ def plan_for(
 
 
 def _release_for(config: ExperimentConfig, draws: Sampler, num_workers: int) -> Optional[Release]:
-    """What a step gives away; None without a mechanism."""
     privacy = config.privacy
     if privacy.mechanism == "none":
         return None

@@ -22,9 +22,9 @@ from edp_mx.models.encoder import FrozenPart
 from edp_mx.models.frozen import frozen_part
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import (
-    checkpoint_for,
     encode_parts,
     model_for,
+    start_for,
     start_from_pretrained,
     vocabulary_for,
 )
@@ -39,11 +39,8 @@ logger = logging.getLogger(__name__)
 class Prepared:
     """A corpus in its three parts, as text and encoded, and the model that fits it.
 
-    Attributes:
-        users: who said each training utterance, (U,), see `data.users.users_of`; None if users are
-            not the unit of privacy.
-        frozen: the layers below the model, whose outputs the encoded parts hold; see
-            `above_frozen`.
+    Where users are the unit of privacy, `users` (U,) says who said each training utterance.
+    `frozen` has the layers below the model, whose outputs the parts hold: see `above_frozen`.
     """
 
     corpus: Corpus
@@ -96,12 +93,8 @@ def prepare(
 ) -> Prepared:
     """Load the corpus, split and encode it, and build the model; the same on every worker.
 
-    Args:
-        heartbeat: called while the data is read.
-        progress: put around the utterances of a large corpus that is read for the first time.
-
-    Raises:
-        UserError: bad data, or workers that see different data.
+    Workers that see different data are refused. The progress is put around the utterances of a
+    large corpus that is read for the first time.
     """
     heartbeat("preparing the data")
     corpus = load_corpus(config.data, heartbeat=heartbeat, progress=progress)
@@ -117,16 +110,11 @@ def prepare_corpus(
     *,
     vocabulary: Optional[Vocabulary] = None,
 ) -> Prepared:
-    """Encode a corpus and build a model for it.
+    """Encode a corpus and build a model for it, and the vocabulary unless one is given.
 
-    Args:
-        corpus: takes the place of what `config.data` says of a corpus and its split.
-        vocabulary: built as `config.data` says if it is left out.
-
-    Raises:
-        UserError: settings that are impossible, or workers that build different vocabularies.
+    The corpus takes the place of what `config.data` says of a corpus and its split.
     """
-    checkpoint = checkpoint_for(config)
+    checkpoint = start_for(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
     encoded = encode_parts(config, corpus, vocabulary)
@@ -145,7 +133,6 @@ def prepare_corpus(
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
-    """Who says each training utterance, (U,); None where users are not the unit of privacy."""
     if config.privacy.unit != "user":
         return None
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))

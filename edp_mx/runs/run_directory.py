@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -47,11 +47,17 @@ times are NOT private under Poisson sampling: they reveal how much was drawn |
 """
 
 
-@dataclass(frozen=True)
 class RunDirectory:
-    """The files of a run."""
+    """The files of a run.
 
-    path: Path
+    While it lasts, `checkpoint` says where it stands, and `workers` has a sign of life of each.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config, self.metrics = path / "config.yaml", path / "metrics.jsonl"
+        self.weights, self.checkpoint = path / "weights.npz", path / "checkpoint.npz"
+        self.ledger, self.workers = path / "privacy_ledger.jsonl", path / ".workers"
 
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:
@@ -65,75 +71,36 @@ class RunDirectory:
 
     @classmethod
     def existing(cls, path: Path) -> RunDirectory:
-        """Return a run that was trained before.
-
-        Raises:
-            UserError: there is no such folder, or no run in it.
-        """
-        if not (path / "config.yaml").is_file():
+        """Return a run that was trained before."""
+        run = cls(path)
+        if not run.config.is_file():
             raise UserError(
                 f"{path} is no run directory (it has no config.yaml); give the folder "
                 "that `edp-mx train` printed, e.g. runs/atis_clc-20260101-120000"
             )
-        return cls(path)
+        return run
 
     @classmethod
     def unfinished(cls, path: Path) -> RunDirectory:
-        """Return a run that was interrupted.
-
-        Raises:
-            UserError: there is no run in the folder, or it has ended.
-        """
+        """Return a run that was interrupted."""
         run = cls.existing(path)
         if run.has("results"):
             raise UserError(f"{path} has ended already; train anew from its config.yaml")
         return run
 
     def create(self, name: str, config: str, *, readme: str = README) -> None:
-        """Create the folder with its README and its configuration.
+        """Create the folder, which must be empty, with its configuration and README.
 
-        Args:
-            name: name of the run.
-            config: settings as YAML.
-            readme: template of the README, with {name} and {path}.
-
-        Raises:
-            UserError: the folder holds something already.
+        The `readme` is a template with {name} and {path}.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"{self.path} is a file; choose another --run, nothing was changed")
-        if self.path.exists() and any(self.path.iterdir()):
-            raise UserError(f"{self.path} is not empty; choose another --run, nothing was changed")
+        is_file = self.path.exists() and not self.path.is_dir()
+        if is_file or (self.path.exists() and any(self.path.iterdir())):
+            found = "is a file" if is_file else "is not empty"
+            raise UserError(f"{self.path} {found}; choose another --run, nothing was changed")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
         write_text(self.path / "README.md", readme.format(name=name, path=self.path))
         write_text(self.config, config)
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def weights(self) -> Path:
-        return self.path / "weights.npz"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def checkpoint(self) -> Path:
-        """Where an unfinished run stands; gone when it has ended."""
-        return self.path / "checkpoint.npz"
-
-    @property
-    def workers(self) -> Path:
-        """Where the watchdogs keep a sign of life of each worker."""
-        return self.path / ".workers"
-
-    @property
-    def ledger(self) -> Path:
-        return self.path / "privacy_ledger.jsonl"
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
@@ -153,19 +120,11 @@ class RunDirectory:
         self.checkpoint.unlink(missing_ok=True)
 
     def read(self, name: str) -> Any:
-        """Read `<name>.json`.
-
-        Raises:
-            UserError: it is missing or torn.
-        """
+        """Read `<name>.json`."""
         return read_json(self.path / f"{name}.json")
 
     def epochs(self) -> List[Dict[str, Any]]:
-        """Return the lines of `metrics.jsonl`; a torn last line is left out.
-
-        Raises:
-            UserError: the file is missing, or torn elsewhere.
-        """
+        """Return the lines of `metrics.jsonl`; a torn last line is left out."""
         try:
             lines = self.metrics.read_text(encoding="utf-8").splitlines()
         except OSError as error:
@@ -182,14 +141,7 @@ class RunDirectory:
 
 def environment(num_workers: int) -> Dict[str, Any]:
     """Return what a run was made with: of paths only the names, no user and no host."""
-    import gluonnlp
-    import horovod
-    import mxnet
-    import numpy
-    import scipy
-    import sklearn
-
-    packages = (mxnet, gluonnlp, horovod, numpy, scipy, sklearn)
+    packages = ("mxnet", "gluonnlp", "horovod", "numpy", "scipy", "sklearn")
     return {
         "command": [Path(part).name if os.sep in part else part for part in sys.argv],
         "num_workers": num_workers,
@@ -198,5 +150,5 @@ def environment(num_workers: int) -> Dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
-        "packages": {package.__name__: package.__version__ for package in packages},
+        "packages": {name: import_module(name).__version__ for name in packages},
     }

@@ -24,16 +24,8 @@ logger = logging.getLogger(__name__)
 class Spending:
     """Writes each release down before it is made, and permits none beyond the budget.
 
-    Args:
-        plan: with z₀ set; its α may still be unknown.
-        workers, run: of the run; only the disk of rank 0 is read.
-
-    Attributes:
-        plan: as given, and complete after `complete`.
-
-    Raises:
-        UserError: the ledger is gone, damaged or that of another run, or α alone exceeds the
-            budget.
+    The plan has z₀; its α may still be unknown until `complete`. Only the disk of rank 0 is read. A
+    ledger that is gone, damaged or that of another run is refused.
 
     Guarantee: each line of the ledger is on disk before its release. An interrupted epoch is
     repeated and counted twice: the ledger may overstate what was released, never understate it.
@@ -49,19 +41,13 @@ class Spending:
     def known_scales(self) -> Optional[Tuple[float, ...]]:
         """Return α of a resumed run; None if it must be made now.
 
-        If it is released from private data, the ledger has its cost when this returns.
-
-        Raises:
-            UserError: α costs more than the budget; nothing was released.
+        If it is released from private data, the ledger has its cost when this returns. An α that
+        costs more than the budget is refused before anything is released.
         """
         return self._workers.on_first(self._known_scales)
 
     def complete(self, scales: Sequence[float]) -> Plan:
-        """Complete the plan by α, the same on all workers, and write it down.
-
-        Raises:
-            UserError: the workers' plans differ.
-        """
+        """Complete the plan by α, the same on all workers, and write it down."""
         self.plan = self.plan.with_layer_scales(scales)
         self._workers.agree("the privacy plan", self.plan)
         self._workers.on_first(lambda: self._file.complete(scales))
@@ -70,8 +56,7 @@ class Spending:
     def permit(self, epoch: int) -> int:
         """Return how many steps of an epoch may be taken; by then the ledger has them.
 
-        Raises:
-            UserError: the ledger cannot be written; raised on every worker.
+        An error of the ledger is raised on every worker.
         """
         if self.plan.release is None:
             return self.plan.steps_per_epoch

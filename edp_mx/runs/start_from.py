@@ -16,6 +16,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
 from edp_mx.models.lora import merged
 from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
@@ -63,24 +64,28 @@ class RunStart:
             raise UserError(f"model.start_from: the model of {self.folder} reads words, not pieces")
         return self.vocabulary.tokenizer
 
-    def load_into(self, model: IntentSlotModel, vocabulary: Vocabulary) -> None:
+    def load_into(
+        self, model: IntentSlotModel, vocabulary: Vocabulary, *, by_names: bool = False
+    ) -> None:
         """Set what has the same name and meaning; what is left out stays as drawn, and is logged.
 
         Rows that stand for words, characters or pieces go by what they stand for. A head is taken
-        only if its labels are the same.
+        if its labels are the same, or row by row if `by_names`: see `models.label_names`.
 
         Raises:
             UserError: not a single parameter of the encoder fits, or the run has prefixes that do
                 not fit.
         """
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
+        heads = self._named_heads(vocabulary) if by_names else {}
         left = []
         taken = 0
         for name, parameter in model.collect_params().items():
-            values = self._values(
-                name, parameter.data().asnumpy(), theirs.get(name), ours.get(name)
-            )
-            if values is None or not self._same_labels(name, model, vocabulary):
+            values = heads.get(name)
+            if values is None and self._same_labels(name, model, vocabulary):
+                drawn = parameter.data().asnumpy()
+                values = self._values(name, drawn, theirs.get(name), ours.get(name))
+            if values is None:
                 left.append(name)
                 continue
             parameter.set_data(mx.nd.array(values, dtype="float32"))
@@ -102,6 +107,24 @@ class RunStart:
             taken,
             ", ".join(left) or "none",
         )
+
+    def _named_heads(self, vocabulary: Vocabulary) -> Arrays:
+        """The parameters of the heads, by the names of labels that differ from the run's."""
+        theirs, weights, heads = self.vocabulary, self.weights, {}
+        if vocabulary.intents != theirs.intents:
+            alike = most_alike(vocabulary.intents, theirs.intents)
+            for name in (n for n in weights if n.startswith("intent_dense")):
+                heads[name] = named_rows(weights[name], alike)
+            logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
+        if vocabulary.slots != theirs.slots:
+            tags = alike_tags(vocabulary.slots, theirs.slots)
+            for name in (n for n in weights if n.startswith("slot_")):
+                heads[name] = (
+                    transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
+                    if name.endswith("transitions")
+                    else named_rows(weights[name], tags)
+                )
+        return heads
 
     def _same_labels(self, name: str, model: IntentSlotModel, vocabulary: Vocabulary) -> bool:
         """Whether a parameter is not a head's, or one whose labels are the same."""

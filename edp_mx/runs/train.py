@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any, Dict
 
 import mxnet as mx
@@ -21,11 +22,10 @@ from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Watchdog
-from edp_mx.training.checkpoint import save_weights
+from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSummary
-from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState
 
 logger = logging.getLogger(__name__)
@@ -37,11 +37,9 @@ def train(
     """Train one configuration and fill its run directory, or resume a run that was interrupted.
 
     Args:
-        config: all settings.
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         The scores on the test part.
@@ -70,14 +68,16 @@ class _Run:
         self.config, self.directory, self.training = config, directory, training
         self.loop, self.spending, self.progress = training.loop, training.spending, progress
         self.workers, self.model = self.loop.workers, training.model
+        self.average = training.loop.average
         self.selection = Selection(self.model, config.training)
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
     def run(self) -> Scores:
-        """Run everything; see `train`."""
         self._resume()
         self._describe()
         self._train()
+        if self.average is not None:
+            self.average.apply()
         self.selection.restore()
         if self.workers.is_first:
             save_weights(self.model, self.directory.weights)
@@ -94,6 +94,8 @@ class _Run:
         if state:
             state.restore(self.model, self.loop.trainer, path)
             self.selection.resume(state.best_ser, state.best_epoch, state.best)
+            if self.average is not None:
+                self.average.resume(state.average)
             self.first_epoch, self.seconds = state.epochs, state.seconds
             logger.info("resuming after epoch %d", state.epochs)
 
@@ -139,7 +141,9 @@ class _Run:
         for epoch in self.loop.epochs(self.progress, first_epoch=self.first_epoch):
             self.seconds += epoch.seconds
             refuse_diverged(self.model, epoch.epoch)
-            scores = self._score("validation")
+            with self.average.applied() if self.average else nullcontext():
+                scores = self._score("validation")
+                stops = self.selection.stops_after(epoch.epoch, scores.ser)
             row = self._row(epoch, scores)
             if log:
                 log.add(row)
@@ -151,7 +155,6 @@ class _Run:
                 100 * scores.ser,
                 epoch.seconds,
             )
-            stops = self.selection.stops_after(epoch.epoch, scores.ser)
             self._checkpoint(epoch.epoch)
             if stops:
                 break
@@ -171,12 +174,12 @@ class _Run:
             best_ser=best_ser,
             best_epoch=best_epoch,
             best=best,
+            average=self.average.values if self.average else {},
             ledger_size=mark.size if mark else 0,
             ledger_digest=mark.digest if mark else "",
         ).write(self.directory.checkpoint)
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
-        """One line of `metrics.jsonl`."""
         row: Dict[str, Any] = {
             "epoch": epoch.epoch,
             "loss": epoch.loss,
@@ -188,22 +191,18 @@ class _Run:
         plan = self.spending.plan
         if plan.release is not None:
             row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
-            row.update(self._clipping(plan.release.unit))
+            taken = self.loop.mechanism.clipping.take_statistics()
+            total = ClippingStatistics.sum(self.workers.gather(taken))
+            if total.non_finite:
+                logger.warning(
+                    "%d of %d %s gradients were not finite and counted as zero; a smaller "
+                    "training.learning_rate may help",
+                    total.non_finite,
+                    total.units,
+                    plan.release.unit.replace("_", "-"),
+                )
+            row.update(total.as_metrics())
         return row
-
-    def _clipping(self, unit: str) -> Dict[str, float]:
-        """The epoch's clipping statistics over all workers."""
-        taken = self.loop.mechanism.clipping.take_statistics()
-        total = ClippingStatistics.sum(self.workers.gather(taken))
-        if total.non_finite:
-            logger.warning(
-                "%d of %d %s gradients were not finite and counted as zero; a smaller "
-                "training.learning_rate may help",
-                total.non_finite,
-                total.units,
-                unit.replace("_", "-"),
-            )
-        return total.as_metrics()
 
     def _score(self, part: str) -> Scores:
         """The scores on the validation or test part, on every worker."""
@@ -225,11 +224,7 @@ class _Run:
 
 
 def refuse_diverged(model: gluon.Block, epoch: int) -> None:
-    """Refuse weights that are no longer finite; they are the same on all workers.
-
-    Raises:
-        UserError: names the parameter.
-    """
+    """Refuse weights that are no longer finite; they are the same on all workers."""
     for name, parameter in model.collect_params().items():
         if not np.isfinite(parameter.data().sum().asscalar()):
             raise UserError(

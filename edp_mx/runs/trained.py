@@ -33,13 +33,7 @@ ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
 @dataclass(frozen=True)
 class Understanding:
-    """One utterance as the model understands it.
-
-    Attributes:
-        utterance: tokens, tags and intent.
-        intent_confidence: probability of the intent.
-        slot_confidences: for each span, the smallest probability of its tags.
-    """
+    """An utterance as the model understands it; a slot is as sure as the least sure of its tags."""
 
     utterance: Utterance
     intent_confidence: float
@@ -92,11 +86,7 @@ class TrainedRun:
     model: IntentSlotModel
 
     def part(self, name: str) -> List[Utterance]:
-        """Read the training, validation or test part of the run again.
-
-        Raises:
-            UserError: the corpus is not the one that the run was split from.
-        """
+        """Read a part of the run again, e.g. "test"; refuse a corpus that has changed."""
         corpus = load_corpus(self.config.data)
         split = Split.from_json(self.run.read("split"), corpus.utterances)
         part = [corpus.utterances[i] for i in getattr(split, name)]
@@ -143,7 +133,6 @@ class TrainedRun:
     def _understanding(
         self, utterance: Utterance, predictions: Predictions, row: int
     ) -> Understanding:
-        """The predictions of a batch for its utterance `row`."""
         intent = int(predictions.intents[row])
         slots = fit_length(
             [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
@@ -160,11 +149,7 @@ class TrainedRun:
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:
-    """Load a finished run.
-
-    Raises:
-        UserError: no run there, or a file of it is missing or torn.
-    """
+    """Load a finished run."""
     run = RunDirectory.existing(path)
     config = load_config(run.config)
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))

@@ -11,15 +11,11 @@ from edp_mx.errors import UserError
 
 
 def open_library(module: str, *, version: int, function: str) -> Tuple[ctypes.CDLL, Path]:
-    """Open a compiled library of this package, after a check that it is of the right version.
+    """Open a compiled library of this package, and return it with the file that it was read from.
 
     Args:
         module: its dotted name, as in setup.py.
-        version: the version that its caller is written for.
         function: the library's function that returns its version.
-
-    Returns:
-        The library and the file that it was read from.
 
     Raises:
         UserError: the library is missing, damaged, for another machine, or of another version.

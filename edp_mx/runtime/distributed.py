@@ -55,9 +55,7 @@ class Workers:
     def on_first(self, compute: Callable[[], T]) -> T:
         """Compute a value on rank 0 and return it on every worker.
 
-        Raises:
-            UserError: rank 0's own, raised on every worker: one that failed alone would leave the
-                others waiting.
+        A UserError is raised on every worker: one that failed alone would leave the others waiting.
         """
         value, refusal = None, None
         if self.is_first:
@@ -77,13 +75,10 @@ class Workers:
             array.wait_to_read()
 
     def agree(self, what: str, value: Any) -> None:
-        """Refuse to go on when the workers differ in something that must be equal.
+        """Refuse to go on, on every worker, when they differ in something that must be equal.
 
         Without this check a difference (a file that another machine lacks, an older checkout) hangs
         the job: Horovod waits forever for a tensor that one rank never sends.
-
-        Raises:
-            UserError: names what differs and shows each worker's value; raised on every worker.
         """
         values = self.gather(value)
         if any(other != values[0] for other in values):
@@ -98,11 +93,7 @@ def start() -> Workers:
 
 
 def device(workers: Workers) -> mx.Context:
-    """Choose where to compute: one GPU per worker, or the CPU.
-
-    Raises:
-        UserError: MXNet was built for GPUs and this machine has too few for its workers.
-    """
+    """Choose where to compute: one GPU per worker, or the CPU."""
     if not mx.runtime.Features().is_enabled("CUDA") or os.environ.get("EDP_MX_DEVICE") == "cpu":
         return mx.cpu()
     available = mx.context.num_gpus()

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
 from edp_mx.errors import UserError
 
 PathLike = Union[str, "os.PathLike[str]"]
-_READ = 1 << 20  # bytes to hash at a time
 
 
 def path_field(default: Any = None) -> Any:
@@ -30,13 +29,6 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
 
     Raises:
         UserError: the disk is full, or the folder is not writable; `path` is then unchanged.
-
-    Example:
-        >>> folder = tempfile.mkdtemp()
-        >>> with whole_file(os.path.join(folder, "a.txt")) as file:
-        ...     _ = file.write(b"whole")
-        >>> os.listdir(folder)
-        ['a.txt']
     """
     path = Path(path)
     try:
@@ -94,11 +86,7 @@ def write_csv(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any
 
 
 def read_json(path: PathLike) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        UserError: the file is missing or damaged; the error names the file and the line.
-    """
+    """Read a JSON file; errors name the file and the line."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -110,13 +98,9 @@ def read_json(path: PathLike) -> Any:
 
 
 def sha256_of(path: PathLike) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Return the SHA-256 of a file's content in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        for part in iter(lambda: file.read(_READ), b""):
+        for part in iter(lambda: file.read(1 << 20), b""):
             digest.update(part)
     return digest.hexdigest()

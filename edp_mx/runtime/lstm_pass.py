@@ -14,9 +14,7 @@ from edp_mx.runtime.packing import Packing
 class LSTMWeights:
     """The four parameters of one direction of one layer, or four arrays of their shapes.
 
-    The rows hold the input, forget, cell and output gate one after the other, as in MXNet.
-
-    Shapes: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
+    Gates are in MXNet's order: i2h (4H, I) · h2h (4H, H) · i2h_bias, h2h_bias (4H,).
     """
 
     i2h: np.ndarray
@@ -26,16 +24,9 @@ class LSTMWeights:
 
 
 class LSTMMemory:
-    """Values that `forward` stores for `backward`, for P tokens.
+    """Values that `forward` stores for `backward`, for P tokens, in one float32 room (6·P·H,).
 
-    Args:
-        room: the float32 memory for all of them.
-
-    Attributes:
-        gates: the gates after their activations.
-        cells, squashed: the cells and their tanh.
-
-    Shapes: room (6·P·H,), gates (P, 4H), cells and squashed (P, H).
+    Shapes: gates after their activations (P, 4H); cells and squashed, their tanh, (P, H).
     """
 
     def __init__(self, room: np.ndarray, size: int) -> None:
@@ -46,7 +37,6 @@ class LSTMMemory:
 
     @classmethod
     def empty(cls, num_rows: int, size: int) -> LSTMMemory:
-        """Allocate the memory."""
         return cls(np.empty(6 * num_rows * size, np.float32), size)
 
 
@@ -58,27 +48,13 @@ def forward(
     states: np.ndarray,
     memory: LSTMMemory,
 ) -> None:
-    """Compute the states over the tokens of a packing, starting from a zero state.
+    """Compute the states over the tokens of a packing, starting from a zero state, in float32.
 
-    Args:
-        inputs: float32.
-        weights: float32.
-        states: filled; exactly zero where the packing reads no token.
-        memory: filled.
+    The states are exactly zero where the packing reads no token.
 
     Shapes: inputs (T, N, I), states (T, N, H).
     Edge cases: saturated gates are exact to 1e-7 and raise no warning; a value that is not finite
     affects only its own example.
-
-    Example:
-        >>> weights = LSTMWeights(
-        ...     np.zeros((4, 3), np.float32), np.zeros((4, 1), np.float32),
-        ...     np.array([0, 0, 9, 0], np.float32), np.zeros(4, np.float32))
-        >>> inputs, states = np.ones((2, 1, 3), np.float32), np.empty((2, 1, 1), np.float32)
-        >>> forward(
-        ...     inputs, weights, Packing.whole(2, 1), states=states, memory=LSTMMemory.empty(2, 1))
-        >>> states.ravel().round(3)  # ½ tanh(½), then ½ tanh(¾): half of each gate is open
-        array([0.231, 0.318], dtype=float32)
     """
     np.matmul(packing.pack(inputs), weights.i2h.T, out=memory.gates)  # (P, 4H)
     packing.fill(states, lambda rows: _read(rows, weights, packing, memory))
@@ -113,16 +89,10 @@ def backward(
 ) -> np.ndarray:
     """Return the gradients of the gates before their activations, packed.
 
-    The gradients of the inputs are their product with the i2h weight.
-
-    Args:
-        state_gradients: gradients of the states that `forward` filled.
-        h2h: the weight given to `forward`.
-        memory: filled by `forward`; not changed here.
+    The gradients of the inputs are their product with the i2h weight. If an example's state
+    gradients are zero from some step on, its gates' gradients are exactly zero from there on.
 
     Shapes: state_gradients (T, N, H), h2h (4H, H) → (P, 4H).
-    Edge cases: if an example's state gradients are zero from some step on, its gates' gradients
-    are exactly zero from there on.
     """
     arriving = packing.pack(state_gradients)  # (P, H)
     size, most = h2h.shape[1], _most(packing)

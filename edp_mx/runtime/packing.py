@@ -17,7 +17,7 @@ class Packing:
     packed array has one row per token.
 
     Attributes:
-        steps: the rows of each step in packed arrays; no step has more rows than the previous one.
+        steps: the rows of each step in packed arrays.
         places: the place t·N + n of each row in the batch; None if the rows lie there in order from
             the first token on, in which case packing makes no copy.
         num_rows: P.
@@ -36,13 +36,7 @@ class Packing:
 
     @classmethod
     def of(cls, lengths: np.ndarray, *, reverse: bool = False) -> Packing:
-        """Pack only the true tokens.
-
-        Args:
-            lengths: numbers of tokens, whole numbers of any type.
-            reverse: whether each utterance is read from its last token to its first.
-
-        Shapes: lengths (N,).
+        """Pack only the true tokens, from the last to the first if `reverse`. Shapes: lengths (N,).
 
         Example:
             >>> packing = Packing.of(np.array([1, 3]))

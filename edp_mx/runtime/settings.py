@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from operator import ge, gt, le, lt
 from typing import Any, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 
 _BOUNDS = "bounds"  # the key in a field's metadata
+_HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
 
 
 class SettingError(UserError):
-    """A setting with an impossible value.
-
-    Attributes:
-        key: the field's name, or its path with dots.
-        demand: the rest of the sentence, e.g. "must be at least 1, not 0".
-    """
+    """A setting with an impossible value: its key, and the rest of the sentence after it."""
 
     def __init__(self, key: str, demand: str) -> None:
         super().__init__(f"{key} {demand}")
@@ -36,13 +33,10 @@ def setting(
     below: Optional[float] = None,
     one_of: Sequence[str] = (),
 ) -> Any:
-    """Declare a field of `Settings` with its default and its bounds.
+    """Declare a field of `Settings` with its default and its bounds; a number must also be finite.
 
-    Args:
-        at_least, above, at_most, below: the bounds of a number, which must also be finite.
-        one_of: the texts to choose from; each item of a list must be one of them.
-
-    Edge cases: None is never refused; it means that an optional setting was left out.
+    `one_of` are the texts to choose from, for each item of a list. None is never refused: it means
+    that an optional setting was left out.
     """
     bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
     given = tuple((name, bound) for name, bound in bounds.items() if bound is not None)
@@ -50,21 +44,7 @@ def setting(
 
 
 class Settings:
-    """Base of dataclasses that check their fields.
-
-    A dataclass whose keys depend on each other extends `__post_init__`.
-
-    Raises:
-        SettingError: a field is outside the bounds that its `setting` declares.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training(Settings):
-        ...     epochs: int = setting(10, at_least=1)
-        >>> Training(epochs=0)
-        Traceback (most recent call last):
-        edp_mx.runtime.settings.SettingError: epochs must be at least 1, not 0
-    """
+    """Base of dataclasses that check their fields, alone or, in a subclass, against each other."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -82,14 +62,8 @@ def _check(
     if choices and value not in choices:
         wanted = ", ".join(choices)
         raise SettingError(key, f"must be {'one of ' * (len(choices) > 1)}{wanted}, not {value!r}")
-    holds = {
-        "at least": lambda bound: value >= bound,
-        "above": lambda bound: value > bound,
-        "at most": lambda bound: value <= bound,
-        "below": lambda bound: value < bound,
-    }
     is_infinite = isinstance(value, float) and not math.isfinite(value)
-    if bounds and (is_infinite or not all(holds[name](bound) for name, bound in bounds)):
+    if bounds and (is_infinite or not all(_HOLDS[name](value, bound) for name, bound in bounds)):
         *most, last = ["finite"] * is_infinite + [f"{name} {bound}" for name, bound in bounds]
         wanted = f"{', '.join(most)} and {last}" if most else last
         raise SettingError(key, f"must be {wanted}, not {value}")

@@ -14,9 +14,7 @@ Result = TypeVar("Result")
 def allowed_threads() -> int:
     """Return how many threads this process may keep busy.
 
-    Returns:
-        The value of OMP_NUM_THREADS, at most the number of cores. If it is not set, this worker's
-        share of the cores: N workers on M cores have at most M threads between them.
+    OMP_NUM_THREADS, at most the number of cores; without it, this worker's share of the cores.
     """
     is_known = hasattr(os, "sched_getaffinity")  # not on macOS
     cores = len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1
@@ -32,16 +30,9 @@ def in_threads(
 ) -> List[Result]:
     """Return `[work(item) for item in items]`, computed by several threads.
 
-    This helps if `work` spends its time in NumPy, which lets other threads run. Each thread takes
-    the next item when it has finished one, and the caller is one of the threads. The others end
-    with the call, so that none is left over at a fork or at exit; starting one takes 0.1 ms.
-
-    Raises:
-        Exception: whatever `work` raised in any thread; no item is skipped silently.
-
-    Example:
-        >>> in_threads(abs, [-1, 2, -3], threads=2)
-        [1, 2, 3]
+    Each thread takes the next item when it has finished one, and the caller is one of the threads.
+    The others end with the call, so that none is left over at a fork or at exit. Whatever `work`
+    raises in any thread is raised here.
     """
     todo: Deque[Tuple[int, Item]] = deque(enumerate(items))
     results: Dict[int, Result] = {}

@@ -42,7 +42,6 @@ class Peer:
 
     @classmethod
     def myself(cls, rank: int) -> Peer:
-        """This process."""
         return cls(rank, os.getpid(), socket.gethostname())
 
     def is_dead(self) -> bool:
@@ -57,24 +56,16 @@ class Peer:
 class Watchdog:
     """A thread that ends this process when a peer dies or nothing moves for `seconds`.
 
-    Args:
-        peers: all workers, this one too, by rank.
-        rank: this worker.
-        seconds: how long no step may end before the job counts as hanging.
-        folder: where each worker keeps `worker_<rank>.json`, its last progress.
-
-    Edge cases: time in which this process itself was stopped (a scheduler that suspends a job, a
-    machine that sleeps) does not count. `with watchdog:` arms and disarms it, in the main thread. A
-    worker that ends by itself (well, with an error, or because it was told to) removes its file
-    first, so that only a worker that was killed leaves one behind. horovodrun answers a death with
-    SIGTERM to all others at once; whoever of them has the lowest rank still tells who died.
+    Each worker keeps its last progress in `folder/worker_<rank>.json`, and removes it when it ends
+    by itself, so that only a worker that was killed leaves one behind. Time in which this process
+    itself was stopped does not count. `with watchdog:` arms and disarms it, in the main thread.
+    horovodrun answers a death with SIGTERM to all others at once; whoever of them has the lowest
+    rank still tells who died.
     """
 
     def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
         self._peers = {peer.rank: peer for peer in peers}
-        self._rank = rank
-        self._seconds = seconds
-        self._folder = folder
+        self._rank, self._seconds, self._folder = rank, seconds, folder
         self._what = "starting"
         self._last = time.monotonic()
         self._written: Optional[str] = None
@@ -128,17 +119,15 @@ class Watchdog:
             if slept > ASLEEP:
                 self._last += slept
             self._write()
-            dead = [peer for peer in self._peers.values() if self._has_died(peer)]
+            others = [peer for rank, peer in self._peers.items() if rank != self._rank]
+            # A peer that has ended by itself has removed its file before.
+            dead = [peer for peer in others if peer.is_dead() and self._file(peer.rank).exists()]
             if dead:
                 self._end(EXIT_PEER_DIED, self._describe_dead(dead))
             if signal.SIGTERM in heard:
                 self._end(EXIT_TERMINATED, "")
             if time.monotonic() - self._last > self._seconds:
                 self._end(EXIT_HANGS, self._describe_hanging())
-
-    def _has_died(self, peer: Peer) -> bool:
-        """A peer that has ended by itself has removed its file before."""
-        return peer.rank != self._rank and peer.is_dead() and self._file(peer.rank).exists()
 
     def _describe_dead(self, dead: List[Peer]) -> str:
         """One sentence, said by the lowest rank that lives."""

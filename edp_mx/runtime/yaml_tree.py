@@ -31,12 +31,6 @@ def read_layers(paths: Sequence[Path]) -> Tuple[Tree, Origins]:
 
     The keys of each file override those of the files before it. A first file without a `name` is
     named after itself; a later one adds its own, unless it sets `name`.
-
-    Args:
-        paths: the files.
-
-    Raises:
-        UserError: a file is not YAML, repeats a key or includes itself.
     """
     tree: Tree = {}
     origins: Origins = {}
@@ -54,20 +48,20 @@ def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
         raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
     own, own_origins = _parse(path)
     included = own.pop("include", [])
+    place = f"{own_origins.get(('include',))}: include:"
+    if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
+        raise UserError(f"{place} must be a list of files")
     tree: Tree = {}
     origins: Origins = {}
-    if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
-        raise UserError(f"{own_origins[('include',)]}: include: must be a list of files")
     for name in included:
         part = path.parent / name
         if not part.is_file():
-            raise UserError(f"{own_origins[('include',)]}: include: there is no {part}")
+            raise UserError(f"{place} there is no {part}")
         part_tree, part_origins = _read_file(part, (*chain, path.resolve()))
         _merge(tree, part_tree)
         origins.update(part_origins)
     _merge(tree, own)
-    origins.update(own_origins)
-    return tree, origins
+    return tree, {**origins, **own_origins}
 
 
 def _parse(path: Path) -> Tuple[Tree, Origins]:
@@ -119,11 +113,7 @@ def _merge(tree: Tree, other: Tree) -> None:
 
 
 def override(tree: Tree, origins: Origins, text: str) -> None:
-    """Apply one `a.b=value` in place; the value is read as YAML.
-
-    Raises:
-        UserError: the text has another form.
-    """
+    """Apply one `a.b=value` in place; the value is read as YAML."""
     name, equals, value_text = text.partition("=")
     path = tuple(name.strip().split("."))
     if not equals or not all(path):

@@ -1,17 +1,20 @@
-"""A model's weights in a file: plain named arrays, nothing that executes when it is read."""
+"""A model's weights: in a file of plain named arrays, and those that a run ends with."""
 
 from __future__ import annotations
 
 import io
+import math
 import zipfile
+import zlib
 from pathlib import Path
-from typing import Dict, Mapping, Optional, Sequence
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from mxnet import gluon
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
+from edp_mx.training.config import TrainingConfig
 
 Arrays = Dict[str, np.ndarray]
 
@@ -25,11 +28,7 @@ def weights_of(model: gluon.Block) -> Arrays:
 
 
 def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
-    """Overwrite all parameters.
-
-    Raises:
-        UserError: a parameter is missing, unknown, or has another shape; names it and `source`.
-    """
+    """Overwrite all parameters; refuse weights that are missing, unknown or of another shape."""
     parameters = model.collect_params()
     for name in sorted(set(parameters) ^ set(weights)):
         known = "lacks the parameter" if name in parameters else "has the unknown parameter"
@@ -49,37 +48,70 @@ def save_weights(model: gluon.Block, path: Path) -> None:
 
 
 def load_weights(model: gluon.Block, path: Path) -> None:
-    """Read what `save_weights` wrote.
-
-    Raises:
-        UserError: the file is missing, torn, or of another model.
-    """
+    """Read what `save_weights` wrote."""
     set_weights(model, read_arrays(path, "a file of weights"), str(path))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> None:
     """Write a `.npz`, whole or not at all."""
     archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
-    np.savez(archive, **arrays)
+    (np.savez_compressed if compress else np.savez)(archive, **arrays)
     with whole_file(path) as file:
         file.write(archive.getbuffer())
 
 
-def read_arrays(path: Path, kind: str, *, only: Optional[Sequence[str]] = None) -> Arrays:
-    """Read a `.npz`; nothing in it is executed.
-
-    Args:
-        kind: what the file should be, for the message.
-        only: names of the arrays to read, as far as they are there; all by default.
-
-    Raises:
-        UserError: the file is missing or torn.
-    """
+def read_arrays(
+    path: Path,
+    kind: str,
+    *,
+    only: Optional[Sequence[str]] = None,
+    advice: str = "",
+) -> Arrays:
+    """Read a `.npz`, or the arrays in `only` that are there; `kind` says what it should be."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             wanted = archive.files if only is None else [n for n in only if n in archive.files]
             return {name: archive[name] for name in wanted}
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: the run did not get that far") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is torn or not {kind} ({error})") from error
+        raise UserError(
+            f"there is no {path}: {advice or 'the run did not get that far'}"
+        ) from error
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is torn or not {kind} ({error}){advice and f'; {advice}'}"
+        ) from error
+
+
+class Selection:
+    """Keeps the best weights on validation, and stops early, if that is configured.
+
+    Both look at private data, which ε does not cover. By default both are off.
+    """
+
+    def __init__(self, model: gluon.Block, config: TrainingConfig) -> None:
+        self._model = model
+        self._keeps_best = config.checkpoint == "best_on_validation"
+        self._patience = config.early_stop_patience
+        self._best_ser, self._best_epoch = math.inf, 0
+        self._best_weights: Optional[Arrays] = None
+
+    def stops_after(self, epoch: int, ser: float) -> bool:
+        """Note the validation SER of an epoch; return True when patience is at its end."""
+        if ser < self._best_ser:
+            self._best_ser, self._best_epoch = ser, epoch
+            if self._keeps_best:
+                self._best_weights = weights_of(self._model)
+        return 0 < self._patience <= epoch - self._best_epoch
+
+    @property
+    def standing(self) -> Tuple[float, int, Arrays]:
+        """The best score, its epoch, and the weights if they are kept: what a resumed run needs."""
+        return self._best_ser, self._best_epoch, self._best_weights or {}
+
+    def resume(self, best_ser: float, best_epoch: int, best: Arrays) -> None:
+        """Go on from what `standing` was."""
+        self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
+
+    def restore(self) -> None:
+        if self._best_weights is not None:
+            set_weights(self._model, self._best_weights, "the best checkpoint")

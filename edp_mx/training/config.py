@@ -29,9 +29,6 @@ class Schedule(Settings):
         kind: constant (stays at 1) or linear (falls to 0 at the end).
         warmup_fraction: share of all steps during which the factor rises from 0 to 1.
 
-    Raises:
-        UserError: a value is impossible.
-
     Source: Devlin et al. 2019, appendix A.2 (linear, 1 % warm-up) and A.3 (10 % in fine-tuning).
 
     Example:
@@ -43,21 +40,29 @@ class Schedule(Settings):
     warmup_fraction: float = setting(0.0, at_least=0, below=1)
 
     def factor(self, step: int, total_steps: int) -> float:
-        """Return the factor in [0, 1] at a step.
-
-        Args:
-            step: from 0.
-            total_steps: of the whole run.
-
-        Edge cases: no step is without effect: the first has a factor above 0, and the last
-            (`total_steps` − 1) too. A step beyond the end has the factor of the end.
-        """
+        """Return the factor in [0, 1] at a step, from 0; only beyond the last step may it be 0."""
         warmup = int(round(self.warmup_fraction * total_steps))
         if step < warmup:
             return (step + 1) / warmup
         if self.kind == "constant":
             return 1.0
         return max(0.0, (total_steps - step) / max(1, total_steps - warmup))
+
+
+@dataclass(frozen=True)
+class Average(Settings):
+    """The average of the weights that a run is scored with and ends with.
+
+    Attributes:
+        kind: none (the last weights), ema (an exponential moving average over the steps) or tail
+            (the mean over the last steps).
+        decay: of ema: what is kept of the average at each step; less at the beginning.
+        tail_fraction: of tail: the share of all steps that is averaged.
+    """
+
+    kind: str = setting("none", one_of=("none", "ema", "tail"))
+    decay: float = setting(0.99, above=0, below=1)
+    tail_fraction: float = setting(0.3, above=0, at_most=1)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class TrainingConfig(Settings):
         learning_rate: the highest step size.
         learning_rates: step sizes of groups of parameters that differ from it.
         schedule: warm-up and decay of the step size.
+        average: of the weights, after each epoch and at the end.
         seed: seed of the initial weights, the dropout and the order of the records; never of the
             noise, nor of the dropout of dp_sgd, whose masks have a secret key.
         checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
@@ -89,6 +95,7 @@ class TrainingConfig(Settings):
     learning_rate: float = setting(1e-3, above=0)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)
+    average: Average = field(default_factory=Average)
     seed: int = setting(0, at_least=0)
     checkpoint: str = setting("last", one_of=("last", "best_on_validation"))
     early_stop_patience: int = setting(0, at_least=0)

@@ -37,9 +37,7 @@ def predict_utterances(
 
     Args:
         corpus: `utterances`, encoded.
-        what: names the work to `progress` and `heartbeat`.
-        progress: put around the batches.
-        heartbeat: called before each batch.
+        what: names the work to `progress`, put around the batches, and to `heartbeat`.
     """
     mine = evaluation_batches(corpus, batch_size, rank=workers.rank, num_workers=workers.size)
     batches = progress(mine, what, -(-len(corpus) // (batch_size * workers.size)))
@@ -62,7 +60,6 @@ def fit_length(tags: Sequence[str], length: int) -> tuple:
 
 
 def _fill(hypotheses: List[Utterance], understood: Understood, vocabulary: Vocabulary) -> None:
-    """Replace the utterances of a batch by what was understood."""
     indices, lengths, tags, intents = (array.tolist() for array in understood)
     names = [vocabulary.slots[tag] for tag in tags]  # (tokens,)
     start = 0

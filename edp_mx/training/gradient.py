@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from functools import partial
-from typing import Iterator, List, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 import mxnet as mx
+import numpy as np
 
+from edp_mx.data.batching import Batch
 from edp_mx.data.draws import Draw, Sampler
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.mechanism import AnyMechanism
-from edp_mx.training.units import UnitBatch, chunks_of, places_of, unit_batch
+
+
+@dataclass(frozen=True, eq=False)
+class UnitBatch:
+    """The rows of some units, ready for the model.
+
+    Attributes:
+        batch: of all rows, R; those of one unit follow one another.
+        num_units: U; each has R / U rows.
+        weights: (R,), 0 for rows that only fill a unit up, else 1; None if all count.
+        first: the number of the first unit in its draw.
+    """
+
+    batch: Batch
+    num_units: int
+    weights: Optional[np.ndarray]
+    first: int
 
 
 class UnitLosses:
@@ -24,12 +43,10 @@ class UnitLosses:
     own, that of a user the sum over their utterances.
 
     Args:
-        model: what is trained.
         corpus: the training part.
         sampler: whose draws are given; says what a unit is, and |M|.
         mechanism: says how large a chunk may be, and has the secret key of dropout's masks.
         seed: of the masks of micro-batches.
-        rank: of this worker.
 
     Guarantee: what a unit's loss depends on besides the weights and its own records is its mask.
         One micro-batch at a time (loop), the masks are a function of (seed, lane, epoch, step), the
@@ -69,20 +86,21 @@ class UnitLosses:
         return [unit_batch(self._corpus, [units[j] for j in c], first=c[0]) for c in chunks]
 
     def __call__(self, batches: Sequence[UnitBatch], *, epoch: int, step: int) -> Iterator[Losses]:
-        """What makes the losses (U,) of each chunk, the same at every call.
-
-        Args:
-            batches: of one step; none (Poisson sampling) make none.
-            epoch, step: of which the masks of dropout are a function.
-        """
+        """Yield what makes the losses (U,) of each chunk of one step, the same at every call."""
         for chunk in batches:
-            masks = (self._mask_key, self._seed, self._rank, epoch, step, *places_of(chunk))
+            masks = (
+                self._mask_key,
+                self._seed,
+                self._rank,
+                epoch,
+                step,
+                *chunk.batch.indices.tolist(),
+            )
             if self._has_public_masks:
                 masks = (self._seed, self._first_lane + chunk.first, epoch, step)
             yield partial(self._losses, chunk, masks)
 
     def _losses(self, chunk: UnitBatch, masks: Sequence[int]) -> mx.nd.NDArray:
-        """Those of a chunk, (U,)."""
         seed_dropout(*masks)
         losses = self._model.loss(chunk.batch)  # (R,)
         if chunk.weights is not None:
@@ -90,6 +108,38 @@ class UnitLosses:
         if len(losses) != chunk.num_units:
             losses = losses.reshape((chunk.num_units, -1)).sum(axis=1)  # (U,)
         return losses if self._divisor == 1 else losses / self._divisor
+
+
+def chunks_of(draw: Draw, lengths: np.ndarray, *, chunk_size: int) -> Iterator[Sequence[int]]:
+    """Yield the units of a draw in chunks of at most `chunk_size` rows, or of one unit.
+
+    A unit of a chunk takes as many rows as the largest. So units of similar size, and of similar
+    length, which saves padding, are in one chunk. Empty units are left out: their gradient is zero.
+    """
+    there = np.flatnonzero(draw.sizes)  # (n,)
+    if len(there) == 0:
+        return
+    sizes = draw.sizes[there]  # (n,)
+    starts = (np.cumsum(draw.sizes) - draw.sizes)[there]  # (n,)
+    longest = np.maximum.reduceat(lengths[draw.records], starts)  # (n,)
+    chunk: List[int] = []
+    for place in np.lexsort((longest, sizes)).tolist():
+        if chunk and (len(chunk) + 1) * sizes[place] > chunk_size:
+            yield chunk
+            chunk = []
+        chunk.append(int(there[place]))
+    yield chunk
+
+
+def unit_batch(corpus: EncodedCorpus, units: List[np.ndarray], *, first: int) -> UnitBatch:
+    """Return the batch of some units, each padded with its first record to the largest's size."""
+    sizes = np.array([len(unit) for unit in units])  # (U,)
+    rows = int(sizes.max())
+    if (sizes == rows).all():
+        return UnitBatch(corpus.batch(np.concatenate(units)), len(units), None, first)
+    filled = [np.r_[unit, np.repeat(unit[:1], rows - len(unit))] for unit in units]
+    weights = (np.arange(rows) < sizes[:, None]).astype(np.float32).ravel()  # (R,)
+    return UnitBatch(corpus.batch(np.concatenate(filled)), len(units), weights, first)
 
 
 def seed_dropout(*place: int) -> None:

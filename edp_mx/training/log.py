@@ -17,12 +17,8 @@ from edp_mx.runtime.files import write_text
 class MetricsLog:
     """Log of epochs or steps, each line on disk before the next epoch or step begins.
 
-    Args:
-        path: the file; its folder gets `events/` beside it for TensorBoard.
-        counter: the number that counts the lines, "epoch" or "step".
-        start: lines from this count on are dropped, since a resumed run writes them again.
-
-    Edge cases: a crash can only tear the last line, which is dropped too.
+    Lines from the count `start` on are dropped, since a resumed run writes them again, and so is a
+    line that a crash tore. `events/` beside the file is for TensorBoard.
     """
 
     def __init__(self, path: Path, *, counter: str = "epoch", start: int = 0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 import mxnet as mx
 
@@ -17,6 +17,7 @@ from edp_mx.privacy.mechanism import AnyMechanism
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
+from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.gradient import UnitLosses
 
@@ -40,17 +41,14 @@ class TrainingLoop:
     """A model and everything that trains it.
 
     Attributes:
-        model: what is trained.
         corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
-        mechanism: makes the gradient of each step private (or leaves it as it is).
         trainer: aggregates what the mechanism releases, and updates; its learning rate is the
             highest of the schedule.
-        config: number of epochs, schedule, seed of the dropout masks.
-        workers: this worker among all.
         permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
             before the first of them, so that they can be written down before they are released.
         heartbeat: called at each step.
+        average: of the weights, to which each step adds its own; None if none is kept.
     """
 
     model: IntentSlotModel
@@ -62,22 +60,15 @@ class TrainingLoop:
     workers: Workers
     permit: Callable[[int], int]
     heartbeat: Heartbeat = no_heartbeat
+    average: Optional[WeightAverage] = None
 
     def epochs(
         self, progress: Progress = no_progress, *, first_epoch: int = 0
     ) -> Iterator[EpochSummary]:
-        """Train, and yield after each epoch, when all workers are in step.
+        """Train from `first_epoch` on, and yield after each epoch, when all workers are in step.
 
-        Args:
-            progress: put around the steps of an epoch.
-            first_epoch: where a resumed run continues.
-
-        Raises:
-            UserError: the workers disagree on the number of steps.
-
-        Edge cases: a worker for which nothing is drawn (Poisson sampling) sends zero and its noise,
-            and the step counts like any. Training ends with an epoch of which not every step is
-            permitted.
+        A worker for which nothing is drawn (Poisson sampling) sends zero and its noise; such a step
+        counts like any. Training ends with an epoch of which not every step is permitted.
         """
         rate, num_epochs = self.trainer.learning_rate, self.config.epochs
         all_steps = self.sampler.steps_per_epoch
@@ -105,6 +96,8 @@ class TrainingLoop:
                 chunks = losses(batches, epoch=epoch, step=step)
                 released = self.mechanism.privatise(chunks, epoch=epoch)
                 self.trainer.step_private(released)
+                if self.average is not None:
+                    self.average.add(place)
                 total += released.loss
             mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
             mean = float(self.workers.mean(total.asnumpy() / steps)[0])

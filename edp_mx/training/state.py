@@ -14,7 +14,6 @@ from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights_of, write_arrays
-from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
 
 _FACTS = "facts"
 _MARK = (f"{_FACTS}/ledger_size", f"{_FACTS}/ledger_digest")
@@ -23,13 +22,7 @@ S = TypeVar("S", bound="RunState")
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run after some steps; each kind of run adds its own facts or groups of arrays.
-
-    Attributes:
-        seconds: spent on these steps.
-        weights: the parameters, by name.
-        optimizer: what `optimizer_arrays` returned.
-    """
+    """A run after some steps; each kind of run adds its own facts or groups of arrays."""
 
     KIND: ClassVar[str]
 
@@ -39,19 +32,11 @@ class RunState:
 
     @classmethod
     def of(cls: Type[S], model: gluon.Block, trainer: gluon.Trainer, **more: Any) -> S:
-        """Return where a model and its trainer stand now.
-
-        Args:
-            more: the fields that this kind of run adds, and `seconds`.
-        """
+        """Return where a model and its trainer stand now; `more` are this kind's own fields."""
         return cls(weights=weights_of(model), optimizer=optimizer_arrays(trainer), **more)
 
     def restore(self, model: gluon.Block, trainer: gluon.Trainer, source: Path) -> None:
-        """Put the weights and the optimizer's state back.
-
-        Raises:
-            UserError: the arrays are those of another model; names `source`.
-        """
+        """Put the weights and the optimizer's state back, if they are those of this model."""
         set_weights(model, self.weights, str(source))
         set_optimizer_arrays(trainer, self.optimizer, str(source))
 
@@ -65,11 +50,7 @@ class RunState:
 
     @classmethod
     def read(cls: Type[S], path: Path) -> S:
-        """Read what `write` wrote.
-
-        Raises:
-            UserError: the file is missing, torn, or of another kind.
-        """
+        """Read what `write` wrote; refuse a file that is missing, torn or of another kind."""
         groups: Dict[str, Any] = {group: {} for group in (_FACTS, *cls._groups())}
         for name, array in read_arrays(path, "a checkpoint").items():
             group, _, rest = name.partition("/")
@@ -82,13 +63,7 @@ class RunState:
 
     @classmethod
     def resume(cls: Type[S], path: Path, workers: Workers) -> Optional[S]:
-        """Return rank 0's checkpoint on every worker; None if it has none.
-
-        It is sent array by array, since it may be large.
-
-        Raises:
-            UserError: rank 0's file is torn or of another kind.
-        """
+        """Return rank 0's checkpoint on every worker, sent array by array; None if it has none."""
         found: List[S] = []
 
         def read() -> Optional[Dict[str, Any]]:
@@ -112,7 +87,6 @@ class RunState:
         return [f.name for f in fields(cls) if f.type == "Arrays"]
 
     def _facts(self) -> Dict[str, Any]:
-        """All other fields."""
         names = [f.name for f in fields(self) if f.name not in self._groups()]
         return {name: getattr(self, name) for name in names}
 
@@ -122,10 +96,9 @@ class TrainingState(RunState):
     """A training run after some whole epochs.
 
     Attributes:
-        epochs: done.
         best_ser, best_epoch, best: `Selection.standing`.
-        ledger_size, ledger_digest: how far the ledger had come, see `ledger.LedgerMark`; 0 and ""
-            without a mechanism.
+        average: `WeightAverage.values`, if an average is kept.
+        ledger_size, ledger_digest: see `ledger.LedgerMark`; 0 and "" without a mechanism.
     """
 
     KIND = "a training run"
@@ -134,16 +107,13 @@ class TrainingState(RunState):
     best_ser: float
     best_epoch: int
     best: Arrays = field(default_factory=dict)
+    average: Arrays = field(default_factory=dict)
     ledger_size: int = 0
     ledger_digest: str = ""
 
 
 def read_ledger_mark(path: Path) -> LedgerMark:
-    """Read how far the ledger had come when a checkpoint was written, without its weights.
-
-    Raises:
-        UserError: the file is torn, or was written by edp_mx 0.1, which confirmed no ledger.
-    """
+    """Read how far the ledger had come when a checkpoint was written, without its weights."""
     found = read_arrays(path, "a checkpoint", only=_MARK)
     if len(found) < len(_MARK):
         raise UserError(
@@ -165,3 +135,46 @@ def _share(arrays: Arrays, group: str, workers: Workers) -> Arrays:
         workers.broadcast_array(array, f"{group}.{name}")
         shared[name] = array.asnumpy().reshape(shape)
     return shared
+
+
+def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
+    """Return copies of the moments, `<parameter>/0` and `/1`, and of the number of updates `/n`."""
+    states = trainer._updaters[0].states
+    counts = trainer._optimizer._index_update_count
+    arrays: Dict[str, np.ndarray] = {}
+    for i, parameter in enumerate(trainer._params):
+        if i in states:
+            arrays[f"{parameter.name}/n"] = np.array(counts.get(i, 0), np.int64)
+            for k, state in enumerate(_parts(states[i])):
+                arrays[f"{parameter.name}/{k}"] = state.asnumpy().copy()
+    return arrays
+
+
+def set_optimizer_arrays(
+    trainer: gluon.Trainer, arrays: Dict[str, np.ndarray], source: str
+) -> None:
+    """Restore what `optimizer_arrays` returned, if it fits the trainer's parameters."""
+    updater, optimizer = trainer._updaters[0], trainer._optimizer
+    left = dict(arrays)
+    for i, parameter in enumerate(trainer._params):
+        if not any(name.startswith(f"{parameter.name}/") for name in left):
+            continue
+        state = optimizer.create_state_multi_precision(i, parameter.data())
+        for k, part in enumerate(_parts(state)):
+            value = left.pop(f"{parameter.name}/{k}", None)
+            if value is None or value.shape != part.shape:
+                raise UserError(f"{source} has no fitting moment {k} of {parameter.name}")
+            part[:] = mx.nd.array(value, ctx=part.context, dtype=part.dtype)
+        updater.states[i], updater.states_synced[i] = state, True
+        optimizer._index_update_count[i] = int(left.pop(f"{parameter.name}/n", 0))
+    if left:
+        raise UserError(f"{source} has the moment {sorted(left)[0]} of no parameter")
+    counts = optimizer._index_update_count.values()
+    optimizer.num_update = max([optimizer.begin_num_update, *counts])
+
+
+def _parts(state) -> tuple:
+    """The arrays of one parameter's state: Adam has two, SGD none or one."""
+    if state is None:
+        return ()
+    return tuple(state) if isinstance(state, (tuple, list)) else (state,)

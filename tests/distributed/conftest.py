@@ -1,10 +1,10 @@
-"""Workers are kept from test to test of a file, and end with it."""
+"""Workers are kept from test to test, and end with the last."""
 
 import pytest
 from support.workers import end_workers
 
 
-@pytest.fixture(scope="module", autouse=True)
-def workers_of_the_file():
+@pytest.fixture(scope="session", autouse=True)
+def workers_end():
     yield
     end_workers()

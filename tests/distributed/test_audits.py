@@ -3,35 +3,106 @@
 The bugs are planted in the workers' own processes, by patching the product there.
 """
 
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple
+
 import pytest
 from support.workers import run_workers
 
-SCALES = (1.0, 0.25)
+from edp_mx.attacks.audit.audited_step import AuditedStep
+
 # Keys are the operating system's. With so many draws and these confidences each assertion fails by
 # chance less than once in 1e7 (from the binomial and chi-squared distributions themselves).
-DRAWS = 400
 SURE = 1 - 1e-9  # that a sound system passes all checks of a noise audit
-BUGS = (
-    "shared_key",
-    "shared_stream",
-    "silent_worker",
-    "clip_after_averaging",
-    "rescale_forgotten",
-    "noise_unscaled",
+CONFIDENCE = 0.9999  # two rates have to err at once: a sound system fails at 1e-8
+SCALES = (1.0, 0.25)
+
+
+class Case(NamedTuple):
+    """A step to audit, what is wrong with it, and how A1 is run (not at all without draws)."""
+
+    settings: Dict[str, Any]
+    bug: str = ""
+    draws: int = 400
+    has_noise_audit: bool = True
+    how: Dict[str, Any] = {}
+
+
+def of_layers(bug="", draws=400, variant="calibrated", **how):
+    return Case({"variant": variant, "layer_scales": SCALES}, bug, draws, how=how)
+
+
+def of_unit(**settings):
+    return Case({"layer_scales": (1.0,), **settings}, draws=240)
+
+
+UNITS = {
+    "k micro-batches": of_unit(micro_batches_per_worker=4, micro_batch_size=4),
+    "k micro-batches by ghost": of_unit(micro_batches_per_worker=4, clipping="ghost"),
+    "utterances by ghost": of_unit(unit="utterance", clipping="ghost", adjacency="zero_out"),
+    "users": of_unit(unit="user", adjacency="zero_out", utterances_per_user=6, micro_batch_size=3),
+    "users by ghost": of_unit(unit="user", clipping="ghost", utterances_per_user=6),
+    "drawn micro-batches": of_unit(sampler="poisson"),
+    "drawn utterances by ghost": of_unit(
+        unit="utterance", clipping="ghost", sampler="poisson", adjacency="zero_out"
+    ),
+    "drawn users": of_unit(unit="user", sampler="poisson", adjacency="zero_out"),
+}
+SOUND = {"published": of_layers(variant="published"), "calibrated": of_layers(), **UNITS}
+WRONG_NOISE = {  # which the noise audit finds by itself
+    bug: of_layers(bug, draws=0)
+    for bug in ("shared_key", "shared_stream", "silent_worker", "noise_unscaled")
+}
+WRONG_STEP = {
+    "clip_after_averaging": of_layers("clip_after_averaging", is_alone=True),
+    "rescale_forgotten": of_layers("rescale_forgotten"),
+}
+
+
+def wrong(sound, bug, draws=240, **settings):
+    return Case({**sound.settings, **settings}, bug, draws, has_noise_audit=False)
+
+
+WRONG_UNITS = {
+    "utterances clipped, users claimed": wrong(UNITS["users"], "each_utterance"),
+    "utterances clipped by ghost, users claimed": wrong(UNITS["users by ghost"], "each_utterance"),
+    "noise of one micro-batch for k": wrong(UNITS["k micro-batches"], "less_noise"),
+    # refuted by its errors alone, which takes more draws: what is drawn is no Gaussian
+    "little noise for drawn users": wrong(
+        UNITS["drawn users"], "less_noise", draws=1200, noise_multiplier=2.0
+    ),
+}
+PAPER = Case(
+    {"variant": "published", **UNITS["k micro-batches"].settings},
+    draws=240,
+    has_noise_audit=False,
+    how={"claim": "published"},
 )
-THE_NOISE_AUDIT_SUFFICES = ("shared_key", "shared_stream", "silent_worker", "noise_unscaled")
+CASES = {**SOUND, **WRONG_NOISE, **WRONG_STEP, **WRONG_UNITS, "paper, k micro-batches": PAPER}
+LEFT_TO_THE_SLOW_SUITE = (
+    "k micro-batches by ghost",
+    "utterances by ghost",
+    "users",
+    "drawn micro-batches",
+    "drawn users",
+    "utterances clipped, users claimed",
+    "little noise for drawn users",
+)
+QUICK = tuple(name for name in CASES if name not in LEFT_TO_THE_SLOW_SUITE)
 
 
-def audit_all(names, draws, size):
-    """Runs on a worker: both audits of the sound system and of each bug, in one process."""
+def audit_all(names, size):
+    """Runs on a worker: the audits of each case, in one process."""
+    from contextlib import nullcontext
     from unittest import mock
 
     import horovod.mxnet as hvd
     import mxnet as mx
     import numpy as np
 
-    from edp_mx.attacks.audit.audited_step import AuditedStep
     from edp_mx.attacks.audit.noise import audit_noise
+    from edp_mx.attacks.audit.probe import Probe
     from edp_mx.attacks.audit.step import audit_step
     from edp_mx.privacy.clipping import ClippedSum
     from edp_mx.privacy.mechanism import Mechanism
@@ -41,8 +112,7 @@ def audit_all(names, draws, size):
 
     workers = distributed.start()
     segments, gradient_of = Mechanism._noise_segments, LoopClipping._gradient_of
-    take = ClippedSum.take
-    from_system, make_stream = NoiseStream.from_operating_system, NoiseStream.__init__
+    take, make_stream, chunks = ClippedSum.take, NoiseStream.__init__, Probe.chunks
 
     def shared_key():
         return NoiseStream(key=bytes(32))
@@ -75,6 +145,13 @@ def audit_all(names, draws, size):
         for part, _ in segments(self, multiplier):
             yield part, largest
 
+    def each_utterance(self, examples, sizes):
+        return chunks(self, examples, [1] * sum(sizes))
+
+    def less_noise(self, multiplier):
+        for part, stddev in segments(self, multiplier):
+            yield part, stddev / 8
+
     patches = {
         "shared_key": (NoiseStream, "from_operating_system", shared_key),
         "shared_stream": (NoiseStream, "__init__", shared_stream),
@@ -82,48 +159,47 @@ def audit_all(names, draws, size):
         "clip_after_averaging": (LoopClipping, "_gradient_of", clip_after_averaging),
         "rescale_forgotten": (ClippedSum, "take", rescale_forgotten),
         "noise_unscaled": (Mechanism, "_noise_segments", noise_unscaled),
+        "each_utterance": (Probe, "chunks", each_utterance),
+        "less_noise": (Mechanism, "_noise_segments", less_noise),
     }
-    found = {}
+    found = {name: {} for name in names}
     for name in names:
-        variant = "published" if name == "published" else "calibrated"
-        step = AuditedStep(variant=variant, layer_scales=(1.0, 0.25))
-        target, attribute, planted = patches.get(
-            name, (NoiseStream, "from_operating_system", from_system)
-        )
-        with mock.patch.object(target, attribute, planted):
-            noise = audit_noise(workers, step, size=size, confidence=SURE)
-            found[name] = {"noise": (noise.to_dict(), noise.describe())}
-            if name in THE_NOISE_AUDIT_SUFFICES:
-                continue
-            one = audit_step(
-                workers,
-                step,
-                draws=draws,
-                confidence=0.9999,  # two rates have to err at once: a sound system fails at 1e-8
-                is_alone=name == "clip_after_averaging",
-            )
-        found[name]["step"] = (one.to_dict(), one.describe())
+        case = CASES[name]
+        step = AuditedStep(**case.settings)
+        with mock.patch.object(*patches[case.bug]) if case.bug else nullcontext():
+            if case.has_noise_audit:
+                noise = audit_noise(workers, step, size=size, confidence=SURE)
+                found[name]["noise"] = noise.to_dict(), noise.describe()
+            if case.draws:
+                one = audit_step(workers, step, draws=case.draws, confidence=CONFIDENCE, **case.how)
+                found[name]["step"] = one.to_dict(), one.describe()
     return found
 
 
 @pytest.fixture(
-    scope="module", params=[2, pytest.param(8, marks=pytest.mark.slow)], ids=["N=2", "N=8"]
+    scope="module", params=["quick", *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 8))]
 )
 def audits(request):
-    """All audits of so many workers, in one launch."""
-    size = 20_000 if request.param == 2 else 100_000
-    names = ("published", "calibrated", *BUGS)
-    return run_workers(audit_all, request.param, names, DRAWS, size)
+    """By worker: all audits, in one launch."""
+    if request.param == "quick":
+        return run_workers(audit_all, 2, QUICK, 20_000)
+    return run_workers(audit_all, request.param, tuple(CASES), 100_000)
 
 
-@pytest.mark.parametrize("variant", ["published", "calibrated"])
-def test_a_sound_system_is_not_refuted(audits, variant):
-    (noise, noise_text), (step, step_text) = (
-        audits[0][variant][kind] for kind in ("noise", "step")
-    )
+@pytest.fixture
+def audit(audits, name):
+    """What the first worker says of a case."""
+    if name not in audits[0]:
+        pytest.skip("audited by the slow suite")
+    return audits[0][name]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_system_is_not_refuted(audits, audit, name):
+    (noise, noise_text), (step, step_text) = audit["noise"], audit["step"]
     assert not noise["refuted"], noise_text
     assert not step["claims"]["holds"]["refuted"], step_text
-    assert all(found[variant] == audits[0][variant] for found in audits)  # on every worker
+    assert all(found[name] == audit for found in audits)  # on every worker
 
 
 def test_the_published_accounting_is_refuted_and_the_calibrated_one_is_not(audits):
@@ -137,14 +213,30 @@ def test_the_published_accounting_is_refuted_and_the_calibrated_one_is_not(audit
     assert not calibrated["claims"]["published"]["refuted"]
 
 
+@pytest.mark.parametrize("name", ["paper, k micro-batches"])
+def test_the_paper_s_claim_for_micro_batches_of_one_worker_is_refuted(audit):
+    step, said = audit["step"]
+    assert step["refuted"] and not step["claims"]["holds"]["refuted"], said
+
+
 def test_the_attack_sees_what_the_release_says(audits):
     # κ C α / N apart and C α / N to either side, whatever the noise
-    num_workers = len(audits)
+    num_workers, draws = len(audits), SOUND["calibrated"].draws
     for layer, scale in zip(audits[0]["calibrated"]["step"][0]["layers"], SCALES):
         low, high = layer["means"]
-        error = 6 * scale / num_workers * 2 / DRAWS**0.5  # six standard errors of noise 2 α / N
+        error = 6 * scale / num_workers * 2 / draws**0.5  # six standard errors of noise 2 α / N
         assert high == pytest.approx(scale / num_workers, abs=error)
         assert low == pytest.approx(-scale / num_workers, abs=error)
+
+
+@pytest.mark.parametrize("name", [name for name in UNITS if not name.startswith("drawn")])
+def test_the_two_worlds_lie_as_far_apart_as_is_claimed(audits, audit, name):
+    """The attack sees the whole sensitivity, which is one standard deviation of the noise."""
+    (layer,) = audit["step"][0]["layers"]
+    without, with_it = layer["means"]
+    release = AuditedStep(**UNITS[name].settings).release(len(audits))
+    error = 6 * (2 / UNITS[name].draws) ** 0.5
+    assert (with_it - without) / release.aggregate_sensitivity == pytest.approx(1, abs=error)
 
 
 def failed(audit):
@@ -155,7 +247,7 @@ LAST = "workers 0 and {last}, correlation"
 
 
 @pytest.mark.parametrize(
-    "bug, checks",
+    "name, checks",
     [
         # a shared stream makes the noise √N too large
         ("shared_key", {LAST, "different noise keys", "noise on layer 0, stddev"}),
@@ -164,25 +256,23 @@ LAST = "workers 0 and {last}, correlation"
         ("noise_unscaled", {"noise on layer 1, stddev"}),
     ],
 )
-def test_wrong_noise_is_found_by_the_noise_audit(audits, bug, checks):
-    noise, _ = audits[0][bug]["noise"]
+def test_wrong_noise_is_found_by_the_noise_audit(audits, audit, name, checks):
+    noise, _ = audit["noise"]
     names = failed(noise)
     assert noise["refuted"]
     assert {check.format(last=len(audits) - 1) for check in checks} <= set(names)
-    assert ("different noise keys" in names) is (bug == "shared_key")
-    if bug == "noise_unscaled":  # what is divided by a wrong claim has another standard error
+    assert ("different noise keys" in names) is (name == "shared_key")
+    if name == "noise_unscaled":  # what is divided by a wrong claim has another standard error
         assert [name for name in names if name.endswith("stddev")] == list(checks)
 
 
-def test_clipping_after_averaging_is_found_by_the_step_audit(audits):
-    step, text = audits[0]["clip_after_averaging"]["step"]
-    assert step["refuted"], text
-    noise, text = audits[0]["clip_after_averaging"]["noise"]
-    assert not noise["refuted"], text  # zero gradients do not show it
-
-
-def test_a_forgotten_rescaling_is_found_by_the_step_audit(audits):
-    step, text = audits[0]["rescale_forgotten"]["step"]
-    assert step["refuted"], text
-    small = step["layers"][1]
-    assert small["scale"] == 0.25 and small["mu"] > 1.5  # the layer whose α was ignored; 1 is right
+@pytest.mark.parametrize("name", [*WRONG_STEP, *WRONG_UNITS])
+def test_a_wrong_step_is_found_by_the_step_audit(audit, name):
+    step, text = audit["step"]
+    assert step["refuted"] and step["audited"] == "holds", text
+    if name == "clip_after_averaging":
+        noise, text = audit["noise"]
+        assert not noise["refuted"], text  # zero gradients do not show it
+    if name == "rescale_forgotten":
+        small = step["layers"][1]
+        assert small["scale"] == 0.25 and small["mu"] > 1.5  # its α was ignored; 1 is right

@@ -60,9 +60,9 @@ def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, varia
             assert_uncorrelated(sent[0], others[0])
 
 
-def test_two_fresh_runs_draw_different_noise():
-    first, second = (run_workers(release_noise, 2, "published", 1, 1000, is_fresh=True)
-                     for _ in range(2))  # fmt: skip
+def test_workers_that_were_started_anew_draw_different_noise():
+    first = run_workers(release_noise, 2, "published", 1, 1000)
+    second = run_workers(release_noise, 2, "published", 1, 1000, is_fresh=True)
     for (one, _), (other, _) in zip(first, second):
         assert_uncorrelated(one[0][0], other[0][0])
         assert (one[0][0] == other[0][0]).mean() < 0.01  # by chance one in 1e8

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support.commands import read
 from support.pretraining import kill_in_the_middle, pretrain, rows, write_config
 from support.workers import run_workers
 
@@ -18,15 +17,16 @@ def train_worker(path, steps, rate, decay, norm):
 
     from edp_mx.config import load_config
     from edp_mx.data.text import Text
-    from edp_mx.data.wordpiece import WordPiece, learn_pieces
+    from edp_mx.data.wordpiece import WordPiece
+    from edp_mx.data.wordpiece_learning import learn_pieces
     from edp_mx.privacy.flat import FlatGradients
     from edp_mx.privacy.layers import layers_of
+    from edp_mx.privacy.trainer import PublicTrainer
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.model import build_model
     from edp_mx.runs.pretraining.text import read_text
     from edp_mx.runtime import distributed
     from edp_mx.training.checkpoint import weights_of
-    from edp_mx.training.public_trainer import PublicTrainer
 
     workers = distributed.start()
     config = load_config(path, ["model.dropout=0.0"], kind=PretrainingConfig)
@@ -124,11 +124,10 @@ def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     config = write_config(folder)
     pretrain(2, config, "--run", folder / "run")
-    results = read(folder / "run", "results")
-    assert results["perplexity"] < results["unigram_perplexity"] / 2
     return folder / "run", config
 
 
+@pytest.mark.slow  # as in training: test_watchdog.py
 def test_an_error_is_said_once(tmp_path):
     config = write_config(tmp_path, lines=40)
     settings = ["pretraining.batch_size=64", "text.held_out_fraction=0.3"]

@@ -1,25 +1,26 @@
 """A2 through the command line: a run that learns by heart is found out, one with noise is not."""
 
 import json
-import sys
-from dataclasses import replace
 
+import numpy as np
 import pytest
-from support.commands import CONFIGS, assert_is_whole, finish, read, start
-from support.jsonl import write_jsonl
+from support.commands import CONFIGS, assert_is_whole, edp_mx, read
+from support.jsonl import users_corpus
 from support.tables import read_table
 
 from edp_mx.accounting.ledger_account import account_for
-from edp_mx.data.synthetic import make_utterances
+from edp_mx.data import draws
+from edp_mx.data.draws import Draw
 
 TINY = ["data.size=200", "data.embeddings.dimension=24", "model.hidden_size=32",
         "model.character_filters=4", "training.batch_size=16"]  # fmt: skip
 
 
-def audit(run, *options, settings=(), code=0, program=()):
+def audit(run, *options, settings=(), code=0):
     """Runs the real command with one worker; what `audit.json` says."""
-    finish(start(*program, "audit", "one-run", CONFIGS / "audit" / "one_run.yaml", "--run", run,
-                 *options, "--set", *TINY, *settings), code)  # fmt: skip
+    command = ["audit", "one-run", CONFIGS / "audit" / "one_run.yaml", "--run", run, *options,
+               "--set", *TINY, *settings]  # fmt: skip
+    edp_mx(*command, code=code)
     return read(run, "audit")
 
 
@@ -101,18 +102,14 @@ def test_the_claim_counts_released_scales_and_ends_with_the_budget(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def corpus_of_users(tmp_path_factory):
-    """600 utterances of the Communication stand-in, said by 150 users."""
-    path = tmp_path_factory.mktemp("users") / "users.jsonl"
-    utterances = make_utterances("communication", size=600, seed=1)
-    write_jsonl(path, [replace(u, user=f"user {i // 4}") for i, u in enumerate(utterances)])
-    return path
+def users(tmp_path_factory):
+    return users_corpus(tmp_path_factory.mktemp("users") / "users.jsonl", size=600, users=150)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "utterances clipped"])
 def test_a_user_is_protected_as_a_whole_or_the_claim_is_refuted(
-    tmp_path, corpus_of_users, is_planted
+    tmp_path, users, monkeypatch, is_planted
 ):
     """Clipping each of a user's 32 utterances, and claiming users, is found out.
 
@@ -120,30 +117,23 @@ def test_a_user_is_protected_as_a_whole_or_the_claim_is_refuted(
     0.77 claimed.
     """
     settings = [
-        "data.corpus=mine", f"data.path={corpus_of_users}", "data.size=null",
+        "data.corpus=mine", f"data.path={users}", "data.size=null",
         "data.vocabulary.source=train", "data.labels.source=train", "privacy.mechanism=dp_sgd",
         "privacy.unit=user", "privacy.max_utterances_per_user=32", "privacy.noise_multiplier=24",
         "privacy.adjacency=zero_out", "training.epochs=20", "training.batch_size=250",
         "training.optimizer=sgd", "training.learning_rate=1",
     ]  # fmt: skip
-    code = f"""
-import sys
-from unittest import mock
-import numpy as np
-from edp_mx.cli import main
-from edp_mx.data import user_draws
-from edp_mx.data.draws import Draw
-chosen = user_draws.Users._chosen
-def each_alone(self, users, words):
-    draw = chosen(self, users, words)
-    return Draw(draw.records, np.ones(len(draw.records), np.int64))
-planted = each_alone if {is_planted} else chosen
-with mock.patch.object(user_draws.Users, "_chosen", planted):
-    sys.exit(main(sys.argv[1:]))
-"""
+    chosen = draws.Users._chosen
+
+    def each_alone(self, users, words):
+        draw = chosen(self, users, words)
+        return Draw(draw.records, np.ones(len(draw.records), np.int64))
+
+    if is_planted:
+        monkeypatch.setattr(draws.Users, "_chosen", each_alone)
     run = tmp_path / "run"
     found = audit(run, "--canaries", 200, "--confidence", 0.999, settings=settings,
-                  code=int(is_planted), program=(sys.executable, "-c", code))  # fmt: skip
+                  code=int(is_planted))  # fmt: skip
     assert found["refuted"] is is_planted
     assert 0.7 < found["claims"]["holds"]["epsilon"] < 0.85
     assert "Privacy of one user" in (run / "rank_0.log").read_text()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.commands import CONFIGS, edp_mx, read, rows, weights
+from support.commands import CONFIGS, edp_mx, from_a_shell, read, rows, weights
 
 TINY = [
     "data.size=600", "model.num_layers=2", "model.num_heads=2", "model.hidden_size=32",
@@ -39,7 +39,7 @@ def test_a_run_learns_and_its_model_is_known_again(folder):
 
 def test_an_utterance_that_is_too_long_is_cut_counted_and_still_understood(folder):
     long = " ".join(["call", "my", "parents"] * 80)
-    result = edp_mx("predict", folder / "sgd", "--json", long)
+    result = from_a_shell("predict", folder / "sgd", "--json", long)
     assert "1 of 1 given utterances are longer than" in result.stderr
     assert len(json.loads(result.stdout)["slots"]) == 240
 

@@ -1,37 +1,29 @@
 """A run on a corpus that is mapped from files is the run on the corpus in memory."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 from support.commands import QUICKSTART, edp_mx, read, rows, weights
 
+from edp_mx.data import corpus
+
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=2"]  # fmt: skip
-# The real command line, but corpora of 100 utterances are large.
-PROGRAM = """
-import sys
-from edp_mx.data import corpus
-corpus.KEPT_FROM = 100
-from edp_mx.cli import main
-sys.exit(main())
-"""
 
 
-def run_with(cache, *arguments):
-    return edp_mx(sys.executable, "-c", PROGRAM, *arguments, EDP_MX_CACHE=str(cache))
-
-
-def train(run, cache):
-    run_with(cache, "train", QUICKSTART, "--run", run, "--set", *TINY)
+def train(run):
+    edp_mx("train", QUICKSTART, "--run", run, "--set", *TINY)
     return run
 
 
-def test_training_and_evaluation_are_the_same(tmp_path):
+def test_training_and_evaluation_are_the_same(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
-    held = train(tmp_path / "held", "off")
-    runs = [train(tmp_path / name, cache) for name in ("written", "opened")]
+    monkeypatch.setattr(corpus, "KEPT_FROM", 100)
+    monkeypatch.setenv("EDP_MX_CACHE", "off")
+    held = train(tmp_path / "held")
+    monkeypatch.setenv("EDP_MX_CACHE", str(cache))
+    runs = [train(tmp_path / name) for name in ("written", "opened")]
     assert len(list((cache / "corpora").glob("*.arrow"))) == 1
     for run in runs:
         for name in ("split.json", "vocabulary.json", "layers.json"):
@@ -44,7 +36,7 @@ def test_training_and_evaluation_are_the_same(tmp_path):
         assert scores(run) == pytest.approx(scores(held), rel=1e-3)
         for name, value in weights(run).items():
             np.testing.assert_allclose(weights(held)[name], value, rtol=1e-4, atol=1e-5)
-    again = json.loads(run_with(cache, "evaluate", runs[1], "--json").stdout)
+    again = json.loads(edp_mx("evaluate", runs[1], "--json").stdout)
     assert again["ser"] == pytest.approx(scores(held)["ser"], rel=1e-3)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import commands
-from support.commands import CALIBRATED, NO_DECAY, edp_mx, read, rows, weights
+from support.commands import CALIBRATED, NO_DECAY, edp_mx, from_a_shell, read, rows, weights
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.ledger import read_ledger
@@ -82,12 +82,14 @@ def test_two_workers_with_empty_draws_end_where_the_loop_ends(tmp_path):
     """
     horovodrun = Path(sys.executable).with_name("horovodrun")
     for method in ("loop", "ghost"):
-        edp_mx(horovodrun, "-np", "2", "--gloo", sys.executable, "-m", "edp_mx", "train",
-               *CALIBRATED, "--run", tmp_path / method,
-               "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
-               "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
-               "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5",
-               "privacy.chunk_size=2", f"privacy.clipping={method}")  # fmt: skip
+        from_a_shell(
+            horovodrun, "-np", "2", "--gloo", sys.executable, "-m", "edp_mx", "train", *CALIBRATED,
+            "--run", tmp_path / method,
+            "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
+            "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",
+            "privacy.noise_multiplier=0.1", "privacy.max_grad_norm=0.5", "privacy.chunk_size=2",
+            f"privacy.clipping={method}",
+        )  # fmt: skip
     by_ghost = weights(tmp_path / "ghost")
     for name, expected in weights(tmp_path / "loop").items():
         difference = np.abs(by_ghost[name] - expected)

@@ -5,10 +5,9 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from support.commands import assert_is_whole, read
+from support.commands import assert_is_whole, edp_mx, read
 from support.pretraining import kill_in_the_middle, pretrain, rows, write_config
 
-from edp_mx.cli import main
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
 SHORT = ["pretraining.epochs=1", "text.held_out_fraction=0.5"]
@@ -61,7 +60,7 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
     assert checkpoint.has_masked_lm and checkpoint.has_pooler
     assert len(checkpoint.tokenizer) == len(checkpoint.tensors["cls.predictions.bias"])
     settings = [*SHORT, f"model.checkpoint={run / 'model'}", "pretraining.learning_rate=1e-9"]
-    pretrain(1, config, "--run", tmp_path / "more", "--set", *settings)
+    edp_mx("pretrain", config, "--run", tmp_path / "more", "--set", *settings)
     first = rows(tmp_path / "more")[0]  # goes on where the other had ended, not from chance
     assert first["loss"] < rows(run)[0]["loss"] / 2
     again = read_checkpoint(tmp_path / "more" / "model")
@@ -84,7 +83,7 @@ def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
     assert results[0] == results[1]
 
 
-def test_what_cannot_go_on_is_said(whole, tmp_path, capsys):
+def test_what_cannot_go_on_is_said(whole, tmp_path):
     run, config, _ = whole
     for arguments, message in (
         (["--resume", run], "has ended already"),
@@ -94,8 +93,7 @@ def test_what_cannot_go_on_is_said(whole, tmp_path, capsys):
         (["--resume", run, "--set", "name=x"], "leave out --set and --run"),
         ([config, "--run", run], "is not empty"),
     ):
-        assert main(["pretrain", *map(str, arguments)]) == 2
-        assert message in capsys.readouterr().err
+        assert message in edp_mx("pretrain", *arguments, code=2).stderr
 
 
 def test_a_text_that_has_changed_ends_the_resumption(tmp_path):
@@ -104,9 +102,8 @@ def test_a_text_that_has_changed_ends_the_resumption(tmp_path):
     with open(tmp_path / "text.txt", "a") as file:
         file.write("".join(f"one more line {i}\n" for i in range(20)))
     shutil.copytree(tmp_path / "run", tmp_path / "before")
-    assert (
-        "the lines have changed since" in pretrain(1, "--resume", tmp_path / "run", code=2).stderr
-    )
+    refused = edp_mx("pretrain", "--resume", tmp_path / "run", code=2)
+    assert "the lines have changed since" in refused.stderr
     assert rows(tmp_path / "run") == rows(tmp_path / "before")
 
 

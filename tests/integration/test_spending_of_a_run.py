@@ -6,20 +6,24 @@ import time
 import numpy as np
 import pytest
 from support import commands
-from support.commands import CALIBRATED, NO_DECAY, edp_mx, finish, lines_of, read, rows, wait_for
+from support.commands import CALIBRATED, NO_DECAY, edp_mx, lines_of, read, rows, wait_for
 
 from edp_mx.accounting.ledger import read_ledger
 
 TINY = [*commands.TINY, "data.size=400", "training.epochs=4", "privacy.noise_multiplier=null"]
 
 
+def training(run, *settings):
+    return ["train", *CALIBRATED, "--run", run, "--set", *TINY, *settings]
+
+
 def start(run, *settings):
     """A training run in the background."""
-    return commands.start("train", *CALIBRATED, "--run", run, "--set", *TINY, *settings)
+    return commands.start(*training(run, *settings))
 
 
 def train(run, *settings):
-    return finish(start(run, *settings)).stderr
+    return edp_mx(*training(run, *settings)).stderr
 
 
 def refused(*arguments):

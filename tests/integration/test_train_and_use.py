@@ -11,6 +11,7 @@ from support.commands import (
     assert_is_whole,
     edp_mx,
     finish,
+    from_a_shell,
     read,
     rows,
     start,
@@ -131,7 +132,8 @@ def test_compare_sets_runs_side_by_side(runs):
 
 
 def test_the_same_seed_trains_the_same_model(runs, tmp_path):
-    train(tmp_path / "again", "sgd")
+    """In another process too."""
+    from_a_shell("train", QUICKSTART, "--run", tmp_path / "again", "--set", *TINY)
     one, other = weights(runs / "sgd"), weights(tmp_path / "again")
     assert one.keys() == other.keys()
     for name in one:
@@ -159,12 +161,20 @@ def test_an_existing_run_is_not_overwritten(runs):
             "training.batch_size: 1000 does not lie between 1 and the 270",
         ),
         ("data.corpus=absent", "data.corpus: 'absent' is none of"),
-        ("training.learning_rate=1e30", "the training diverged in epoch 1"),
     ],
 )
 def test_unsound_settings_are_refused_in_one_sentence(tmp_path, setting, message):
     mechanism = "edp_exponential" if "delta" in setting else "sgd"
     assert message in train(tmp_path / "run", mechanism, [setting], code=2).stderr
+    assert not (tmp_path / "run" / "results.json").exists()
+
+
+def test_a_training_that_diverges_says_so(tmp_path):
+    settings = [*TINY, "training.learning_rate=1e30"]
+    result = from_a_shell(
+        "train", QUICKSTART, "--run", tmp_path / "run", "--set", *settings, code=2
+    )
+    assert "the training diverged in epoch 1" in result.stderr
     assert not (tmp_path / "run" / "results.json").exists()
 
 

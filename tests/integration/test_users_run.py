@@ -2,18 +2,16 @@
 
 import gzip
 import json
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
 from support import commands
 from support.commands import NO_DECAY, QUICKSTART, edp_mx, read, rows
-from support.jsonl import write_jsonl
+from support.jsonl import users_corpus
 
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.accounting.ledger_account import account_for
-from edp_mx.data.synthetic import make_utterances
 
 TINY = [*commands.TINY, *NO_DECAY, "data.corpus=mine", "data.size=null",
         "data.vocabulary.source=train", "data.labels.source=train", "training.epochs=2",
@@ -29,16 +27,12 @@ def train(corpus, run, *settings, code=0):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """500 utterances of 100 users."""
-    path = tmp_path_factory.mktemp("users") / "users.jsonl"
-    utterances = make_utterances("communication", size=500, seed=2)
-    write_jsonl(path, [replace(u, user=f"user {i % 100}") for i, u in enumerate(utterances)])
-    return path
+    return users_corpus(tmp_path_factory.mktemp("users") / "users.jsonl", size=500, users=100)
 
 
-@pytest.mark.parametrize("clipping", ["loop", "ghost"])
 @pytest.mark.parametrize(
-    "sampler, adjacency", [("shuffle", "replace_one"), ("poisson", "zero_out")]
+    "clipping, sampler, adjacency",
+    [("loop", "shuffle", "replace_one"), ("ghost", "poisson", "zero_out")],
 )
 def test_everything_speaks_of_users(corpus, tmp_path, clipping, sampler, adjacency):
     run = tmp_path / "run"

@@ -1,22 +1,22 @@
 """A subcommand of `edp-mx`: in this process, or from a shell."""
 
-import argparse
 import json
 import subprocess
 import sys
-from importlib import import_module
 
-WITHOUT_MXNET = (
-    "import sys; from edp_mx.cli import main; code = main(sys.argv[1:]);"
-    "assert 'mxnet' not in sys.modules, 'mxnet was loaded'; sys.exit(code)"
-)
+from edp_mx.cli import parser
+
+WITHOUT_MXNET = """
+import json, sys
+from edp_mx.cli import main
+for command in json.loads(sys.argv[1]):
+    assert main(command) == 0 and "mxnet" not in sys.modules, command
+"""
 
 
 def parse(command, *options):
     """The arguments of a subcommand; `arguments.run(arguments)` runs it."""
-    top = argparse.ArgumentParser()
-    import_module(f"edp_mx.cli.{command}").add_parser(top.add_subparsers())
-    return top.parse_args([command, *map(str, options)])
+    return parser().parse_args([command, *map(str, options)])
 
 
 def run(command, *options):
@@ -46,8 +46,7 @@ def from_a_shell(*options, program=("-m", "edp_mx")):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def without_mxnet(*options):
-    """What a command prints that must not load MXNet."""
-    result = from_a_shell(*options, program=("-c", WITHOUT_MXNET))
+def without_mxnet(*commands):
+    """Runs commands, each a list of words, that must not load MXNet, in one process."""
+    result = from_a_shell(json.dumps(commands), program=("-c", WITHOUT_MXNET))
     assert result.returncode == 0, result.stderr
-    return result.stdout

@@ -1,15 +1,21 @@
-"""The real command line, in processes of their own, and what its runs leave behind."""
+"""The real command line, here or in processes of its own, and what its runs leave behind."""
 
+import io
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from support.workers import PATIENCE, WAITING
+
+from edp_mx.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
@@ -36,10 +42,10 @@ def start(*command, output=subprocess.PIPE, **environment):
     )  # fmt: skip
 
 
-def finish(process, code=0, text=None):
+def finish(process, code=0):
     """What it wrote, `.stdout` and `.stderr`, when it has ended as expected."""
     try:
-        output, errors = process.communicate(text, timeout=PATIENCE)
+        output, errors = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
         raise
@@ -47,9 +53,22 @@ def finish(process, code=0, text=None):
     return subprocess.CompletedProcess(process.args, code, output, errors)
 
 
-def edp_mx(*command, code=0, text=None, **environment):
-    """Runs a command to its end."""
-    return finish(start(*command, **environment), code, text)
+def from_a_shell(*command, code=0, **environment):
+    """Runs a command to its end, in a process of its own."""
+    return finish(start(*command, **environment), code)
+
+
+def edp_mx(*command, code=0, text=""):
+    """Runs a subcommand to its end in this process, which spares it the start."""
+    output, errors = io.StringIO(), io.StringIO()
+    given = mock.patch("sys.stdin", io.StringIO(text))
+    with redirect_stdout(output), redirect_stderr(errors), given:
+        ended = main([str(part) for part in command])
+    log = logging.getLogger("edp_mx")
+    while log.handlers:
+        log.handlers.pop().close()
+    assert ended == code, errors.getvalue()
+    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
 
 
 def wait_for(is_there, process):

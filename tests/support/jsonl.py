@@ -2,7 +2,10 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
+
+from edp_mx.data.synthetic import make_utterances
 
 
 def write_jsonl(path, utterances):
@@ -22,3 +25,10 @@ def write_jsonl(path, utterances):
         lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     content = "".join(lines).encode()
     Path(path).write_bytes(gzip.compress(content) if str(path).endswith(".gz") else content)
+
+
+def users_corpus(path, *, size, users):
+    """Writes that many utterances of the Communication stand-in, said by so many users."""
+    utterances = make_utterances("communication", size=size, seed=1)
+    write_jsonl(path, [replace(u, user=f"user {i % users}") for i, u in enumerate(utterances)])
+    return path

@@ -19,15 +19,19 @@ _started = {}  # the job by its number of workers; one at a time
 def run_workers(function, num_workers, *args, is_fresh=False):
     """Runs `function(*args)` on each of `num_workers` workers; the results by rank.
 
-    A test file's workers are started once for each number of them, unless they are to be fresh.
+    One worker is this process; several are started once for each number of them, unless they are
+    to be fresh.
     """
+    if num_workers == 1:
+        return [function(*args)]
     if is_fresh or num_workers not in _started:
         end_workers()
         _started[num_workers] = _start(num_workers)
     cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
     # As bytes: by itself a connection would share MXNet's arrays instead of sending them.
-    answers = _started[num_workers].turn(cloudpickle.dumps((function, args)))
-    answers = map(cloudpickle.loads, answers)
+    job = _started.pop(num_workers)  # which has ended if this fails
+    answers = map(cloudpickle.loads, job.turn(cloudpickle.dumps((function, args))))
+    _started[num_workers] = job
     return [value for _, value in sorted(answers, key=lambda answer: answer[0])]
 
 

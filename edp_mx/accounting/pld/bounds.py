@@ -16,12 +16,11 @@ from edp_mx.accounting.pld.convolution import (
     Lattice,
     Mass,
     convolve,
-    nearest,
     split_up,
 )
 from edp_mx.accounting.pld.pairs import OUTSIDE, Cells, cells_of
 from edp_mx.accounting.pld.parts import Part
-from edp_mx.accounting.pld.window import Summand, Window, window_of
+from edp_mx.accounting.pld.window import Window, window_of
 
 PER_STDDEV = 512  # cells of outcomes in one standard deviation of the noise
 COARSE = 32  # the same, where only the place of the window is looked for
@@ -34,7 +33,6 @@ class Steps:
     Attributes:
         direction: remove, add, replace or swap.
         above, below: parts that dominate the steps, and parts that these dominate.
-        delta: δ.
         dropped: the share of δ that may be given up over all steps: outcomes of the least and the
             most loss are left out and counted as lost.
     """
@@ -44,9 +42,7 @@ class Steps:
     below: List[Part]
     delta: float
     dropped: float
-
-    def __post_init__(self) -> None:
-        self._cut: Dict[Tuple[float, float], Cells] = {}
+    _cut: Dict[Tuple[float, float], Cells] = dataclasses.field(default_factory=dict)
 
     def cells(self, q: float, z: float) -> Cells:
         """Return the cells of one step, which are cut once."""
@@ -57,11 +53,12 @@ class Steps:
     @cached_property
     def window(self) -> Window:
         """The window around the ε of δ, by coarse cells of dominated steps."""
-        return window_of([self._coarse(part) for part in self.below], delta=self.delta)
+        coarse = [self._cells(p.sample_rate, p.multipliers[0], COARSE) for p in self.below]
+        summed = [(p.steps[0][0], c.loss, c.log_p) for p, c in zip(self.below, coarse)]
+        return window_of(summed, delta=self.delta)
 
     @property
     def count(self) -> int:
-        """The number of steps."""
         return sum(count for part in self.above for count, _ in part.steps)
 
     @property
@@ -72,11 +69,6 @@ class Steps:
     def _cells(self, q: float, z: float, per_stddev: int) -> Cells:
         cells = cells_of(self.direction, sample_rate=q, noise_multiplier=z, per_stddev=per_stddev)
         return cells.without_ends(self.dropped * self.delta / self.count / 2)
-
-    def _coarse(self, part: Part) -> Summand:
-        """The steps of one multiplier."""
-        cells = self._cells(part.sample_rate, part.multipliers[0], COARSE)
-        return part.steps[0][0], cells.loss, cells.log_p
 
 
 def upper_on(lattice: Lattice, steps: Steps) -> Tuple[float, float]:
@@ -112,8 +104,8 @@ def lower_on(lattice: Lattice, steps: Steps) -> float:
     """
     by_p, by_q = lattice, dataclasses.replace(lattice, tilt=lattice.tilt + 1)
     losses = lattice.losses  # (size,)
-    power = convolve(by_p, _groups(steps, steps.below, _nearest_p, by_p))
-    level = convolve(by_q, _groups(steps, steps.below, _nearest_q, by_q))
+    power = convolve(by_p, _groups(steps, steps.below, _nearest("log_p"), by_p))
+    level = convolve(by_q, _groups(steps, steps.below, _nearest("log_q"), by_q))
     decay, faster = by_p.tilt * by_p.spacing, by_q.tilt * by_q.spacing
     true = _from_the_right(power.tilted, decay) - power.error_from_the_right(decay)
     true = true - exp_of(float(np.logaddexp(power.log_left, power.log_right)))
@@ -155,11 +147,8 @@ def _split(cells: Cells, spacing: float) -> Mass:
     return split_up(losses, np.concatenate(log_p), spacing)
 
 
-def _nearest_p(cells: Cells, spacing: float) -> Mass:
-    """Each cell at the point nearest to its loss, with its probability under P."""
-    return nearest(cells.loss, cells.log_p, spacing)
-
-
-def _nearest_q(cells: Cells, spacing: float) -> Mass:
-    """The same under Q."""
-    return nearest(cells.loss, cells.log_q, spacing)
+def _nearest(log_mass: str) -> Callable[[Cells, float], Mass]:
+    """Each cell moved to the point nearest to its loss: a valid test, if not the best."""
+    return lambda cells, spacing: Mass(
+        np.rint(cells.loss / spacing).astype(np.int64), getattr(cells, log_mass)
+    )

@@ -11,11 +11,11 @@ from scipy.fft import irfft, next_fast_len
 from scipy.special import logsumexp
 
 from edp_mx.accounting.pld.spectrum import DIGITS, Spectra, less_one, turn_of
+from edp_mx.accounting.pld.window import Window
 
 TOLERANCE = 4e-6  # of ε and of the variance, relative, for rounding to the lattice
 SMALLEST_SIZE, LARGEST_SIZE = 2**15, 2**20  # points of a lattice, unless finer ones are asked for
 NEGLIGIBLE = 60.0  # frequencies below e^−60 are left out
-LOG_ALIAS = 40.0  # what lies outside the window: e^−40 of the tilted mass
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Lattice:
     Attributes:
         spacing: between points; a point of index i is the loss i · spacing.
         first: index of the first point of the window.
-        size: points in the window.
         tilt: λ; masses are kept times e^(λ · loss).
         reach: how far above (θ) and below (θ') the tilt Chernoff's bound is taken, for the mass
             right and left of the window.
@@ -46,16 +45,12 @@ class Lattice:
 
     @property
     def losses(self) -> np.ndarray:
-        """The losses of the window."""
         return (self.first + np.arange(self.size)) * self.spacing  # (size,)
 
 
 @dataclass(frozen=True)
 class Mass:
-    """Masses at lattice points; need not sum to 1.
-
-    Shapes: `index` (integers) and `log_mass` (A,).
-    """
+    """Masses at lattice points, which need not sum to 1. Shapes: (A,) each."""
 
     index: np.ndarray
     log_mass: np.ndarray
@@ -63,12 +58,7 @@ class Mass:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps that are mixtures of the same masses.
-
-    Attributes:
-        masses: the components.
-        steps: for each run of equal steps their number and the share of each component.
-    """
+    """Runs of equal steps, which are mixtures of the same masses with the given shares."""
 
     masses: Sequence[Mass]
     steps: Sequence[Tuple[int, Sequence[float]]]
@@ -83,11 +73,10 @@ class Sum:
         log_scale: K(λ).
         log_right, log_left: bounds on the tilted mass right and left of the window. `tilted` has it
             at the opposite end, since the FFT is circular.
-        rounding: a bound on the error of each entry of `tilted`.
-        rounding_norm: a bound on the Euclidean norm of all these errors.
+        rounding, rounding_norm: bounds on the error of each entry of `tilted`, and on the Euclidean
+            norm of all of them.
     """
 
-    lattice: Lattice
     tilted: np.ndarray
     log_scale: float
     log_right: float
@@ -106,33 +95,21 @@ class Sum:
         return min(self.rounding * terms, self.rounding_norm * math.sqrt(squares))
 
 
-def make_lattice(
-    *,
-    left: float,
-    right: float,
-    mean: float,
-    stddev: float,
-    steps: int,
-    tilt: float,
-    reach: Tuple[float, float],
-    finer: float = 1.0,
-    largest: int = LARGEST_SIZE,
-) -> Lattice:
-    """Build a lattice from `left` to `right`, as fine as the scales of the window require.
-
-    Args:
-        finer: factor by which it is to be finer than that.
-        largest: its maximal number of points.
+def make_lattice(window: Window, *, finer: float = 1.0, largest: int = LARGEST_SIZE) -> Lattice:
+    """Build a lattice of at most `largest` points, as fine as the scales of its window require.
 
     Rounding adds up to steps · spacing² / 6 to the variance of the sum, which moves ε by half of
     that, times 1 + λ.
     """
-    allowed = stddev**2 if mean <= 0 else min(stddev**2, mean / (1 + tilt))
-    wanted = (right - left) * math.sqrt(steps / (6 * TOLERANCE * allowed))
+    variance, mean = window.stddev**2, window.mean
+    allowed = variance if mean <= 0 else min(variance, mean / (1 + window.tilt))
+    width = window.right - window.left
+    wanted = width * math.sqrt(window.steps / (6 * TOLERANCE * allowed))
     points = min(min(max(wanted, SMALLEST_SIZE), LARGEST_SIZE) * finer, largest)
-    spacing = (right - left) / points
+    spacing = width / points
     size = next_fast_len(int(points) + 2, real=True)
-    return Lattice(spacing, math.floor(left / spacing), size, tilt, reach)
+    first = math.floor(window.left / spacing)
+    return Lattice(spacing, first, size, window.tilt, window.reach)
 
 
 def split_up(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
@@ -146,11 +123,6 @@ def split_up(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
         up = np.clip(np.expm1(-ahead) / math.expm1(-spacing), 0.0, 1.0)
         parts = [log_mass + np.log1p(-up), log_mass + np.log(up)]
     return Mass(np.concatenate([below, below + 1]), np.concatenate(parts))
-
-
-def nearest(loss: np.ndarray, log_mass: np.ndarray, spacing: float) -> Mass:
-    """Move each mass to the nearest point: a valid test statistic, if not the best."""
-    return Mass(np.rint(loss / spacing).astype(np.int64), log_mass)
 
 
 def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
@@ -169,7 +141,7 @@ def convolve(lattice: Lattice, groups: Iterable[Group]) -> Sum:
             log_scale += count * float(log_moments[0])
             alias += count * (log_moments[1:] - log_moments[0])
             shift += count * steps.centre
-    return _back(lattice, total, error, log_scale=log_scale, alias=alias, shift=shift)
+    return _back(lattice, total, error, log_scale, alias, shift)
 
 
 def _transform(lattice: Lattice, masses: Sequence[Mass], turn: np.ndarray) -> Spectra:
@@ -199,7 +171,6 @@ def _back(
     lattice: Lattice,
     log_spectrum: np.ndarray,
     error: np.ndarray,
-    *,
     log_scale: float,
     alias: np.ndarray,
     shift: int,
@@ -216,7 +187,6 @@ def _back(
     wrong = size[: len(error)] * error / len(size)
     norm = DIGITS * math.log2(lattice.size) * math.sqrt(float((size**2).mean()))
     return Sum(
-        lattice=lattice,
         tilted=np.roll(circular, (shift - lattice.first) % lattice.size),
         log_scale=log_scale,
         log_right=float(alias[0]) - right * end,

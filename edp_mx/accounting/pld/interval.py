@@ -18,12 +18,9 @@ SMALLEST_MULTIPLIER = 1e-7  # below it sampling is ignored
 
 @dataclass(frozen=True)
 class Interval:
-    """ε with bounds. The one to claim is `upper`.
+    """ε with bounds: no smaller one than `lower` holds; `upper`, the one to claim, does.
 
-    Attributes:
-        lower: no smaller ε holds.
-        estimate: between the two, where their errors of second order cancel.
-        upper: an ε that holds.
+    `estimate` lies between them, where their errors of second order cancel.
     """
 
     lower: float
@@ -40,10 +37,6 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
     sum of rounded losses is above t", for the best t. The error of both is of second order in the
     size of the cells, that of upper twice as large.
 
-    Args:
-        composition: Poisson events; multipliers and rates may differ.
-        delta: δ, above 0 and at most 1.
-
     Raises:
         UserError: shuffled epochs, or an impossible δ.
 
@@ -53,20 +46,13 @@ def epsilon_poisson_pld(composition: Composition, *, delta: float) -> Interval:
     Edge cases: no steps, or none that draws a record, give 0, z = 0 gives ∞, q = 1 alone is
         exact. Never above the ε without sampling, which is returned for z < 1e-7 (with `lower` 0).
         With more than 64 distinct multipliers of one rate `upper` loses some 1e-4, `lower` a few
-        per cent (both a few per cent for single records replaced), and `estimate` is `upper`. The
-        interval is wide for multipliers below 1e-3, where sums of losses have more than one scale,
-        and where records are almost never drawn (q ≤ 1e-6, z ≤ 0.6, δ ≤ 1e-7): there by 1 %, at
-        δ = 1e-9 by up to half of ε, since a double has too few digits beside the mass of no draw.
+        per cent (both a few per cent for single records replaced). The interval is wide for
+        multipliers below 1e-3, where sums of losses have more than one scale, and where records are
+        almost never drawn (q ≤ 1e-6, z ≤ 0.6, δ ≤ 1e-7): there by 1 %, at δ = 1e-9 by up to half of
+        ε, since a double has too few digits beside the mass of no draw.
 
     Source: Gopi, Lee and Wutschitz (2021) (interval); Doroshenko et al. (2022) (connect the dots);
         Koskela, Jälkö and Honkela (2020) (FFT and its wrap-around); Alghamdi et al. (2023) (tilt).
-
-    Example:
-        >>> from edp_mx.accounting.events import Event
-        >>> steps = Composition("zero_out", [Event("poisson", 1.1, 1000, 0.01)])
-        >>> found = epsilon_poisson_pld(steps, delta=5e-4)
-        >>> round(found.estimate, 6), found.upper - found.lower < 1e-5
-        (1.056739, True)
     """
     worst, upper = _worst(composition, delta)
     if worst is None:

@@ -44,11 +44,7 @@ class Cells:
         return np.clip(self.log_p - self.log_q, self.low, self.high)  # (M,)
 
     def without_ends(self, mass: float) -> Cells:
-        """Return the cells without those of the least and the most loss.
-
-        Args:
-            mass: the share of P that may be dropped at either end.
-        """
+        """Return the cells without those of the least and the most loss, each up to this mass."""
         order = np.argsort(self.low, kind="stable")  # (M,)
         sorted_mass = np.exp(self.log_p[order])  # (M,)
         is_kept = (np.cumsum(sorted_mass) > mass) & (np.cumsum(sorted_mass[::-1])[::-1] > mass)
@@ -63,13 +59,7 @@ def cells_of(
 
     With φ the density of N(0, z²) and m = (1 − q) φ(x) + q φ(x − 1), P and Q are: remove m and φ;
     add φ and m; replace m(x) and m(−x). Swap has the divergences of remove for α ≥ 1 and of add
-    for α < 1: see `_swap`.
-
-    Args:
-        direction: remove, add, replace or swap.
-        sample_rate: q, in (0, 1].
-        noise_multiplier: z > 0, relative to what one record can add.
-        per_stddev: cells in one standard deviation z.
+    for α < 1: see `_swap`. The multiplier z is relative to what one record can add.
 
     Source: zero-out: Zhu, Dong and Wang (2022), Theorem 11. Replace: Lebeda, Regehr, Kamath and
     Steinke (2024), "Avoiding Pitfalls for Privacy Accounting of Subsampled Mechanisms under

@@ -22,7 +22,6 @@ class Part:
     """Steps of one sample rate.
 
     Attributes:
-        sample_rate: q.
         multipliers: that of all steps, or two between which those of the steps lie.
         steps: runs of equal steps: their number, and the share of each multiplier.
     """

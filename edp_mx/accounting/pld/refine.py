@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Optional, Sequence, Tuple
 
 from edp_mx.accounting.events import Event
@@ -76,8 +75,7 @@ class DirectedBounds:
     def _lattice(self) -> Tuple[Steps, Lattice]:
         """The steps at the present level of DROPPED, and a lattice for their window."""
         steps = self._steps[self._level]
-        window = asdict(steps.window)
-        return steps, make_lattice(**window, finer=self._finer, largest=self._largest)
+        return steps, make_lattice(steps.window, finer=self._finer, largest=self._largest)
 
 
 def _most(direction: str, events: Sequence[Event]) -> float:

@@ -8,8 +8,7 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.pld.convolution import LOG_ALIAS
-
+LOG_ALIAS = 40.0  # what lies outside the window: e^−40 of the tilted mass
 LARGEST_EXPONENT = 1e6  # of tilted losses: more would cost digits
 REACHES = np.geomspace(0.3, 40, 16)  # of Chernoff's bounds, in 1 / standard deviation of the sum
 
@@ -18,14 +17,10 @@ Summand = Tuple[int, np.ndarray, np.ndarray]  # count, losses, log masses
 
 @dataclass(frozen=True)
 class Window:
-    """A range of sums of losses that holds nearly all of their tilted mass.
+    """A range of sums of losses that holds nearly all of their tilted mass (mean, stddev).
 
-    Attributes:
-        left, right: its ends.
-        mean, stddev: of the tilted sum.
-        steps: the number of losses that are added up.
-        tilt: λ; masses are kept times e^(λ · loss).
-        reach: how far above and below λ Chernoff's bound is taken for the two ends.
+    Masses are kept times e^(λ · loss), λ being `tilt`; `reach` is how far above and below λ
+    Chernoff's bound is taken for the two ends.
     """
 
     left: float
@@ -54,15 +49,8 @@ def window_of(summed: Sequence[Summand], *, delta: float) -> Window:
         best = int(np.argmin(bounds))
         ends.append((float(bounds[best]), float(abs(shifts[best]))))
     (right, reach), (left, back) = ends
-    return Window(
-        left=-left,
-        right=right,
-        mean=mean,
-        stddev=stddev,
-        steps=sum(count for count, _, _ in summed),
-        tilt=tilt,
-        reach=(reach, back),
-    )
+    steps = sum(count for count, _, _ in summed)
+    return Window(-left, right, mean, stddev, steps, tilt, (reach, back))
 
 
 def _tilt(summed: Sequence[Summand], log_delta: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Dict, Tuple
 
 import numpy as np
@@ -17,25 +17,15 @@ from edp_mx.data.draws import Sampler
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 
-DELTA = 1e-5  # of plans from which no ε is read
-
 
 @dataclass(frozen=True)
 class AuditedStep:
-    """Settings of the step that an audit attacks.
+    """Settings of the step that an audit attacks, in the words of `edp-mx audit step`.
 
     Attributes:
-        variant: published or calibrated.
-        noise_multiplier: z.
-        max_grad_norm: C.
-        layer_scales: α, one per layer.
-        adjacency: replace_one or zero_out.
         micro_batch_size: |M|: utterances of a micro-batch, or units per worker; the expected number
             under poisson.
-        unit: what is clipped: micro_batch, utterance or user.
         utterances_per_user: of each user, all of which take part.
-        micro_batches_per_worker: k, of unit micro_batch.
-        clipping: loop or ghost.
         sampler: shuffle (every record is in every step) or poisson.
         sample_rate: q of poisson, approximately: the number of records is rounded.
     """
@@ -54,31 +44,19 @@ class AuditedStep:
     sample_rate: float = 0.5
 
     def release(self, num_workers: int) -> Release:
-        """Return what the accountant is told about the step.
-
-        Raises:
-            UserError: a number is impossible, or there is no noise to audit.
-        """
+        """Return what the accountant is told about the step; a step without noise is refused."""
         if not 0 < self.noise_multiplier < float("inf"):
             raise UserError(
                 f"--noise-multiplier is {self.noise_multiplier}; an audit needs noise, so it must "
                 "be finite and above 0"
             )
         batch, places = self._sizes(num_workers)
-        return Release(
-            unit=self.unit,
-            num_workers=num_workers,
-            micro_batches_per_worker=self.micro_batches_per_worker,
-            micro_batch_size=self.micro_batch_size,
-            max_grad_norm=self.max_grad_norm,
-            layer_scales=self.layer_scales,
-            adjacency=self.adjacency,
-            variant=self.variant,
-            sampler=self.sampler,
-            sample_rate=batch / places if self.sampler == "poisson" else 1.0,
-        )
+        rate = batch / places if self.sampler == "poisson" else 1.0
+        names = {field.name for field in fields(self)} & {field.name for field in fields(Release)}
+        shared = {name: getattr(self, name) for name in names - {"sample_rate"}}
+        return Release(num_workers=num_workers, sample_rate=rate, **shared)
 
-    def plan(self, num_workers: int, *, delta: float = DELTA) -> Plan:
+    def plan(self, num_workers: int, *, delta: float = 1e-5) -> Plan:
         """Return the plan of one step."""
         return Plan(
             self.release(num_workers),

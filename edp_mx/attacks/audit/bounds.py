@@ -17,9 +17,7 @@ from edp_mx.accounting.zcdp import log_epsilon_exact
 class ErrorCounts:
     """Number of errors of an attack that tells two neighbouring data sets apart.
 
-    Attributes:
-        false_positives: "with" said of the world without, out of `negatives` trials.
-        false_negatives: "without" said of the world with, out of `positives` trials.
+    A false positive is "with" said of the world without, in one of `negatives` trials.
     """
 
     false_positives: int
@@ -27,29 +25,19 @@ class ErrorCounts:
     false_negatives: int
     positives: int
 
-    def __post_init__(self) -> None:
-        for errors, trials in (
-            (self.false_positives, self.negatives),
-            (self.false_negatives, self.positives),
-        ):
-            if not 0 <= errors <= trials or trials == 0:
-                raise ValueError(f"{errors} errors in {trials} trials")
-
     def upper_rates(self, *, significance: float) -> Tuple[float, float]:
         """Upper bounds on FPR and FNR that hold together, each with half of the significance."""
+        half = significance / 2
         return (
-            upper_rate(self.false_positives, self.negatives, significance=significance / 2),
-            upper_rate(self.false_negatives, self.positives, significance=significance / 2),
+            upper_rate(self.false_positives, self.negatives, significance=half),
+            upper_rate(self.false_negatives, self.positives, significance=half),
         )
 
 
 def upper_rate(errors: int, trials: int, *, significance: float) -> float:
-    """Return the exact upper bound on a probability, given how often it came true.
+    """Return the upper bound of Clopper and Pearson (1934) on a rate, given how often it came true.
 
-    Args:
-        significance: the probability that the bound is too small, at most.
-
-    Source: Clopper and Pearson (1934).
+    It is too small with probability `significance` at most.
 
     Example:
         >>> round(upper_rate(0, 100, significance=0.025), 6)  # 1 − 0.025^(1/100)
@@ -78,10 +66,8 @@ def epsilon_from_errors(counts: ErrorCounts, *, delta: float, significance: floa
 def mu_from_errors(counts: ErrorCounts, *, significance: float) -> float:
     """Return a lower bound on the μ of a Gaussian mechanism: Φ⁻¹(1 − FPR) − Φ⁻¹(FNR).
 
-    Returns:
-        The bound, which holds with probability 1 − significance; 0 where nothing is shown.
-
-    Guarantee: any μ-GDP mechanism; that it is Gaussian is taken as given when μ becomes ε.
+    It holds with probability 1 − significance for any μ-GDP mechanism; that it is Gaussian is taken
+    as given when μ becomes ε. 0 where nothing is shown.
 
     Source: Nasr et al. (2023), "Tight Auditing"; Dong, Roth and Su (2022).
     """

@@ -12,18 +12,15 @@ from edp_mx.data.draws import Sampler
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.runs.ghost_check import random_utterance
 
 
 @dataclass(frozen=True)
 class Canaries:
-    """m canaries, each of random utterances, and the coins that include them.
+    """m canaries, each of random utterances, and the fair coins that include them.
 
-    Attributes:
-        utterances: canary by canary, with words, tags and intents drawn uniformly from the
-            vocabulary.
-        is_member: fair coins from the operating system, one per canary.
-        utterances_per_canary: 1; where users are protected, a canary is a user who repeats one
-            utterance so often, since gradients in one direction move the sum furthest.
+    Where users are protected, a canary is a user who repeats one utterance `utterances_per_canary`
+    times, since gradients in one direction move the sum furthest.
 
     Guarantee:
         The turn of a coin makes a neighbouring data set in the sense of the run's ε, with the same
@@ -41,25 +38,18 @@ class Canaries:
     def draw(
         cls, vocabulary: Vocabulary, *, count: int, tokens: int, utterances_per_canary: int = 1
     ) -> Canaries:
-        """Draw canaries with random numbers of the operating system.
-
-        Raises:
-            UserError: the vocabulary has no words.
-        """
-        words = _plain_words(vocabulary)
+        """Draw canaries with random numbers of the operating system."""
+        if vocabulary.tokenizer is not None:
+            words = vocabulary.tokenizer.whole_words()
+        else:
+            words = list(vocabulary.words[2:])  # without padding and the unknown word
+        if not words:
+            raise UserError("data.vocabulary: it has no words to make canaries from")
         generator = np.random.default_rng(secrets.randbits(128))
-        utterances = [
-            Utterance(
-                tokens=tuple(generator.choice(words, tokens).tolist()),
-                slots=tuple(generator.choice(vocabulary.slots, tokens).tolist()),
-                intent=str(generator.choice(vocabulary.intents)),
-                id=f"canary/{i}",
-            )
-            for i in range(count)
-        ]
+        utterances = [random_utterance(vocabulary, words, tokens, generator) for _ in range(count)]
         repeated = [
-            replace(utterance, id=f"{utterance.id}/{again}")
-            for utterance in utterances
+            replace(utterance, id=f"canary/{i}/{again}")
+            for i, utterance in enumerate(utterances)
             for again in range(utterances_per_canary)
         ]
         coins = secrets.randbits(count)
@@ -85,9 +75,8 @@ class Canaries:
     def place(self, sampler: Sampler, *, first: int, adjacency: str) -> Sampler:
         """Return the sampler to train with: under zero_out it skips the excluded canaries.
 
-        Args:
-            sampler: over all places; α may be taken from it without revealing the coins.
-            first: index of the first canary, among records, or users where users are drawn.
+        The given one is over all places; α may be taken from it without revealing the coins. The
+        first canary is `first` among records, or among users where users are drawn.
         """
         if adjacency != "zero_out":
             return sampler
@@ -96,19 +85,8 @@ class Canaries:
     def users(self, users: np.ndarray) -> np.ndarray:
         """Return the user of each utterance of `insert`: each canary is one new user.
 
-        Shapes: users (U,), of the corpus, from 0 → (U + m · utterances per canary,).
+        Those of the corpus are numbered from 0.
         """
         first = int(users.max(initial=-1)) + 1
         new = first + np.repeat(np.arange(len(self.is_member)), self.utterances_per_canary)
         return np.concatenate([users, new.astype(users.dtype)])
-
-
-def _plain_words(vocabulary: Vocabulary) -> List[str]:
-    """Return the words of the vocabulary, or the pieces that are words by themselves."""
-    if vocabulary.tokenizer is not None:
-        words = vocabulary.tokenizer.whole_words()
-    else:
-        words = list(vocabulary.words[2:])  # without padding and the unknown word
-    if not words:
-        raise UserError("data.vocabulary: it has no words to make canaries from")
-    return words

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Dict, Sequence, Union
+from typing import NamedTuple, Sequence, Union
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
-
-from edp_mx.attacks.audit.verdict import Verdict
 
 LARGEST_EPSILON = 700.0  # e^ε is still a double
 FRACTIONS = (0.05, 0.2, 0.5, 1.0)  # of the canaries that are guessed; fixed before the run
@@ -58,19 +55,15 @@ def one_run_epsilon(
 ) -> float:
     """Return a lower bound on ε: the smallest ε whose p-value reaches the significance.
 
-    Returns:
-        The bound, which holds with probability 1 − significance; 0 where nothing is shown.
+    It holds with probability 1 − significance; 0 where nothing is shown.
 
     Edge cases: at most about ln(guesses), and less with a δ that is large beside 1 / canaries.
     """
 
+    seen = {"canaries": canaries, "guesses": guesses, "correct": correct}
+
     def excess(epsilon: float) -> float:
-        return (
-            one_run_p_value(
-                canaries=canaries, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
-            )
-            - significance
-        )
+        return one_run_p_value(**seen, epsilon=epsilon, delta=delta) - significance
 
     if excess(0.0) >= 0:
         return 0.0
@@ -82,15 +75,8 @@ def one_run_epsilon(
     return float(brentq(excess, 0.0, high, xtol=1e-12))
 
 
-@dataclass(frozen=True)
-class CoinGuesses:
-    """Best of several numbers of guesses, which share the significance.
-
-    Attributes:
-        guesses: r, half of them "in" and half "out".
-        correct: the number of right ones.
-        epsilon: the bound at the stated significance.
-    """
+class CoinGuesses(NamedTuple):
+    """Best of several numbers of guesses, half of them "in" and half "out"."""
 
     guesses: int
     correct: int
@@ -105,11 +91,6 @@ def guess_coins(
     significance: float,
 ) -> CoinGuesses:
     """Guess "in" for the highest scores and "out" for the lowest, and bound ε.
-
-    Args:
-        scores: one per canary; high means "was trained on".
-        is_member: the coins.
-        delta, significance: of the bound.
 
     Edge cases: a score that is not finite counts as 0; equal scores are guessed in the order
     given, which does not depend on the coins.
@@ -130,43 +111,3 @@ def guess_coins(
         )
         found.append(CoinGuesses(2 * half, correct, bound))
     return max(found, key=lambda one: (one.epsilon, one.correct / one.guesses))
-
-
-@dataclass(frozen=True)
-class OneRunAudit:
-    """Outcome of A2.
-
-    Attributes:
-        verdict: the bound beside the claims.
-        guesses: what the bound rests on.
-        canaries: m.
-        members: the number of canaries that were trained on.
-    """
-
-    verdict: Verdict
-    guesses: CoinGuesses
-    canaries: int
-    members: int
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether the audited claim is false."""
-        return self.verdict.is_refuted
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON (`audit.json`)."""
-        return {
-            "audit": "one-run",
-            **self.verdict.to_dict(),
-            "canaries": self.canaries,
-            "members": self.members,
-            "guesses": self.guesses.guesses,
-            "correct": self.guesses.correct,
-        }
-
-    def describe(self) -> str:
-        """Return the verdict and what it rests on."""
-        return (
-            f"{self.verdict.describe()}\n  {self.guesses.correct} of {self.guesses.guesses} "
-            f"guesses were right; {self.members} of {self.canaries} canaries were trained on"
-        )

@@ -30,29 +30,21 @@ class Check:
 
     @property
     def is_passed(self) -> bool:
-        """Whether the number lies in the interval; False for NaN."""
         return self.lowest <= self.measured <= self.highest
 
 
 @dataclass(frozen=True)
 class NoiseAudit:
-    """Outcome of A0.
-
-    Attributes:
-        checks: at least one.
-        confidence: the probability with which a sound system passes them all.
-    """
+    """Outcome of A0; a sound system passes all checks with probability `confidence`."""
 
     checks: Tuple[Check, ...]
     confidence: float
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a check failed."""
         return not all(check.is_passed for check in self.checks)
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON; NaN becomes null."""
         return {
             "audit": "noise",
             "refuted": self.is_refuted,
@@ -68,7 +60,6 @@ class NoiseAudit:
         }
 
     def describe(self) -> str:
-        """Return the verdict and a line per check."""
         failed = [check.name for check in self.checks if not check.is_passed]
         verdict = (
             f"REFUTED: the noise is not what the accounting says ({'; '.join(failed)})"
@@ -98,7 +89,6 @@ def audit_noise(
         workers: this worker among all; each calls this with the same arguments.
         step: the settings, whose `Release` says which noise to expect.
         size: coordinates of each layer.
-        steps: at least 2.
         confidence: the probability with which a sound system passes all checks together.
 
     Returns:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.audit.canaries import Canaries
-from edp_mx.attacks.audit.directory import write_audit
-from edp_mx.attacks.audit.guessing import OneRunAudit, guess_coins
+from edp_mx.attacks.audit.guessing import guess_coins
 from edp_mx.attacks.audit.verdict import Verdict
 from edp_mx.attacks.training import losses_of, without_model_selection
 from edp_mx.config import ExperimentConfig
@@ -20,13 +19,31 @@ from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.prepare import Prepared, prepare, short_hash
-from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.files import write_csv
 from edp_mx.runtime.progress import Heartbeat, Progress
 from edp_mx.runtime.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 LEAST_CANARIES = 10
+README = """# {name}
+
+A one-run audit of edp_mx: random utterances (canaries) were added to the training part, each by the
+toss of a coin; after training the coins were guessed from the losses. The verdict is in
+`audit.json`. The model was not kept.
+
+| file | what it holds |
+| --- | --- |
+| `audit.json` | the lower bound on ε, its confidence, the claims, whether they are refuted |
+| `canaries.csv` | for each canary its coin (1: trained on), score, text and labels |
+| `scores.png`, `scores.csv` | histograms of the scores of included and of excluded canaries |
+| `privacy.json` | the claims of the run: ε as published, ε that holds, what neither covers |
+| `privacy_ledger.jsonl` | the releases, each written before it was made; source of the claim |
+| `config.yaml` | every setting; `launch/audit.sh one-run config.yaml` repeats the audit |
+| `environment.json` | command, workers, versions of packages, machine |
+| `rank_<i>.log` | the log of each worker |
+"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +53,6 @@ class OneRunSettings:
     Attributes:
         canaries: m; more canaries can show a larger ε.
         tokens: of each canary.
-        confidence: of the bound.
         claim: which accounting is audited, published or holds.
     """
 
@@ -61,7 +77,7 @@ def audit_one_run(
     run: RunDirectory,
     settings: OneRunSettings,
     progress: Progress,
-) -> OneRunAudit:
+) -> Verdict:
     """Train once with canaries and bound ε by guessing which of them were included.
 
     The run is built, accounted and stopped as by `edp-mx train`, with any sampler, any source of
@@ -73,66 +89,48 @@ def audit_one_run(
     loss since before the training.
 
     Args:
-        config: of the run, with its mechanism.
         workers: this worker among all; each calls this with the same arguments.
         run: an existing folder, to which only rank 0 writes.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
-
-    Returns:
-        The same on every worker.
-
-    Raises:
-        UserError: settings or data are wrong, or the workers disagree.
 
     Edge cases: with `layer_scales: first_batch` nothing is claimed to hold, so that only the
     published claim can be refuted. Under zero_out α is taken with all canaries in their places and
     reveals nothing of the coins: its share of the claim is not attacked.
     """
     workers.agree("the configuration", short_hash((config, settings)))
+    config = without_model_selection(config)
     with Watchdog.over(
         workers, folder=run.workers, seconds=config.training.watchdog_seconds
     ) as watchdog:
         return _OneRun(config, workers, run, settings, progress, watchdog.heartbeat).audit()
 
 
+@dataclass(frozen=True, eq=False)
 class _OneRun:
     """The steps of `audit_one_run`, in the order in which they are called."""
 
-    def __init__(
-        self,
-        config: ExperimentConfig,
-        workers: Workers,
-        run: RunDirectory,
-        settings: OneRunSettings,
-        progress: Progress,
-        heartbeat: Heartbeat,
-    ) -> None:
-        self.config = without_model_selection(config)
-        self.workers, self.run, self.settings = workers, run, settings
-        self.progress, self.heartbeat = progress, heartbeat
+    config: ExperimentConfig
+    workers: Workers
+    run: RunDirectory
+    settings: OneRunSettings
+    progress: Progress
+    heartbeat: Heartbeat
 
-    def audit(self) -> OneRunAudit:
-        """See `audit_one_run`."""
+    def audit(self) -> Verdict:
         prepared = prepare(self.config, self.workers, self.heartbeat, self.progress)
         canaries = self._draw(prepared)
         training = self._build(prepared, canaries)
         encoded = encode_part(self.config, canaries.utterances, prepared.vocabulary, "canary")
         before = self._losses(prepared, encoded)
-        self._train(training)
+        logger.info("%s", training.spending.planned().describe())
+        num_epochs = self.config.training.epochs
+        for epoch in training.loop.epochs(self.progress):
+            logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, num_epochs, epoch.loss)
         scores = before - self._losses(prepared, encoded)
         claimed = self.workers.on_first(training.spending.spent)
-        audit = self._judge(scores, canaries, claimed)
+        verdict = self._judge(scores, canaries, claimed)
         if self.workers.is_first:
-            write_audit(
-                self.run,
-                audit,
-                scores=scores,
-                canaries=canaries,
-                claimed=claimed,
-                settings=self.settings,
-                num_workers=self.workers.size,
-            )
-        return audit
+            self._write(verdict, scores, canaries, claimed)
+        return verdict
 
     def _draw(self, prepared: Prepared) -> Canaries:
         """Draw canaries, the same on every worker; users say as much as counts in a step."""
@@ -159,32 +157,56 @@ class _OneRun:
         sampler = canaries.place(sampler, first=first, adjacency=adjacency)
         return replace(training, loop=replace(training.loop, sampler=sampler))
 
-    def _train(self, training: Training) -> None:
-        """Train as `edp-mx train` does."""
-        logger.info("%s", training.spending.planned().describe())
-        num_epochs = self.config.training.epochs
-        for epoch in training.loop.epochs(self.progress):
-            logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, num_epochs, epoch.loss)
-
     def _losses(self, prepared: Prepared, encoded: EncodedCorpus) -> np.ndarray:
         """Return the loss of each canary, (m,): summed over its utterances."""
         self.heartbeat("scoring the canaries")
         losses = losses_of(prepared.model, encoded, config=self.config, workers=self.workers)
         return losses.reshape(self.settings.canaries, -1).sum(axis=1)
 
-    def _judge(self, scores: np.ndarray, canaries: Canaries, claimed: Guarantee) -> OneRunAudit:
+    def _judge(self, scores: np.ndarray, canaries: Canaries, claimed: Guarantee) -> Verdict:
         """Guess the coins and hold the bound against the claims."""
         delta, confidence = claimed.plan.delta, self.settings.confidence
         guesses = guess_coins(scores, canaries.is_member, delta=delta, significance=1 - confidence)
-        verdict = Verdict(
-            subject="the run",
+        members = sum(canaries.is_member)
+        return Verdict(
+            audit="one-run",
             bound=guesses.epsilon,
             confidence=confidence,
             delta=delta,
             claim=self.settings.claim,
             claims={"published": claimed.as_published, "holds": claim_that_holds(claimed)},
+            details={
+                "canaries": len(scores),
+                "members": members,
+                "guesses": guesses.guesses,
+                "correct": guesses.correct,
+            },
+            said=(
+                f"  {guesses.correct} of {guesses.guesses} guesses were right; {members} of "
+                f"{len(scores)} canaries were trained on",
+            ),
         )
-        return OneRunAudit(verdict, guesses, len(scores), sum(canaries.is_member))
+
+    def _write(
+        self, verdict: Verdict, scores: np.ndarray, canaries: Canaries, claimed: Guarantee
+    ) -> None:
+        """Write everything that the verdict rests on; `audit.json` comes last."""
+        run, each = self.run, canaries.utterances_per_canary
+        run.write("environment", environment(self.workers.size))
+        run.write("privacy", claimed.to_dict())
+        rows = [
+            [
+                int(canaries.is_member[i // each]),
+                repr(float(scores[i // each])),
+                " ".join(utterance.tokens),
+                " ".join(utterance.slots),
+                utterance.intent,
+            ]
+            for i, utterance in enumerate(canaries.utterances)
+        ]
+        header = ["is_member", "score", "tokens", "slots", "intent"]
+        write_csv(run.path / "canaries.csv", header, rows)
+        run.write("audit", {**verdict.to_dict(), "settings": asdict(self.settings)})
 
 
 def claim_that_holds(claimed: Guarantee) -> Bound:

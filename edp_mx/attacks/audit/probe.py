@@ -12,12 +12,11 @@ from mxnet import gluon
 from edp_mx.attacks.audit.audited_step import AuditedStep
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism, Released
 from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runs.mechanism import clipping_for
 from edp_mx.runtime.distributed import Workers
 
 
@@ -25,24 +24,13 @@ class LinearNetwork(gluon.Block):
     """Network whose loss of an example x is Σ_k ⟨w_k, x_k⟩, with one vector w_k per layer.
 
     The gradient for an example is the example itself, whatever the weights.
-
-    Args:
-        num_layers: L.
-        size: coordinates of each layer.
     """
 
     def __init__(self, num_layers: int, size: int) -> None:
         super().__init__(prefix="audit_")
+        shared = {"use_bias": False, "in_units": size, "weight_initializer": "zeros"}
         for k in range(num_layers):
-            self.register_child(
-                gluon.nn.Dense(
-                    1,
-                    use_bias=False,
-                    in_units=size,
-                    weight_initializer="zeros",
-                    prefix=f"audit_layer{k}_",
-                )
-            )
+            self.register_child(gluon.nn.Dense(1, prefix=f"audit_layer{k}_", **shared))
 
     def forward(self, *examples: mx.nd.NDArray) -> mx.nd.NDArray:
         """Return the losses (R,) of examples given layer by layer, each (R, size)."""
@@ -51,32 +39,20 @@ class LinearNetwork(gluon.Block):
 
 
 class ListenedMechanism(Mechanism):
-    """Mechanism that keeps the last message of this worker.
-
-    Attributes:
-        sent: the flat message (P,) after clipping and noise.
-    """
+    """Mechanism that keeps the last message of this worker, (P,), after clipping and noise."""
 
     sent: np.ndarray = np.zeros(0, np.float32)
 
     def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:
-        """See `Mechanism.privatise`."""
         released = super().privatise(chunks, epoch=epoch)
         self.sent = self._flat.gradients().copy()  # (P,)
         return released
 
 
 class Probe:
-    """Linear network with the real mechanism and the real trainer (plain SGD, rate 1).
-
-    Args:
-        workers: this worker among all.
-        step: the audited settings.
-        size: coordinates of each layer.
-    """
+    """Linear network with the real mechanism and the real trainer (plain SGD, rate 1)."""
 
     def __init__(self, workers: Workers, step: AuditedStep, *, size: int) -> None:
-        plan = step.plan(workers.size)
         self.release = step.release(workers.size)
         self.network = LinearNetwork(len(step.layer_scales), size)
         self.network.initialize()
@@ -85,7 +61,10 @@ class Probe:
         noise = NoiseStream.from_operating_system()
         self.fingerprint = noise.fingerprint
         self._step = step
-        self.mechanism = ListenedMechanism(plan=plan, clipping=self._clipping(flat), noise=noise)
+        clipping = clipping_for(step.clipping, self.release, flat, self.network, chunk_size=1 << 20)
+        self.mechanism = ListenedMechanism(
+            plan=step.plan(workers.size), clipping=clipping, noise=noise
+        )
         self._trainer = PrivateTrainer(
             flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
         )
@@ -103,8 +82,7 @@ class Probe:
             examples: the gradient of each example, layer by layer, each (R, size).
             sizes: of the units, which follow one another.
 
-        Returns:
-            One array per layer, each (size,) float32.
+        Shapes: → one (size,) float32 per layer.
         """
         released = self.mechanism.privatise(self.chunks(examples, sizes), epoch=0)
         self._trainer.step_private(released)
@@ -135,22 +113,6 @@ class Probe:
     def _losses(self, units: Sequence[np.ndarray]) -> mx.nd.NDArray:
         """Return the losses (U,) of units given layer by layer, each (U, rows, size)."""
         count, rows, size = units[0].shape
-        losses = self.network(
-            *(mx.nd.array(part.reshape(-1, size)) for part in units)
-        )  # (U · rows,)
+        losses = self.network(*(mx.nd.array(x.reshape(-1, size)) for x in units))  # (U · rows,)
         divisor = self.release.micro_batch_size if self.release.unit == "micro_batch" else 1
         return losses.reshape((count, rows)).sum(axis=1) / divisor
-
-    def _clipping(self, flat: FlatGradients) -> NormClipping:
-        step = self._step
-        if step.clipping == "loop":
-            return LoopClipping(
-                flat=flat, max_grad_norm=step.max_grad_norm, layer_scales=step.layer_scales
-            )
-        return GhostClipping(
-            flat=flat,
-            network=self.network,
-            max_grad_norm=step.max_grad_norm,
-            layer_scales=step.layer_scales,
-            chunk_size=1 << 20,
-        )

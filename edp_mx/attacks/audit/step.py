@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 import numpy as np
 
@@ -28,14 +28,9 @@ OVERSHOOT = 1e4  # how far beyond C the gradients reach: only the clipping holds
 
 @dataclass(frozen=True)
 class LayerAudit:
-    """Outcome of the attack on one layer.
+    """Outcome of the attack on layer k: a lower bound μ on sensitivity / noise.
 
-    Attributes:
-        layer: k.
-        scale: α_k.
-        counts: errors of the attack.
-        mu: the lower bound on sensitivity / noise.
-        means: of ⟨Δ, e⟩ in the world without and the world with.
+    The means are of ⟨Δ, e⟩ in the world without and the world with.
     """
 
     layer: int
@@ -44,35 +39,14 @@ class LayerAudit:
     mu: float
     means: Tuple[float, float]
 
-
-@dataclass(frozen=True)
-class StepAudit:
-    """Outcome of A1: the verdict and the layers that it rests on."""
-
-    verdict: Verdict
-    layers: Tuple[LayerAudit, ...]
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether the audited claim is false."""
-        return self.verdict.is_refuted
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
-        layers = [asdict(layer) for layer in self.layers]
-        return {"audit": "step", **self.verdict.to_dict(), "layers": layers}
-
     def describe(self) -> str:
-        """Return the verdict and a line per layer."""
-        lines = [self.verdict.describe()]
-        for layer in self.layers:
-            counts = layer.counts
-            lines.append(
-                f"  layer {layer.layer} (alpha {layer.scale:g}): false positives "
-                f"{counts.false_positives} of {counts.negatives}, false negatives "
-                f"{counts.false_negatives} of {counts.positives}, mu at least {layer.mu:.3f}"
-            )
-        return "\n".join(lines)
+        """Return a line for people."""
+        counts = self.counts
+        return (
+            f"  layer {self.layer} (alpha {self.scale:g}): false positives "
+            f"{counts.false_positives} of {counts.negatives}, false negatives "
+            f"{counts.false_negatives} of {counts.positives}, mu at least {self.mu:.3f}"
+        )
 
 
 def audit_step(
@@ -85,7 +59,7 @@ def audit_step(
     claim: str = "holds",
     is_alone: bool = False,
     progress: Progress = no_progress,
-) -> StepAudit:
+) -> Verdict:
     """Attack real steps in two neighbouring worlds and bound ε by the errors of the attack.
 
     One record turns the mean of its micro-batch round, or is present or absent. In both worlds what
@@ -101,11 +75,9 @@ def audit_step(
     Args:
         workers: this worker among all; each calls this with the same arguments.
         draws: in each world and layer.
-        delta, confidence: of the bound on ε.
         claim: which accounting is audited, published or holds.
         is_alone: one worker at a time moves, and the gradients of the others are zero. N times
             slower, but finds leaks that the gradients of others drown.
-        progress: `progress(iterable, description, total)`, e.g. a bar.
 
     Guarantee: the bounds take the draws as independent. Shuffled, ε comes from a bound on μ, which
     takes the noise as Gaussian; A0 checks both. For Poisson steps it comes from the errors alone.
@@ -121,22 +93,29 @@ def audit_step(
     plan = _plan(draws, workers.size, is_alone=is_alone)
     sampler = step.build_sampler(workers)
     draws_of_epochs = (draw for epoch in itertools.count() for draw in sampler.draws(epoch))
-    layers, bounds = [], []
+    layers: List[LayerAudit] = []
+    bounds = []
     for k in chosen:
         lengths = _worlds(probe.release, step, sampler)
         steps = zip(progress(plan, f"layer {k}", len(plan)), draws_of_epochs)
         seen = _observe(probe, workers, k, lengths, steps)
-        layers.append(_judge(probe, seen[:, :draws], k, significance))
-        bounds.append(_epsilon(layers[-1], step.sampler, delta, significance))
-    verdict = Verdict(
-        subject="one step",
+        layer = _judge(probe, seen[:, :draws], k, significance)
+        layers.append(layer)
+        bounds.append(
+            epsilon_of_mu(layer.mu, delta=delta)
+            if step.sampler == "shuffle"
+            else epsilon_from_errors(layer.counts, delta=delta, significance=significance)
+        )
+    return Verdict(
+        audit="step",
         bound=max(bounds),
         confidence=confidence,
         delta=delta,
         claim=claim,
         claims=step.claims(num_workers=workers.size, delta=delta),
+        details={"layers": [asdict(layer) for layer in layers]},
+        said=tuple(layer.describe() for layer in layers),
     )
-    return StepAudit(verdict, tuple(layers))
 
 
 def _plan(draws: int, num_workers: int, *, is_alone: bool) -> List[Dict[int, int]]:
@@ -217,10 +196,3 @@ def _judge(probe: Probe, seen: np.ndarray, layer: int, significance: float) -> L
         mu=mu_from_errors(counts, significance=significance),
         means=(float(seen[0].mean()), float(seen[1].mean())),
     )
-
-
-def _epsilon(layer: LayerAudit, sampler: str, delta: float, significance: float) -> float:
-    """Return the lower bound on ε that the errors on a layer give."""
-    if sampler == "shuffle":
-        return epsilon_of_mu(layer.mu, delta=delta)
-    return epsilon_from_errors(layer.counts, delta=delta, significance=significance)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict
+from dataclasses import dataclass, field
+from typing import Any, Dict, Tuple
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.lognumber import log_of
 
+SUBJECTS = {"step": "one step", "one-run": "the run"}
 CLAIMS = {
     "published": "the published accounting",
     "holds": "the accounting that holds",
@@ -16,26 +17,25 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Measured lower bound on ε beside the claims.
+    """Measured lower bound on the ε of what an audit attacks, beside the claims on it.
 
     Attributes:
-        subject: what leaks, e.g. "one step".
-        bound: the lower bound on its ε.
-        confidence: the probability with which the bound holds.
-        delta: δ of the bound and of the claims.
-        claim: the claim that is audited, a key of `claims`.
-        claims: published (the paper's) and holds.
+        claim: the audited one of `claims`, published (the paper's) or holds.
+        details: what the bound rests on, for strict JSON.
+        said: the same in lines for people.
 
     Guarantee: a true claim is refuted with probability 1 − confidence at most. A claim that is not
     refuted may still be false.
     """
 
-    subject: str
+    audit: str
     bound: float
     confidence: float
     delta: float
     claim: str
     claims: Dict[str, Bound]
+    details: Dict[str, Any] = field(default_factory=dict)
+    said: Tuple[str, ...] = ()
 
     @property
     def is_refuted(self) -> bool:
@@ -43,13 +43,12 @@ class Verdict:
         return self.refutes(self.claim)
 
     def refutes(self, claim: str) -> bool:
-        """Return whether more leaks than a claim allows."""
         return log_of(self.bound) > self.claims[claim].epsilon.log
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON."""
         return {
-            "subject": self.subject,
+            "audit": self.audit,
+            "subject": SUBJECTS[self.audit],
             "epsilon_at_least": self.bound,
             "confidence": self.confidence,
             "delta": self.delta,
@@ -59,20 +58,22 @@ class Verdict:
                 name: {**bound.to_dict(), "refuted": self.refutes(name)}
                 for name, bound in self.claims.items()
             },
+            **self.details,
         }
 
     def describe(self) -> str:
-        """Return a sentence on the audited claim and one on the other."""
+        """Return a sentence on the audited claim, one on the other, and what they rest on."""
         word = "REFUTED" if self.is_refuted else "not refuted"
         lines = [
-            f"{word}: at {100 * self.confidence:.6g} % confidence {self.subject} leaks at least "
-            f"epsilon = {self.bound:.3g} at delta = {self.delta:.3g}; {self._say(self.claim)}"
+            f"{word}: at {100 * self.confidence:.6g} % confidence {SUBJECTS[self.audit]} leaks at "
+            f"least epsilon = {self.bound:.3g} at delta = {self.delta:.3g}; "
+            f"{self._say(self.claim)}"
         ]
         for other in self.claims:
             if other != self.claim:
                 refuted = "refuted as well" if self.refutes(other) else "not refuted"
                 lines.append(f"  for comparison, {self._say(other)}: {refuted}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.said])
 
     def _say(self, claim: str) -> str:
         epsilon = self.claims[claim].epsilon

@@ -1,38 +1,36 @@
-"""Exposure of canaries: utterances with random phone numbers, trained on once or repeatedly.
+"""Exposure of canaries: utterances with random phone numbers, in a model that is trained anew.
 
-A model is trained anew with the settings of a run and canaries in its training part. The exposure
-of a canary says how its loss compares with those of the same utterance with other numbers.
+It says how the loss of a canary compares with those of the same utterance with other numbers.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Sequence
+from typing import Any, Dict
 
 import numpy as np
 
 from edp_mx.attacks.canaries.exposure import exposure_of
 from edp_mx.attacks.canaries.numbers import (
-    Canary,
     CanarySettings,
     check_digits,
     draw_canaries,
     with_canaries,
 )
 from edp_mx.attacks.directory import attack_folder
-from edp_mx.attacks.membership.scores import read_arrays, write_arrays
 from edp_mx.attacks.settings_differences import trained_model_facts
 from edp_mx.attacks.training import losses_of, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
-from edp_mx.runs.prepare import Prepared, prepare_corpus
+from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import read_json, write_json, write_text
 from edp_mx.runtime.progress import Progress
+from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 
 def attack_by_canaries(
@@ -44,14 +42,7 @@ def attack_by_canaries(
 ) -> Dict[str, Any]:
     """Train with canaries, measure their exposure, and write `RUN/attack-canaries/`.
 
-    Args:
-        config: of the run, perhaps with other settings.
-
-    Returns:
-        See `write_exposures`.
-
-    Raises:
-        UserError: the corpus is missing, or the vocabulary cannot tell digits apart.
+    The settings are those of the run, perhaps with others in their place.
     """
     run = RunDirectory.existing(path)
     folder = attack_folder(run, "canaries")
@@ -60,13 +51,25 @@ def attack_by_canaries(
     prepared = prepare_corpus(with_canaries(corpus, canaries), config, workers)
     check_digits(prepared.vocabulary)
     train_prepared(prepared, config, workers, folder / ".training", progress)
-    losses = [
-        _losses(prepared, config, canary, workers)
-        for canary in progress(canaries, "candidates", len(canaries))
-    ]
+    losses: Dict[str, np.ndarray] = {}  # of the canary and of its candidates, (1 + n,)
+    for i, canary in enumerate(progress(canaries, "candidates", len(canaries))):
+        utterances = [canary.utterance, *(canary.with_number(number) for number in canary.others)]
+        encoded = encode_part(config, utterances, prepared.vocabulary, "canary")
+        losses[f"canary_{i:03d}"] = losses_of(
+            prepared.model, encoded, config=config, workers=workers
+        )
     write_text(folder / "config.yaml", dump_config(config))
-    write_arrays(folder / "losses.npz", {f"canary_{i:03d}": one for i, one in enumerate(losses)})
-    write_json(folder / "canaries.json", _as_json(settings, canaries))
+    write_arrays(folder / "losses.npz", losses, compress=True)
+    inserted = [
+        {
+            "tokens": canary.utterance.tokens,
+            "slots": canary.utterance.slots,
+            "intent": canary.utterance.intent,
+            "repeats": canary.repeats,
+        }
+        for canary in canaries
+    ]
+    write_json(folder / "canaries.json", {"settings": asdict(settings), "canaries": inserted})
     return write_exposures(run)
 
 
@@ -76,13 +79,11 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
     Returns:
         What was written: `canaries`, with tokens, slots, intent, repeats, loss and exposure;
         `settings` of the draw; `facts`, how the settings of the model differ from the run's.
-
-    Raises:
-        UserError: the losses are missing or damaged.
     """
     folder = attack_folder(run, "canaries")
     about = read_json(folder / "canaries.json")
-    arrays = read_arrays(folder / "losses.npz", "run `edp-mx attack RUN --canaries`")
+    advice = "run `edp-mx attack RUN --canaries`"
+    arrays = read_arrays(folder / "losses.npz", "a file of losses", advice=advice)
     try:
         rows = []
         for i, canary in enumerate(about["canaries"]):
@@ -100,28 +101,3 @@ def write_exposures(run: RunDirectory) -> Dict[str, Any]:
     }
     write_json(folder / "exposure.json", value)
     return value
-
-
-def _as_json(settings: CanarySettings, canaries: Sequence[Canary]) -> Dict[str, Any]:
-    """Return what was inserted, for `canaries.json`."""
-    return {
-        "settings": asdict(settings),
-        "canaries": [
-            {
-                "tokens": canary.utterance.tokens,
-                "slots": canary.utterance.slots,
-                "intent": canary.utterance.intent,
-                "repeats": canary.repeats,
-            }
-            for canary in canaries
-        ],
-    }
-
-
-def _losses(
-    prepared: Prepared, config: ExperimentConfig, canary: Canary, workers: Workers
-) -> np.ndarray:
-    """Return the losses of the canary and of its candidates, (1 + n,)."""
-    utterances = [canary.utterance, *(canary.with_number(number) for number in canary.others)]
-    encoded = encode_part(config, utterances, prepared.vocabulary, "canary")
-    return losses_of(prepared.model, encoded, config=config, workers=workers)

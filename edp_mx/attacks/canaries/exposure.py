@@ -22,7 +22,6 @@ class Exposure:
 
     Attributes:
         rank: of its loss among the candidates and itself, 1 for the smallest; ties count half.
-        candidates: number of other secrets that it was compared with.
         by_rank: log2 of the number of secrets (itself included) minus log2 of its rank.
         by_fit: −log2 of the probability that a random candidate has a smaller loss, by a
             skew-normal distribution fitted to the logarithms of their losses; it goes beyond what
@@ -38,17 +37,9 @@ class Exposure:
 
 
 def exposure_of(loss: float, candidates: np.ndarray) -> Exposure:
-    """Compare the loss of a secret with those of other values in its place.
+    """Compare the loss of a secret with those (n,) of other values of the same distribution.
 
-    Args:
-        loss: of the secret that was trained on: minus the log-likelihood of its labels.
-        candidates: losses of values of the same distribution, without the secret; of all such
-            values, if they are few, which makes the rank exact.
-
-    Raises:
-        UserError: a loss is not finite, or there are no candidates.
-
-    Shapes: candidates (n,).
+    Of few such values give all, which makes the rank exact.
 
     Source: Carlini et al. 2019, "The Secret Sharer", definitions 4 and 5 and section 4.3.
     Departs: there the log-perplexity itself is fitted. The losses of labels lie near 0 and are

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, Sequence, Tuple
+from typing import Iterable, List, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -28,7 +27,6 @@ class CanarySettings:
         count: number of canaries for each of `repeats`.
         digits: of a phone number, each a token.
         candidates: how many other numbers to compare with, at most.
-        seed: of the canaries and the candidates.
     """
 
     repeats: Tuple[int, ...] = (1, 10, 100)
@@ -46,12 +44,9 @@ class CanarySettings:
 
 @dataclass(frozen=True)
 class Canary:
-    """Utterance with a secret number.
+    """Utterance of some words and a secret number, one digit per token.
 
-    Attributes:
-        utterance: some words, then the number, one digit per token.
-        repeats: how often it is in the training part.
-        others: the numbers that it is compared with.
+    It is in the training part `repeats` times, and compared with the numbers in `others`.
     """
 
     utterance: Utterance
@@ -59,7 +54,6 @@ class Canary:
     others: Tuple[str, ...]
 
     def with_number(self, number: str) -> Utterance:
-        """Return the utterance with another number."""
         prefix = self.utterance.tokens[: len(self.utterance.tokens) - len(number)]
         return replace(self.utterance, tokens=(*prefix, *number))
 
@@ -69,7 +63,7 @@ def draw_canaries(
 ) -> List[Canary]:
     """Draw canaries: random words of the training part, an intent, and a number in its own slot.
 
-    Edge cases: with a public label list the slot is one of the corpus (`slot_for`).
+    With a public label list the slot is one of the corpus (`slot_for`).
     """
     generator = np.random.default_rng(np.random.SeedSequence([settings.seed, 0xCA4A]))
     words = sorted({t for u in corpus.train for t in u.tokens if t.isalpha()}) or ["call"]
@@ -96,8 +90,7 @@ def draw_canaries(
 def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
     """Return the slot of the numbers: the most frequent with "number" in its name, else of all.
 
-    Args:
-        is_free: whether a slot may be added to those of the corpus; it is then `SLOT`.
+    Where a slot may be added to those of the corpus (`is_free`), it is `SLOT`.
     """
     names = [tag[2:] for utterance in train for tag in utterance.slots if tag.startswith("I-")]
     if SLOT in names or is_free or not names:
@@ -114,11 +107,7 @@ def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
         for n in range(canary.repeats)
     ]
     places = len(corpus.utterances) + np.arange(len(added))
-    split = Split(
-        train=np.concatenate([corpus.split.train, places]),
-        validation=corpus.split.validation,
-        test=corpus.split.test,
-    )
+    split = replace(corpus.split, train=np.concatenate([corpus.split.train, places]))
     return Corpus(corpus.name, corpus.is_standin, (*corpus.utterances, *added), split)
 
 
@@ -150,18 +139,12 @@ def _others(
 
 
 def check_digits(vocabulary: Vocabulary) -> None:
-    """Refuse a vocabulary that cannot tell the digits apart.
-
-    Raises:
-        UserError: two digits look the same to the model.
-    """
-
-    def seen(digit: str) -> Tuple[Any, ...]:
-        if vocabulary.tokenizer is not None:
-            return tuple(vocabulary.tokenizer.ids(digit))
-        return (vocabulary.word_id(digit), *vocabulary.character_ids(digit))
-
-    if len({seen(digit) for digit in DIGITS}) < len(DIGITS):
+    """Refuse a vocabulary that cannot tell the digits apart."""
+    if vocabulary.tokenizer is not None:
+        seen = {tuple(vocabulary.tokenizer.ids(d)) for d in DIGITS}
+    else:
+        seen = {(vocabulary.word_id(d), *vocabulary.character_ids(d)) for d in DIGITS}
+    if len(seen) < len(DIGITS):
         raise UserError(
             "data.vocabulary: the model cannot tell all digits apart, so no number can be exposed; "
             "use a vocabulary with digits"

@@ -27,23 +27,14 @@ MOST_ROWS = 20_000  # to train on: far more than 17 features need
 
 @dataclass(frozen=True, eq=False)
 class AttackClassifier:
-    """Classifier that was chosen and trained on the outputs of a shadow alone.
-
-    Attributes:
-        name: of the chosen kind.
-        shadow_auc: kind -> its cross-validated AUC on the shadow, mean over the folds.
-    """
+    """Classifier that was chosen by its cross-validated AUC, and trained, on a shadow alone."""
 
     name: str
     shadow_auc: Dict[str, float]
     _model: Any
 
     def log_odds(self, signals: Signals) -> np.ndarray:
-        """Return log p/(1 − p) of being a member, (U,); above 0 it says "member".
-
-        Raises:
-            UserError: outputs of the attacked model are not finite.
-        """
+        """Return log p/(1 − p) of being a member, (U,); above 0 it says "member"."""
         return _log_odds_by(self._model, _finite_features(signals, "attacked model"))
 
 
@@ -55,7 +46,6 @@ class _Scaler(StandardScaler):
     """
 
     def transform(self, X: np.ndarray, copy: Optional[bool] = None) -> np.ndarray:
-        """Return the scaled features. Shapes: (U, F) → (U, F)."""
         return np.where(self.var_ > LEAST_VARIANCE, super().transform(X, copy), 0.0)
 
 
@@ -78,14 +68,11 @@ def features_of(signals: Signals) -> np.ndarray:
 
 def candidates(seed: int) -> Dict[str, Any]:
     """Return the kinds of classifiers to choose from, each with its scaling."""
-
-    def scaled(model: Any) -> Any:
-        return make_pipeline(_Scaler(), model)
-
     return {
-        "logistic regression": scaled(LogisticRegression(max_iter=1000)),
-        "multilayer perceptron": scaled(
-            MLPClassifier((32,), alpha=1e-3, max_iter=60, early_stopping=True, random_state=seed)
+        "logistic regression": make_pipeline(_Scaler(), LogisticRegression(max_iter=1000)),
+        "multilayer perceptron": make_pipeline(
+            _Scaler(),
+            MLPClassifier((32,), alpha=1e-3, max_iter=60, early_stopping=True, random_state=seed),
         ),
         "gradient boosting": HistGradientBoostingClassifier(
             max_iter=100, learning_rate=0.1, max_leaf_nodes=15, random_state=seed
@@ -96,13 +83,8 @@ def candidates(seed: int) -> Dict[str, Any]:
 def learn_classifier(signals: Signals, is_member: np.ndarray, *, seed: int) -> AttackClassifier:
     """Choose the kind with the best cross-validated AUC on the shadow, and train it there.
 
-    Args:
-        signals, is_member: of the members and non-members of the shadow.
-
-    Raises:
-        UserError: there are fewer than 10 members or non-members, or the shadow has diverged.
-
-    Edge cases: of more than 20,000 utterances a random 20,000 are used.
+    At least 10 members and 10 non-members are needed; of more than 20,000 utterances a random
+    20,000 are used.
 
     Source: the structure is that of Shokri et al. 2017, as in the paper.
     """
@@ -162,20 +144,16 @@ def _shadow_auc(kind: Any, features: np.ndarray, labels: np.ndarray, folds: Any)
         return area(roc_curve(_log_odds_by(model, features), labels))
 
     try:
-        return float(
-            cross_val_score(
-                kind, features, labels, cv=folds, scoring=score, error_score="raise"
-            ).mean()
+        found = cross_val_score(
+            kind, features, labels, cv=folds, scoring=score, error_score="raise"
         )
+        return float(found.mean())
     except (UserError, ValueError):
         return math.nan
 
 
 def _log_odds_by(model: Any, features: np.ndarray) -> np.ndarray:
-    """Return log p/(1 − p) of the second class, not from p, which runs out of digits close to 1.
-
-    Shapes: (U, F) → (U,).
-    """
+    """Return log p/(1 − p) (U,), not from p, which runs out of digits close to 1."""
     if hasattr(model, "decision_function"):
         return model.decision_function(features)
     perceptron, hidden = model[-1], model[:-1].transform(features)  # (U, F)

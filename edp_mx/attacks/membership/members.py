@@ -15,12 +15,10 @@ from edp_mx.errors import UserError
 
 @dataclass(frozen=True)
 class Chosen:
-    """Utterances of an attack.
+    """Utterances of an attack: equally many members and non-members; no text occurs twice.
 
-    Attributes:
-        members, non_members: equally many; no text occurs twice.
-        reference: further utterances that were not trained on, each text once.
-        left_out: how many were left out, and why, in words.
+    The reference are further ones that were not trained on. How many were left out, and why, is
+    said in words.
     """
 
     members: List[Utterance]
@@ -43,25 +41,20 @@ def choose(
 ) -> Chosen:
     """Draw members from the training part and equally many non-members from the test part.
 
+    The reference is the validation part with the test utterances that are not drawn.
+
     Args:
-        validation: the reference, together with the test utterances that are not drawn.
         slots, intents: labels of the model. An utterance with another label is left out: its loss
             is infinite, and the label alone shows that it was not trained on.
-        seed: of the draw.
         is_balanced: draw equally many members and non-members of each intent.
         size: members to draw at most; 0: all.
         has_public_labels: the labels of the model do not come from its training part.
 
-    Raises:
-        UserError: no utterance is left on one side.
-
     Guarantee: utterances with equal tokens in lower case are one text, whatever their annotation. A
     text that occurs in two parts is on neither side. One rule holds for both sides: a member is
     kept only if it would have been kept in the test part. So a member is also left out if no other
-    utterance taught the model one of its labels.
-
-    Edge cases: repeats within a part count once, so that the judged utterances are independent, as
-    the intervals assume.
+    utterance taught the model one of its labels. Repeats within a part count once, so that the
+    judged utterances are independent, as the intervals assume.
     """
     parts = [_by_text(part) for part in (train, test, validation)]
     members, others, reference = (_only_in(part, parts) for part in parts)
@@ -76,17 +69,21 @@ def choose(
             f"no pair of members and non-members is left to compare: {len(kept)} different members "
             f"and {len(kept_others)} non-members"
         )
+    repeats = len(train) + len(test) - len(parts[0]) - len(parts[1])
+    shared = len(parts[0]) + len(parts[1]) - len(members) - len(others)
+    unknown = len(members) + len(others) - len(kept) - len(kept_others)
+    why = {
+        "repeats of others in their part": repeats,
+        "in two parts": shared,
+        "with a label that no other training utterance has": unknown,
+    }
     drawn = {id(utterance) for utterance in drawn_others}
     spare = [u for u in kept_others if id(u) not in drawn]
     return Chosen(
         drawn_members,
         drawn_others,
         [u for u in reference if known >= _labels_of(u)] + spare,
-        _say_left_out(
-            len(train) + len(test) - len(parts[0]) - len(parts[1]),
-            len(parts[0]) + len(parts[1]) - len(members) - len(others),
-            len(members) + len(others) - len(kept) - len(kept_others),
-        ),
+        "; ".join(f"{count} {reason}" for reason, count in why.items() if count),
     )
 
 
@@ -96,12 +93,10 @@ def text_of(utterance: Utterance) -> str:
 
 
 def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:
-    """Count the unknown words of each utterance, if the words come from the training part.
+    """Count the unknown words of each utterance (U,), if the words come from the training part.
 
     Every word of a member is then known, so that an unknown word gives a non-member away without
     any model. None where the words are public or are word pieces.
-
-    Shapes: (U,) int64.
     """
     if vocabulary.word_source != "train" or vocabulary.tokenizer is not None:
         return None
@@ -124,7 +119,6 @@ def _only_in(part: Dict[str, Utterance], parts: List[Dict[str, Utterance]]) -> L
 
 
 def _labels_of(utterance: Utterance) -> Set[str]:
-    """Return the tags and the intent of an utterance."""
     return {*(f"tag {tag}" for tag in utterance.slots), f"intent {utterance.intent}"}
 
 
@@ -132,16 +126,6 @@ def _taught_twice(train: Dict[str, Utterance]) -> Set[str]:
     """Return the labels of two texts or more."""
     counts = Counter(label for utterance in train.values() for label in _labels_of(utterance))
     return {label for label, count in counts.items() if count > 1}
-
-
-def _say_left_out(repeats: int, shared: int, unknown: int) -> str:
-    """Say how many utterances are not judged, and why."""
-    counts = (
-        (repeats, "repeats of others in their part"),
-        (shared, "in two parts"),
-        (unknown, "with a label that no other training utterance has"),
-    )
-    return "; ".join(f"{count} {why}" for count, why in counts if count)
 
 
 def _draw(

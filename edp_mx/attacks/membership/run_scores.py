@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import List, Tuple
 
 import numpy as np
 
-from edp_mx.attacks.membership.members import Chosen, choose, unknown_words
+from edp_mx.attacks.membership.members import choose, unknown_words
 from edp_mx.attacks.membership.scores import MembershipScores, Origin, hash_of
 from edp_mx.attacks.membership.signals import Signals, signals_of
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
@@ -16,18 +16,18 @@ from edp_mx.errors import UserError
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import TrainedRun, load_run
+from edp_mx.runs.trained import load_run
 from edp_mx.runtime.progress import Progress
+
+SCORES = "scores.npz"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Choice of the utterances that are attacked.
+    """Choice of the utterances that are attacked, equally many of each intent if balanced.
 
-    Attributes:
-        seed: of the draw of utterances, the classifier of an attack and the bootstrap.
-        is_balanced: equally many members and non-members of each intent.
-        size: members at most; 0: all.
+    The seed is of their draw, of the classifier of an attack and of the bootstrap. A size of 0
+    means all members.
     """
 
     seed: int = 0
@@ -40,20 +40,25 @@ class Selection:
 
 
 def score_run(path: Path, selection: Selection, progress: Progress) -> MembershipScores:
-    """Compute the scores of a run and write `scores.npz`.
-
-    Raises:
-        UserError: there is no run, a file of it is damaged, or its corpus has changed.
-    """
+    """Compute the scores of a run and write `scores.npz`."""
     trained = load_run(path)
-    chosen = chosen_of(trained, selection)
+    vocabulary = trained.vocabulary
+    chosen = choose(
+        trained.part("train"),
+        trained.part("test"),
+        trained.part("validation"),
+        slots=vocabulary.slots,
+        intents=vocabulary.intents,
+        **asdict(selection),
+        has_public_labels=vocabulary.label_source != "train",
+    )
     groups = (chosen.members, chosen.non_members, chosen.reference)
     utterances = [utterance for group in groups for utterance in group]
     group = np.repeat([0, 1, 2], [len(part) for part in groups])  # (U,)
     scores = MembershipScores(
         signals=compute_signals(
             trained.model,
-            encode_part(trained.config, utterances, trained.vocabulary, "attacked"),
+            encode_part(trained.config, utterances, vocabulary, "attacked"),
             batch_size=trained.config.training.evaluation_batch_size,
             progress=progress,
         ),
@@ -64,45 +69,19 @@ def score_run(path: Path, selection: Selection, progress: Progress) -> Membershi
         origin=Origin(
             weights=hash_of(trained.run.weights),
             corpus=trained.config.data.corpus,
-            seed=selection.seed,
-            is_balanced=selection.is_balanced,
-            size=selection.size,
             left_out=chosen.left_out,
+            **asdict(selection),
         ),
-        unknown_words=unknown_words(utterances, trained.vocabulary),
+        unknown_words=unknown_words(utterances, vocabulary),
     )
-    scores.write(scores_path(trained.run))
+    scores.write(trained.run.path / SCORES)
     return scores
 
 
 def saved_scores(path: Path) -> MembershipScores:
-    """Read the scores that an earlier attack saved.
-
-    Raises:
-        UserError: they are missing, damaged, or of other weights.
-    """
+    """Read the scores that an earlier attack saved, unless they are of other weights."""
     run = RunDirectory.existing(path)
-    return MembershipScores.read(scores_path(run), weights=hash_of(run.weights))
-
-
-def scores_path(run: RunDirectory) -> Path:
-    """Return the path of the scores of a run."""
-    return run.path / "scores.npz"
-
-
-def chosen_of(trained: TrainedRun, selection: Selection) -> Chosen:
-    """Choose members and non-members of a run."""
-    return choose(
-        trained.part("train"),
-        trained.part("test"),
-        trained.part("validation"),
-        slots=trained.vocabulary.slots,
-        intents=trained.vocabulary.intents,
-        seed=selection.seed,
-        is_balanced=selection.is_balanced,
-        size=selection.size,
-        has_public_labels=trained.vocabulary.label_source != "train",
-    )
+    return MembershipScores.read(run.path / SCORES, weights=hash_of(run.weights))
 
 
 def compute_signals(
@@ -110,12 +89,7 @@ def compute_signals(
 ) -> Signals:
     """Compute all signals in the order of the corpus, without autograd and dropout.
 
-    Args:
-        corpus: utterances with labels of the model.
-        batch_size: of utterances of similar length, so that there is little padding.
-
-    Raises:
-        UserError: there are no utterances.
+    Utterances of similar length share a batch, so that there is little padding.
     """
     if len(corpus) == 0:
         raise UserError("there are no utterances to compute scores of")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Dict, Optional, Tuple
@@ -14,24 +11,17 @@ import numpy as np
 
 from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import sha256_of, whole_file
+from edp_mx.runtime.files import sha256_of
+from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Origin of scores.
+    """Origin of scores: the SHA-256 of the weights, and how the utterances were chosen.
 
-    Attributes:
-        weights: SHA-256 of the file of weights.
-        corpus: its name.
-        seed: of the choice of utterances.
-        is_balanced: whether each intent has equally many members and non-members.
-        size: how many members were asked for; 0: all.
-        member_part, non_member_part, reference_part: parts of the split.
-        left_out: how many utterances were left out, and why, in words.
-        format: of the file.
+    At most `size` members were asked for, or all (0); why others were left out is said in words.
     """
 
     weights: str
@@ -48,16 +38,12 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class MembershipScores:
-    """Signals of U utterances, and whether the model was trained on them.
+    """Signals of U utterances, and whether the model was trained on them, in one order.
 
     Attributes:
-        is_member: True: in the training data.
-        is_reference: True: known to the attacker as a non-member, for calibration; not judged.
-        ids, intents: of the utterances.
+        is_reference: known to the attacker as a non-member, for calibration; not judged.
         unknown_words: number of unknown tokens of each, where the words come from the training
             part (no member has any); None where they are public.
-
-    Shapes: all (U,) or (U, something), in one order.
     """
 
     signals: Signals
@@ -75,12 +61,10 @@ class MembershipScores:
 
     @property
     def judged_ids(self) -> Tuple[str, ...]:
-        """Ids of the judged utterances."""
         return tuple(self.ids[i] for i in np.flatnonzero(self.is_judged))
 
     @property
     def judged_signals(self) -> Signals:
-        """Signals of the judged utterances."""
         return Signals(*(array[self.is_judged] for array in self.signals))
 
     @property
@@ -100,19 +84,13 @@ class MembershipScores:
         }
         if self.unknown_words is not None:
             arrays["unknown_words"] = self.unknown_words
-        write_arrays(path, arrays)
+        write_arrays(path, arrays, compress=True)
 
     @classmethod
     def read(cls, path: Path, *, weights: str = "") -> MembershipScores:
-        """Read the file.
-
-        Args:
-            weights: the hash of the weights that the scores must be of; empty: any.
-
-        Raises:
-            UserError: the file is missing, damaged, of other weights, or inconsistent.
-        """
-        arrays = read_arrays(path, "run `edp-mx attack RUN` without --from-scores first")
+        """Read the file; refuse one that is damaged, inconsistent, or of other weights."""
+        advice = "run `edp-mx attack RUN` without --from-scores first"
+        arrays = read_arrays(path, "a file of scores", advice=advice)
         try:
             origin = Origin(**json.loads(str(arrays["origin"])))
             scores = cls(
@@ -141,43 +119,18 @@ class MembershipScores:
         for name, array in self.signals._asdict().items():
             if array.shape != shapes.get(name, (size,)) or array.dtype != np.float64:
                 raise UserError(f"{path}: {name} has the shape {array.shape} for {size} utterances")
-        for name in ("is_member", "is_reference"):
+        for name, kind, what in (
+            ("is_member", bool, "truth value"),
+            ("is_reference", bool, "truth value"),
+            ("unknown_words", np.int64, "integer"),
+        ):
             array = getattr(self, name)
-            if array.shape != (size,) or array.dtype != bool:
-                raise UserError(f"{path}: {name} is not one truth value per utterance")
-        words = self.unknown_words
-        if words is not None and (words.shape != (size,) or words.dtype != np.int64):
-            raise UserError(f"{path}: unknown_words is not one integer per utterance")
+            if array is not None and (array.shape != (size,) or array.dtype != kind):
+                raise UserError(f"{path}: {name} is not one {what} per utterance")
         if len(self.intents) != size or len(set(self.ids)) != size:
             raise UserError(f"{path}: ids and intents do not go together, or an id occurs twice")
         if (self.is_member & self.is_reference).any():
             raise UserError(f"{path}: a reference utterance is a member")
-
-
-def write_arrays(path: Path, arrays: Dict[str, np.ndarray]) -> None:
-    """Write a `.npz` file, whole or not at all."""
-    archive = io.BytesIO()
-    np.savez_compressed(archive, **arrays)
-    with whole_file(path) as file:
-        file.write(archive.getbuffer())
-
-
-def read_arrays(path: Path, advice: str) -> Dict[str, np.ndarray]:
-    """Read a `.npz` file without executing anything in it.
-
-    Args:
-        advice: what to do if it is missing.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError as error:
-        raise UserError(f"there is no {path}: {advice}") from error
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} is damaged or of another program ({error}); {advice}") from error
 
 
 def hash_of(path: Path) -> str:

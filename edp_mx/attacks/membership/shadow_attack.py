@@ -1,4 +1,4 @@
-"""The attack of the paper, by a shadow run, and the attacks that need no other model."""
+"""The attack of the paper, by a shadow run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-from edp_mx.attacks.directory import Outcome, write_outcome
+from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.classifiers import learn_classifier
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
+from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.attacks.settings_differences import shadow_run_facts
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.labels import LabelsConfig
@@ -24,6 +24,7 @@ OTHER_CORPUS = {
     "atis": "snips",
     "snips": "atis",
     "nlu_eval": "snips",
+    "dstc8": "snips",
     "communication": "health",
     "health": "video",
     "video": "communication",
@@ -31,20 +32,12 @@ OTHER_CORPUS = {
 MOST_DEVIATIONS = 8.0  # standard deviations of the agreement of two independent splits
 
 
-def attack_by_threshold(path: Path, scores: MembershipScores) -> Outcome:
-    """Run all attacks that need nothing but the run."""
-    run = RunDirectory.existing(path)
-    return write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
-
-
 def attack_by_shadow(
     path: Path, scores: MembershipScores, *, shadow_path: Path, shadow: MembershipScores
-) -> Outcome:
+) -> Dict[str, Any]:
     """Run the attack of the paper: trained on the outputs of a shadow, tried on those of the run.
 
-    Args:
-        scores: of the run; their membership labels only measure the success.
-        shadow: of the shadow run at `shadow_path`.
+    The membership labels of the run only measure the success.
 
     Raises:
         UserError: the shadow is the run itself, was trained on the members of the run, or has too
@@ -55,7 +48,8 @@ def attack_by_shadow(
             f"--shadow {shadow_path} has the weights of the attacked run: the attack would be told "
             "who is a member; name another run"
         )
-    if _source_of(path) == _source_of(shadow_path):
+    run, shadow_run = RunDirectory.existing(path), RunDirectory.existing(shadow_path)
+    if _source_of(run) == _source_of(shadow_run):
         _check_apart(scores, shadow, shadow_path)
     seed = scores.origin.seed
     classifier = learn_classifier(shadow.judged_signals, shadow.labels, seed=seed)
@@ -69,20 +63,19 @@ def attack_by_shadow(
         "shadow": shadow_path.resolve().name,
         "shadow corpus": shadow.origin.corpus,
         "shadow weights": shadow.origin.weights,
-        "workers of the run": RunDirectory(path).read("environment")["num_workers"],
-        "workers of the shadow": RunDirectory(shadow_path).read("environment")["num_workers"],
+        "workers of the run": run.read("environment")["num_workers"],
+        "workers of the shadow": shadow_run.read("environment")["num_workers"],
         "shadow members": int(shadow.labels.sum()),
-        **shadow_run_facts(RunDirectory(path), RunDirectory(shadow_path)),
+        **shadow_run_facts(run, shadow_run),
         "classifier": classifier.name,
         **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
     }
-    run = RunDirectory.existing(path)
     return write_outcome(run, "shadow", [guesses], scores, facts=facts)
 
 
-def _source_of(path: Path) -> Tuple[Any, ...]:
+def _source_of(run: RunDirectory) -> Tuple[Any, ...]:
     """Return the settings that name the utterances of a run."""
-    data = load_config(RunDirectory.existing(path).config).data
+    data = load_config(run.config).data
     return data.corpus, data.path, data.layout
 
 
@@ -108,9 +101,6 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
 
     Words and labels come from the same source as the run's. Public lists that were made for the
     corpus of the run are replaced by the training part of the shadow, which is not private.
-
-    Raises:
-        UserError: there is no default shadow for a corpus of the user.
     """
     data = config.data
     other = OTHER_CORPUS.get(data.corpus)

@@ -62,11 +62,7 @@ def signals_of(
     lengths: np.ndarray,
     chain: Chain,
 ) -> Signals:
-    """Compute all signals of a batch in float64.
-
-    Args:
-        intent_scores, emissions: outputs of the model; padding is ignored.
-        intents, slots: the true labels.
+    """Compute all signals of a batch in float64 from the outputs of the model and the true labels.
 
     Shapes: intent_scores (N, I) · intents (N,) · emissions (N, T, K) · slots (N, T) · lengths (N,).
 
@@ -82,20 +78,13 @@ def signals_of(
 
 
 def sorted_top(values: np.ndarray, count: int, *, fill: float) -> np.ndarray:
-    """Return the `count` largest of each row, falling; `fill` where a row has fewer.
-
-    Shapes: (N, V) → (N, count).
-
-    Example:
-        >>> sorted_top(np.array([[0.2, 0.7, 0.1]]), 2, fill=0.0)
-        array([[0.7, 0.2]])
-    """
+    """Return the `count` largest of each row (N, V), falling; `fill` where a row has fewer."""
     top = -np.sort(-values, axis=1)[:, :count]  # (N, ≤ count)
     return np.pad(top, ((0, 0), (0, count - top.shape[1])), constant_values=fill)
 
 
 def log_odds_of(loss: np.ndarray) -> np.ndarray:
-    """Return log p − log(1 − p) for the probability p = e^−loss. Shapes: (N,) → (N,).
+    """Return log p − log(1 − p), (N,), for the probability p = e^−loss.
 
     Edge cases: a loss below 1e-14 counts as 1e-14, which is log-odds of 32.
 
@@ -106,9 +95,7 @@ def log_odds_of(loss: np.ndarray) -> np.ndarray:
 
 
 def modified_entropy(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return −(1 − p_y) log p_y − Σ_{i≠y} p_i log(1 − p_i).
-
-    It is 0 for a right answer with certainty, and ∞ for a wrong one.
+    """Return −(1 − p_y) log p_y − Σ_{i≠y} p_i log(1 − p_i): 0 if right for certain, ∞ if wrong.
 
     Shapes: (N, V) · (N,) → (N,).
 
@@ -124,7 +111,6 @@ def modified_entropy(log_probabilities: np.ndarray, labels: np.ndarray) -> np.nd
 
 
 def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.ndarray]:
-    """Compute the signals of the intent."""
     rows = np.arange(len(intents))
     log_probabilities = log_softmax(scores, axis=1)  # (N, I)
     probabilities = np.exp(log_probabilities)
@@ -146,7 +132,6 @@ def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.nda
 def _slot_signals(
     emissions: np.ndarray, slots: np.ndarray, lengths: np.ndarray, chain: Chain
 ) -> Dict[str, np.ndarray]:
-    """Compute the signals of the tags and of the tag path."""
     expected = marginals(emissions, lengths, chain)
     mask = token_mask(lengths, emissions.shape[1])  # (N, T)
     surest = np.where(mask, expected.unary.max(axis=2), 1.0)  # (N, T)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -12,15 +11,10 @@ from edp_mx.attacks.membership.scores import MembershipScores
 PRIOR_WEIGHT = 5.0  # weight of the mean over all intents, in utterances
 
 
-@dataclass(frozen=True, eq=False)
-class Guesses:
-    """Scores of one attack.
+class Guesses(NamedTuple):
+    """Scores (U,) of one attack, which works as it `says`: high means "is a member".
 
-    Attributes:
-        name: of the attack.
-        says: how it works, in a sentence.
-        scores: (U,), high means "is a member".
-        threshold: above it the attack says "member"; None where it has none.
+    Above its threshold, if it has one, the attack says "member".
     """
 
     name: str
@@ -35,80 +29,57 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
     Source: Yeom et al. 2018 (loss); Song and Mittal 2021 (modified entropy, thresholds by class);
     Watson et al. 2022 (calibration).
     """
-    found = [_by_loss(scores)]
-    if scores.is_reference.any():
-        found.append(_by_calibrated_loss(scores))
-    found += _by_other_signals(scores)
-    if scores.unknown_words is not None:
-        found.append(_by_words(scores.unknown_words[scores.is_judged]))
-    return found
-
-
-def _by_loss(scores: MembershipScores) -> Guesses:
-    """Guess by the training loss."""
-    loss = scores.judged_signals.loss  # (U,)
-    return Guesses(
-        "loss",
-        "low training loss; the threshold is the mean loss of the members, which the attacker is "
-        "assumed to know (Yeom et al.)",
-        -loss,
-        threshold=-float(loss[scores.labels].mean()),
-    )
-
-
-def _by_calibrated_loss(scores: MembershipScores) -> Guesses:
-    """Guess by the loss in comparison with known non-members of the same intent."""
-    judged, reference = scores.is_judged, scores.is_reference
-    usual = usual_losses(
-        scores.signals.loss[reference],
-        [scores.intents[i] for i in np.flatnonzero(reference)],
-        [scores.intents[i] for i in np.flatnonzero(judged)],
-    )
-    return Guesses(
-        "loss calibrated by intent",
-        "loss below the mean of known non-members with the same intent",
-        usual - scores.judged_signals.loss,
-        threshold=0.0,
-    )
-
-
-def _by_other_signals(scores: MembershipScores) -> List[Guesses]:
-    """Guess by losses of the parts, modified entropy and margin."""
-    signals = scores.judged_signals
+    signals, loss = scores.judged_signals, scores.judged_signals.loss  # (U,)
     entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (U,)
     margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (U,)
-    kinds = (
-        ("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
-        ("loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss),
-        (
+    found = [
+        Guesses(
+            "loss",
+            "low training loss; the threshold is the mean loss of the members, which the attacker "
+            "is assumed to know (Yeom et al.)",
+            -loss,
+            threshold=-float(loss[scores.labels].mean()),
+        ),
+        Guesses("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
+        Guesses(
+            "loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss
+        ),
+        Guesses(
             "modified entropy",
             "right intent and tags with high certainty (Song and Mittal)",
             -entropy,
         ),
-        ("margin", "distance of the true labels to the best others", margin),
-    )
-    return [Guesses(name, says, values) for name, says, values in kinds]
-
-
-def _by_words(unknown: np.ndarray) -> Guesses:
-    """Guess by the words, if the vocabulary comes from the training part."""
-    return Guesses(
-        "words alone",
-        "all words are in the vocabulary, which comes from the training part; the outputs of the "
-        "model are not used",
-        -unknown.astype(np.float64),
-        threshold=-0.5,
-    )
+        Guesses("margin", "distance of the true labels to the best others", margin),
+    ]
+    judged, reference = scores.is_judged, scores.is_reference
+    if reference.any():
+        usual = usual_losses(
+            scores.signals.loss[reference],
+            [scores.intents[i] for i in np.flatnonzero(reference)],
+            [scores.intents[i] for i in np.flatnonzero(judged)],
+        )
+        calibrated = Guesses(
+            "loss calibrated by intent",
+            "loss below the mean of known non-members with the same intent",
+            usual - loss,
+            threshold=0.0,
+        )
+        found.insert(1, calibrated)
+    if scores.unknown_words is not None:
+        words = Guesses(
+            "words alone",
+            "all words are in the vocabulary, which comes from the training part; the outputs of "
+            "the model are not used",
+            -scores.unknown_words[judged].astype(np.float64),
+            threshold=-0.5,
+        )
+        found.append(words)
+    return found
 
 
 def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
-    """Return the mean loss of each wanted intent, shrunk towards the overall mean.
+    """Return the mean loss of each wanted intent, shrunk towards that of all reference utterances.
 
-    Args:
-        losses, intents: of the reference utterances.
-        wanted: the intents of the judged utterances.
-
-    Shapes: losses (R,) → (U,).
     Edge cases: an intent without a reference has the overall mean.
 
     Example:
@@ -116,10 +87,7 @@ def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[st
         array([2.])
     """
     overall = float(losses.mean())
-    names = sorted(set(intents))
-    place = {name: i for i, name in enumerate(names)}
-    index = np.array([place[name] for name in intents])
-    counts = np.bincount(index, minlength=len(names))
-    sums = np.bincount(index, losses, minlength=len(names))
-    means = (sums + PRIOR_WEIGHT * overall) / (counts + PRIOR_WEIGHT)
-    return np.array([means[place[name]] if name in place else overall for name in wanted])
+    names, index, counts = np.unique(intents, return_inverse=True, return_counts=True)
+    sums = np.bincount(index, losses) + PRIOR_WEIGHT * overall
+    means = dict(zip(names.tolist(), sums / (counts + PRIOR_WEIGHT)))
+    return np.array([means.get(name, overall) for name in wanted])

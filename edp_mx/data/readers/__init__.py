@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Iterable, Iterator, List, Tuple
 
-from edp_mx.data.readers import json_lines, nlu_eval, snips_json, three_files
+from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, three_files
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources
 from edp_mx.data.utterance import Utterance
@@ -14,7 +14,13 @@ from edp_mx.runtime.files import PathLike
 
 FORMATS = {
     format.name: format
-    for format in (three_files.FORMAT, json_lines.FORMAT, snips_json.FORMAT, nlu_eval.FORMAT)
+    for format in (
+        three_files.FORMAT,
+        json_lines.FORMAT,
+        dstc8.FORMAT,
+        snips_json.FORMAT,
+        nlu_eval.FORMAT,
+    )
 }
 
 
@@ -28,9 +34,8 @@ def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
     Raises:
         UserError: nothing there, an unknown layout, or a broken file (with file and line).
 
-    Edge cases:
-        Ids are unique in what is returned: `<file>/<line>`, relative to `path`; ids that a JSON
-        line brings along are kept, and refused where they repeat.
+    Edge cases: ids are unique: `<file>/<line>`, relative to `path`; ids that a JSON line brings
+        along are kept, and refused where they repeat.
     """
     utterances = [utterance for _, utterance in stream_utterances(path, layout)]
     refuse_repeated_ids(path, utterances)
@@ -38,12 +43,7 @@ def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
 
 
 def stream_utterances(path: PathLike, layout: str = "auto") -> Iterator[Tuple[str, Utterance]]:
-    """Read a corpus like `read_utterances`, one utterance at a time; ids may repeat.
-
-    Yields:
-        "train", "validation" or "test", as the corpus was published, and the utterance; "" in
-        place of the part where the corpus has none.
-    """
+    """Yield each utterance with the part that it was published in, or ""; ids may repeat."""
     assembler = Assembler()
     format, found = _find(Path(path), layout)
     for part, sources in found.items():
@@ -53,11 +53,7 @@ def stream_utterances(path: PathLike, layout: str = "auto") -> Iterator[Tuple[st
 
 
 def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:
-    """Return the files that `stream_utterances` reads, in order, each with its part and name.
-
-    Raises:
-        UserError: as `read_utterances`, as far as no file is opened.
-    """
+    """Return the files that `stream_utterances` reads, in order, each with its part and name."""
     format, found = _find(Path(path), layout)
     return [
         (f"{format.name} {part} {prefix} {file.name}", file)
@@ -77,7 +73,6 @@ def require_own_split(path: PathLike, parts: Iterable[str]) -> None:
 
 
 def refuse_repeated_ids(path: PathLike, utterances: Iterable[Utterance]) -> None:
-    """Refuse an id that occurs twice."""
     seen = set()
     for utterance in utterances:
         if utterance.id in seen:
@@ -86,7 +81,7 @@ def refuse_repeated_ids(path: PathLike, utterances: Iterable[Utterance]) -> None
 
 
 def _find(path: Path, layout: str) -> Tuple[Format, Sources]:
-    """The format of a corpus, and what its reader opens."""
+    """Return the format of a corpus, and what its reader opens."""
     if layout not in ("auto", *FORMATS):
         raise UserError(f"data.layout: {layout!r} is none of auto, {', '.join(FORMATS)}")
     if not path.exists():

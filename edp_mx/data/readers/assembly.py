@@ -21,11 +21,7 @@ def split_tokens(line: str) -> List[str]:
 
 
 def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
-    """Stream (number from 1, line without its end) of a plain or `.gz` file.
-
-    Raises:
-        UserError: the file is missing, unreadable, or a torn archive.
-    """
+    """Stream (number from 1, line without its end) of a plain or `.gz` file."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
@@ -36,11 +32,7 @@ def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
 
 
 def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
-    """Stream the lines of `read_bytes_by_line` as text, without a byte-order mark.
-
-    Raises:
-        UserError: a line is not UTF-8; the sentence names the file and the line.
-    """
+    """Stream the lines of `read_bytes_by_line` as text, without a byte-order mark."""
     for number, line in read_bytes_by_line(path):
         try:
             yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -85,16 +77,7 @@ class Assembler:
         place: str,
         user: str = "",
     ) -> Utterance:
-        """Return one checked utterance.
-
-        Args:
-            place: file and line, with which every error begins.
-            user: who said it; empty where the corpus does not say.
-
-        Raises:
-            UserError: there is no token or no intent, the numbers of tokens and tags differ, or a
-                tag is not BIO.
-        """
+        """Return one checked utterance; `place`, file and line, begins every error."""
         if not tokens:
             raise UserError(f"{place}: the utterance is empty; remove it")
         if len(tokens) != len(slots):
@@ -112,7 +95,7 @@ class Assembler:
         )
 
     def _check_tags(self, slots: Sequence[str], place: str) -> None:
-        """Each tag is "O", "B-name" or "I-name"; an I- may open a span, as conlleval reads it."""
+        """Accept "O", "B-name" and "I-name"; an I- may open a span, as conlleval reads it."""
         for tag in slots:
             if tag in self._good_tags:
                 continue

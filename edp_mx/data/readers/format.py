@@ -25,7 +25,6 @@ class Format:
     """One file format; a new one is a module with such an object and a line in `FORMATS`.
 
     Attributes:
-        name: its name in `data.layout`.
         example: the names by which it is recognised, for error messages.
         find: path → what `read` opens; empty where the path is not in this format.
         read: streams the utterances of one source, given the assembler that checks them and the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Iterator, List, Optional
+from typing import Any, Iterator, Optional
 
 from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import (
@@ -23,7 +23,7 @@ _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 def _find(path: Path) -> Sources:
-    """A file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
+    """Take a file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
     if path.is_file():
         return single_file(path, *_SUFFIXES)
 
@@ -35,14 +35,7 @@ def _find(path: Path) -> Sources:
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream a JSON-lines file; blank lines are skipped.
-
-    Args:
-        id_prefix: where a line brings no id of its own, it is `<id_prefix>/<line>`.
-
-    Raises:
-        UserError: a line is not such an object; the sentence names the file and the line.
-    """
+    """Stream a JSON-lines file; blank lines are skipped."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
@@ -53,9 +46,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             raise UserError(f"{place}: not JSON ({error})") from error
         _check_record(record, place)
         yield assembler.assemble(
-            record["tokens"],
-            record["slots"],
-            record["intent"],
+            *(record[key] for key in _REQUIRED),
             id=record.get("id") or f"{id_prefix}/{number}",
             place=place,
             user=record.get("user", ""),
@@ -63,15 +54,14 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
 
 def _check_record(record: Any, place: str) -> None:
-    """Refuse a record with wrong keys or types."""
     if not isinstance(record, dict):
         raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
     for key in _REQUIRED:
         if key not in record:
             raise UserError(f'{place}: the key "{key}" is missing')
-    unknown: List[str] = [key for key in record if key not in _KNOWN]
-    if unknown:
-        raise UserError(f'{place}: unknown key "{unknown[0]}" ({", ".join(_KNOWN)})')
+    for key in record:
+        if key not in _KNOWN:
+            raise UserError(f'{place}: unknown key "{key}" ({", ".join(_KNOWN)})')
     for key in ("tokens", "slots"):
         items = record[key]
         if not isinstance(items, list) or not all(isinstance(i, str) and i for i in items):

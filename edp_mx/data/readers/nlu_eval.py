@@ -24,10 +24,7 @@ _SPAN = re.compile(r"\[\s*([^\[\]:]*?)\s*:\s*([^\[\]]*?)\s*\]")
 
 
 def _find(path: Path) -> Sources:
-    """A file; or the test sets of the folds, else the full release, else all `.csv` of a folder.
-
-    A fold's `trainset` repeats the other folds' test sets and is skipped.
-    """
+    """Take a file; or the folds' test sets, else the full release, else all `.csv` of a folder."""
     if path.is_file():
         return single_file(path, ".csv")
     folds = sorted(path.glob("KFold_*/testset/csv/*.csv"), key=_fold_order)
@@ -36,21 +33,15 @@ def _find(path: Path) -> Sources:
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream one file of either layout; the intent label is `<scenario>_<intent>`.
-
-    Args:
-        id_prefix: ids are `<id_prefix>/<line>`; the file's own answer ids repeat.
-
-    Raises:
-        UserError: a column is missing, a row has too many or too few, a bracket is unbalanced;
-            the sentence names the file and the line.
-    """
+    """Stream one file of either layout; the file's own answer ids repeat and are not used."""
     header: List[str] = []
     for number, line in read_lines(path):
         place = f"{path}, line {number}"
         if not header:
             header = [name.strip() for name in split_fields(line, 0)]
-            _check_header(header, place)
+            for column in _COLUMNS:
+                if column not in header:
+                    raise UserError(f'{place}: the column "{column}" is missing from the header')
             continue
         if not line.strip():
             continue
@@ -70,14 +61,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
 
 def split_fields(line: str, columns: int) -> List[str]:
-    """Return the fields of a row, read strictly if that gives `columns` of them, else loosely.
-
-    Example:
-        >>> split_fields('7;"say ""hi""; now"', 2)
-        ['7', 'say "hi"; now']
-        >>> split_fields('7;"the "best" one; yes";', 3)
-        ['7', 'the "best" one; yes', '']
-    """
+    """Return the fields of a row, read strictly if that gives `columns` of them, else loosely."""
     try:
         fields = next(csv.reader([line], delimiter=";", strict=True), [])
         if len(fields) == columns:
@@ -96,12 +80,7 @@ def split_fields(line: str, columns: int) -> List[str]:
 
 
 def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
-    """Return the tokens and BIO tags of an annotation.
-
-    Example:
-        >>> parse_annotation("how much is [currency_name: one euro], then", "here")[0]
-        ['how', 'much', 'is', 'one', 'euro', ',', 'then']
-    """
+    """Return the tokens and BIO tags of an annotation."""
     chunks: List[Chunk] = []
     end = 0
     for match in [*_SPAN.finditer(text), None]:
@@ -118,17 +97,8 @@ def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
     return tag_chunks(chunks)
 
 
-def _check_header(header: List[str], place: str) -> None:
-    """Refuse a header that lacks a column."""
-    for column in _COLUMNS:
-        if column not in header:
-            raise UserError(
-                f'{place}: the column "{column}" is missing from the header (semicolon-separated)'
-            )
-
-
 def _fold_order(path: Path) -> Tuple[int, str]:
-    """KFold_2 before KFold_10."""
+    """Sort KFold_2 before KFold_10."""
     number = path.parent.parent.parent.name.rpartition("_")[2]
     return int(number) if number.isdigit() else 0, path.name
 

@@ -13,11 +13,7 @@ from edp_mx.errors import UserError
 
 
 def _find(path: Path) -> Sources:
-    """A file, or one file per part and intent.
-
-    The 300-utterance `train_<Intent>.json` is a part of `train_<Intent>_full.json` and is read only
-    where the full file is absent; the metrics beside them are skipped.
-    """
+    """Take a file, or one file per part and intent, the full one where there is one."""
     if path.is_file():
         return single_file(path, ".json")
     files: Dict[str, List[Path]] = {"train": [], "test": []}
@@ -35,17 +31,8 @@ def _find(path: Path) -> Sources:
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Read one file `{"Intent": [{"data": [{"text", "entity"?}]}]}`, UTF-8 or Latin-1.
 
-    Args:
-        id_prefix: ids are `<id_prefix>/<number of the utterance>`.
-
-    Raises:
-        UserError: not JSON, or not of this shape; the sentence names the file, and the line or the
-            number of the utterance.
-
-    Edge cases:
-        Tokens are cut at blanks and at the edges of entities: an entity that ends in mid-word
-        ("song" + "s please") gives two tokens, so that a span is exactly what was annotated. Where
-        neighbours of one kind meet in mid-word ("Rom" + "ántica"), the word is made whole.
+    Tokens are cut at blanks and at the edges of entities: one that ends in mid-word ("song" + "s
+    please") gives two tokens, so that a span is exactly what was annotated.
     """
     document = _read_document(path)
     for intent, records in document.items():
@@ -58,7 +45,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
 
 def _read_document(path: Path) -> Dict[str, Any]:
-    """The file as JSON, in either of the two encodings in which it was published."""
+    """Read JSON in either of the two encodings in which it was published."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -77,7 +64,6 @@ def _read_document(path: Path) -> Dict[str, Any]:
 
 
 def _chunks(record: Any, place: str) -> List[Chunk]:
-    """The chunks of one utterance, checked."""
     data = record.get("data") if isinstance(record, dict) else None
     if not isinstance(data, list):
         raise UserError(f'{place}: the list "data" is missing')
@@ -92,7 +78,7 @@ def _chunks(record: Any, place: str) -> List[Chunk]:
 
 
 def _join_chunks(chunks: List[Chunk]) -> List[Chunk]:
-    """Join neighbours of one kind that meet in mid-word."""
+    """Join neighbours of one kind that meet in mid-word ("Rom" + "ántica")."""
     joined: List[Chunk] = []
     for text, entity in chunks:
         if joined and text and joined[-1][1] == entity:

@@ -16,7 +16,7 @@ USERS_FILE = "user"
 
 
 def _find(path: Path) -> Sources:
-    """The folder itself, or its folders `train`, `valid` and `test`."""
+    """Take the folder itself, or its folders `train`, `valid` and `test`."""
     if (path / TOKENS_FILE).is_file():
         return {"": [(path, "")]}
     return sources_by_part(
@@ -25,33 +25,16 @@ def _find(path: Path) -> Sources:
 
 
 def _parallel_files(folder: Path) -> List[Path]:
-    """The three files, and `user` where there is one."""
     users = folder / USERS_FILE
     return [*(folder / name for name in THREE_FILES), *([users] if users.is_file() else [])]
 
 
 def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream one folder of `seq.in`, `seq.out` and `label`, one utterance per line.
-
-    A fourth file `user` beside them, if there is one, names who said each utterance.
-
-    Args:
-        id_prefix: ids are `<id_prefix>/<line>`, for example "train/17".
-
-    Raises:
-        UserError: a file is missing, the files differ in length, or a line is broken or names no
-            user.
-
-    Edge cases:
-        Trailing blanks mean nothing. Two intents joined by "#" (ATIS) stay one label. Lines that
-        are empty in all files at their end are left out.
-    """
+    """Stream one folder, one utterance per line; lines that are empty in all files end it."""
     for name in THREE_FILES:
         if not (folder / name).is_file():
-            raise UserError(
-                f"{folder / name} is missing: this layout needs {TOKENS_FILE}, {TAGS_FILE} and "
-                f"{INTENTS_FILE} side by side"
-            )
+            needed = ", ".join(THREE_FILES)
+            raise UserError(f"{folder / name} is missing: {needed} belong side by side")
     files = _parallel_files(folder)
     rows = zip_longest(*map(read_lines, files))
     empty_since = 0

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from collections import Counter
+from functools import lru_cache
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import STANDINS, Grammar, carriers, load_grammar
+from edp_mx.data.synthetic.grammar import STANDINS, Grammar, carriers, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise, Row
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.data.utterance import Utterance
@@ -31,24 +32,18 @@ class Generator:
         self._carriers, self._cdf = carriers(grammar)
         sources = Sources(english().recipes)
         self._slots = {name: sources.build(recipe) for name, recipe in grammar.slots.items()}
-        self._tags = {name: SpanTags(name.split(".")[0]) for name in grammar.slots}
         self._noise = Noise(grammar, sources)
 
     def block(self, rng: np.random.Generator) -> List[Row]:
         """Draw one block of rows [text, tags, intent]."""
         at = np.searchsorted(self._cdf, rng.random(BLOCK), side="right")
         chosen = [self._carriers[index] for index in at.tolist()]
-        counts = dict.fromkeys(self._slots, 0)
-        for carrier in chosen:
-            for name in carrier.slots:
-                counts[name] += 1
-        values = {name: iter(self._slots[name].draw(rng, n)) for name, n in counts.items()}
+        counts = Counter(name for carrier in chosen for name in carrier.slots)
+        values = {name: iter(slot.draw(rng, counts[name])) for name, slot in self._slots.items()}
         rows: List[Row] = []
         for carrier in chosen:
             filled = tuple([next(values[name]) for name in carrier.slots])
-            tags = [
-                self._tags[name][value.count(" ")] for name, value in zip(carrier.slots, filled)
-            ]
+            tags = [span_tags(name, value.count(" ")) for name, value in zip(carrier.slots, filled)]
             text = carrier.text % filled
             if "a " in text:
                 text = VOWEL_AFTER_A.sub("an ", text)
@@ -57,20 +52,14 @@ class Generator:
         return rows
 
 
-class SpanTags(Dict[int, str]):
-    """The BIO tags of a span by the number of spaces in its text."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def __missing__(self, spaces: int) -> str:
-        self[spaces] = f"B-{self._name}" + f" I-{self._name}" * spaces
-        return self[spaces]
+@lru_cache(maxsize=None)
+def span_tags(name: str, spaces: int) -> str:
+    """Return the BIO tags of a span by its slot and the number of spaces in its text."""
+    name = name.split(".")[0]
+    return f"B-{name}" + f" I-{name}" * spaces
 
 
 def _grammar(name: str, *, size: int, seed: int) -> Grammar:
-    """The grammar of that name, after a check of the request."""
     if name not in STANDINS:
         raise UserError(f"there is no synthetic corpus {name!r}, only {', '.join(STANDINS)}")
     if size < 1:
@@ -81,7 +70,7 @@ def _grammar(name: str, *, size: int, seed: int) -> Grammar:
 
 
 def _blocks(grammar: Grammar, *, size: int, seed: int) -> Iterator[Tuple[int, List[Row]]]:
-    """The rows of a corpus, block by block, each with the number of its first row."""
+    """Yield the rows of a corpus, block by block, each with the number of its first row."""
     key = int.from_bytes(hashlib.sha256(grammar.name.encode()).digest()[:4], "big")
     generator = Generator(grammar)
     for start in range(0, size, BLOCK):
@@ -91,21 +80,14 @@ def _blocks(grammar: Grammar, *, size: int, seed: int) -> Iterator[Tuple[int, Li
 
 
 def make_utterances(corpus: str, *, size: int, seed: int) -> Iterator[Utterance]:
-    """Draw utterances of a synthetic corpus lazily.
-
-    Args:
-        corpus: one of `STANDINS`.
-        size: number of utterances; the first n are the same for every size.
-        seed: seed of the draw. It does not change the catalogues: two seeds give two samples of the
-            same world.
+    """Draw utterances of a synthetic corpus lazily; the first n are the same for every size.
 
     Raises:
         UserError: an unknown corpus, a size below 1 or a negative seed.
 
     Example:
-        >>> first = next(make_utterances("communication", size=1, seed=1))
-        >>> first.id, len(first.tokens) == len(first.slots)
-        ('communication/000000', True)
+        >>> next(make_utterances("communication", size=1, seed=1)).id
+        'communication/000000'
     """
     grammar = _grammar(corpus, size=size, seed=seed)
     return (
@@ -123,18 +105,9 @@ def write_corpus(
     out: PathLike,
     progress: Optional[Callable[[int], object]] = None,
 ) -> str:
-    """Stream the utterances of `make_utterances` to a JSON-lines file at constant memory.
+    """Stream the utterances of `make_utterances` to a JSON-lines file, whole or not there.
 
-    Args:
-        corpus, size, seed: as for `make_utterances`.
-        out: the file; it appears whole or not at all.
-        progress: called after each block with the number of utterances just written.
-
-    Returns:
-        The SHA-256 of the file's content, in hexadecimal.
-
-    Raises:
-        UserError: as for `make_utterances`, or the file cannot be written.
+    Returns: the SHA-256 of the file's content. `progress` is called with the size of each block.
     """
     grammar = _grammar(corpus, size=size, seed=seed)
     digest = hashlib.sha256()
@@ -151,7 +124,7 @@ def write_corpus(
 
 
 def _json_line(corpus: str, number: int, row: Row) -> str:
-    """One JSON line, as `readers.json_lines` reads it; no word of a grammar needs escaping."""
+    """Make a line as `readers.json_lines` reads it; no word of a grammar needs escaping."""
     text, tags, intent = row
     tokens, slots = text.replace(" ", '", "'), tags.replace(" ", '", "')
     return (

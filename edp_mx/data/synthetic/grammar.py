@@ -18,14 +18,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
-from typing import Dict, List, Mapping, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
 import numpy as np
+import yaml
 
-from edp_mx.data.synthetic.english import ENGLISH, read_yaml
 from edp_mx.data.synthetic.values import (
+    Pool,
     Recipe,
+    Words,
     cumulative,
     pairs,
     patterns,
@@ -33,11 +36,65 @@ from edp_mx.data.synthetic.values import (
     zipf_cdf,
 )
 
+ENGLISH = Path(__file__).with_name("english.yaml")  # what all stand-ins share
 FOLDER = Path(__file__).with_name("grammars")
 STANDINS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 SLOT = re.compile(r"\{([\w.]+)\}")
 CHOICE = re.compile(r"\(([^()]*)\)")
+_SHUFFLE_SEED = 20240229
 _INTENT_EXPONENT, _CARRIER_EXPONENT, _CHOICE_EXPONENT = 1.1, 0.5, 1.0
+
+
+@dataclass(frozen=True)
+class English:
+    """The content of `english.yaml`; `recipes` is what the patterns of a grammar refer to."""
+
+    recipes: Mapping[str, Recipe]
+    phrases: Mapping[str, Recipe]
+    question_words: FrozenSet[str]
+    droppable: FrozenSet[str]
+    homophones: Mapping[str, str]
+
+
+@lru_cache(maxsize=1)
+def english() -> English:
+    """Return the content of `english.yaml`, read at the first call."""
+    tree = read_yaml(ENGLISH)
+    recipes: Dict[str, Recipe] = {}
+    for group in tree["recipes"].values():
+        recipes.update(read_recipes(group))
+    parts = {name: text.split() for name, text in tree["parts"].items()}
+    for name, entry in tree["lists"].items():
+        recipes[name] = Words(_listed(entry, parts), entry["exponent"])
+    recipes.update({name: Pool(**entry) for name, entry in tree["pools"].items()})
+    return English(
+        recipes=recipes,
+        phrases=read_recipes(tree["phrases"]),
+        question_words=frozenset(tree["question_words"].split()),
+        droppable=frozenset(tree["droppable"].split()),
+        homophones=dict(pairs(tree["homophones"])),
+    )
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def _listed(entry: Mapping[str, Any], parts: Mapping[str, Sequence[str]]) -> List[str]:
+    """Return a list's words: written out, combined (in a fixed shuffled order), or numbers."""
+    if "words" in entry:
+        return list(entry["words"].split())
+    if "combine" in entry:
+        strings = map("".join, product(*(parts[name] for name in entry["combine"])))
+        found = sorted(set(strings))
+        generator = np.random.Generator(np.random.PCG64(_SHUFFLE_SEED))
+        return [found[at] for at in np.argsort(generator.random(len(found))).tolist()]
+    numbers: List[int] = []
+    for span in entry["numbers"].split():
+        first, last = map(int, span.split("-"))
+        step = 1 if first < last else -1
+        numbers += range(first, last + step, step)
+    return list(map(str, numbers))
 
 
 @dataclass(frozen=True)
@@ -73,7 +130,6 @@ def grammar_files(name: str) -> List[Tuple[str, Path]]:
 
 @lru_cache(maxsize=None)
 def load_grammar(name: str) -> Grammar:
-    """Return the grammar of a stand-in, by its name in `STANDINS`."""
     tree = read_yaml(FOLDER / f"{name}.yaml")
     return Grammar(
         name=name,
@@ -102,12 +158,7 @@ class Carrier:
 
 
 def expand(line: str) -> Dict[str, float]:
-    """Return all readings of a carrier's choices with their probabilities.
-
-    Example:
-        >>> list(expand("(call|ring) {contact_name}"))
-        ['call {contact_name}', 'ring {contact_name}']
-    """
+    """Return all readings of a carrier like "(call|ring) {contact_name}", with probabilities."""
     choice = CHOICE.search(line)
     if choice is None:
         return {" ".join(line.split()): 1.0}
@@ -135,5 +186,4 @@ def carriers(grammar: Grammar) -> Tuple[List[Carrier], np.ndarray]:
 
 
 def _shares(count: int, exponent: float) -> np.ndarray:
-    """The probabilities of `count` values, commonest first."""
     return np.diff(zipf_cdf(count, exponent), prepend=0.0)

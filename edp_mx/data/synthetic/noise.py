@@ -9,8 +9,7 @@ from typing import Dict, List, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import Grammar
+from edp_mx.data.synthetic.grammar import Grammar, english
 from edp_mx.data.synthetic.values import Composed, Sources
 
 Row = List[str]
@@ -24,15 +23,20 @@ NEIGHBOURS = {
 
 
 def is_command(row: Row) -> bool:
-    """Return whether the utterance begins as a command, so that "can you" may stand before it."""
+    """Return whether "can you" may stand before the utterance."""
     return row[1].startswith("O") and row[0].split(" ", 1)[0] not in english().question_words
+
+
+def splice(row: Row, start: int, stop: int, words: str = "") -> None:
+    """Put words that are no slot in place of those from `start` up to `stop`."""
+    tokens, tags, said = row[0].split(), row[1].split(), words.split()
+    tokens[start:stop], tags[start:stop] = said, ["O"] * len(said)
+    row[:2] = " ".join(tokens), " ".join(tags)
 
 
 def open_with(row: Row, command: str, question: str) -> None:
     """Put a politeness or a filler before the utterance."""
-    opening = command if is_command(row) else question
-    row[0] = f"{opening} {row[0]}"
-    row[1] = "O " * (opening.count(" ") + 1) + row[1]
+    splice(row, 0, 0, command if is_command(row) else question)
 
 
 def close_with(row: Row, command: str, question: str) -> None:
@@ -42,27 +46,23 @@ def close_with(row: Row, command: str, question: str) -> None:
 
 def append(row: Row, words: str) -> None:
     """Put words that are no slot after the utterance."""
-    row[0] = f"{row[0]} {words}"
-    row[1] += " O" * (words.count(" ") + 1)
+    end = row[0].count(" ") + 1
+    splice(row, end, end, words)
 
 
 def cut_off(row: Row, chance: float) -> None:
     """Cut off at most the last third of an utterance of four words or more."""
-    tokens, tags = row[0].split(), row[1].split()
-    lost = 1 + int(chance * (len(tokens) // 3)) if len(tokens) >= 4 else 0
-    row[0] = " ".join(tokens[: len(tokens) - lost])
-    row[1] = " ".join(tags[: len(tags) - lost])
+    count = row[0].count(" ") + 1
+    if count >= 4:
+        splice(row, count - 1 - int(chance * (count // 3)), count)
 
 
 def fill(row: Row, filler: str, chance: float) -> None:
     """Put a filler between two words, never inside a span."""
-    tokens, tags = row[0].split(), row[1].split()
-    at = int(chance * (len(tokens) + 1))
-    if at < len(tags) and tags[at].startswith("I-"):
-        return
-    said = filler.split()
-    row[0] = " ".join(tokens[:at] + said + tokens[at:])
-    row[1] = " ".join(tags[:at] + ["O"] * len(said) + tags[at:])
+    tags = row[1].split()
+    at = int(chance * (len(tags) + 1))
+    if not "".join(tags[at : at + 1]).startswith("I-"):
+        splice(row, at, at, filler)
 
 
 def slip(row: Row, chances: np.ndarray) -> None:
@@ -76,15 +76,9 @@ def slip(row: Row, chances: np.ndarray) -> None:
     elif len(word) >= 4 and word.isalpha():
         letter = 1 + int(chances[1] * (len(word) - 2))
         kind = int(chances[2] * 4)
-        if kind == 0:
-            middle = word[letter + 1] + word[letter]
-            tokens[at] = word[:letter] + middle + word[letter + 2 :]
-        elif kind == 1:
-            tokens[at] = word[:letter] + word[letter + 1 :]
-        elif kind == 2:
-            tokens[at] = word[:letter] + word[letter] + word[letter:]
-        else:
-            tokens[at] = word[:letter] + NEIGHBOURS[word[letter]][0] + word[letter + 1 :]
+        own, following = word[letter], word[letter + 1]
+        typed = (following + own, following, own + own + following, NEIGHBOURS[own][0] + following)
+        tokens[at] = word[:letter] + typed[kind] + word[letter + 2 :]
     row[0] = " ".join(tokens)
 
 
@@ -95,8 +89,7 @@ def drop_word(row: Row, chance: float) -> None:
     small = [at for at, word in enumerate(tokens) if word in droppable and tags[at] == "O"]
     if small and len(tokens) > 2:
         at = small[int(chance * len(small))]
-        row[0] = " ".join(tokens[:at] + tokens[at + 1 :])
-        row[1] = " ".join(tags[:at] + tags[at + 1 :])
+        splice(row, at, at + 1)
 
 
 def mislabel(row: Row, siblings: Dict[str, str], chance: float) -> None:

@@ -34,18 +34,12 @@ Recipe = Union[Words, Pool, Mapping[str, float]]  # the last: patterns with thei
 
 
 def pairs(text: str) -> Tuple[Tuple[str, str], ...]:
-    """Return pairs of words, which commas separate."""
     split = [part.split() for part in text.split(",")]
     return tuple((first, second) for first, second in split)
 
 
 def patterns(text: str) -> Dict[str, float]:
-    """Return the patterns between bars, with their weights after a star (1 where there is none).
-
-    Example:
-        >>> patterns("the {noun} *4 | {noun} of {place}")
-        {'the {noun}': 4.0, '{noun} of {place}': 1.0}
-    """
+    """Return the patterns between bars, with their weights after a star (1 where there is none)."""
     parts = [part.partition("*") for part in text.split("|")]
     return {" ".join(form.split()): float(weight or 1) for form, _, weight in parts}
 
@@ -54,12 +48,8 @@ def read_recipes(text: str) -> Dict[str, Recipe]:
     """Return recipes by name, from a notation with three kinds of entry.
 
     `name: pattern *weight | pattern` composes; `name = a, b, c` lists values, commonest first;
-    `name ~ a, b, c` lists values that are equally common. A line that begins no entry
-    continues the one before.
-
-    Example:
-        >>> read_recipes("day ~ monday, friday")["day"]
-        Words(words=('monday', 'friday'), exponent=0.0)
+    `name ~ a, b, c` lists values that are equally common. A line that begins no entry continues the
+    one before.
     """
     _, *entries = ENTRY.split(text)
     recipes: Dict[str, Recipe] = {}
@@ -92,7 +82,6 @@ class Listed:
         self._cdf = cdf
 
     def draw(self, rng: np.random.Generator, count: int) -> List[str]:
-        """Draw `count` independent values."""
         at = np.searchsorted(self._cdf, rng.random(count), side="right")
         return self._words[at].tolist()
 
@@ -106,7 +95,6 @@ class Composed:
         self._parts = [[sources[part] for part in REFERENCE.findall(form)] for form in patterns]
 
     def draw(self, rng: np.random.Generator, count: int) -> List[str]:
-        """Draw `count` independent values."""
         which = np.searchsorted(self._cdf, rng.random(count), side="right")
         values = np.empty(count, dtype=object)
         for index, (form, parts) in enumerate(zip(self._forms, self._parts)):
@@ -132,7 +120,6 @@ class Sources:
         return self._built[name]
 
     def build(self, recipe: Recipe) -> Union[Listed, Composed]:
-        """Build the source of a recipe that has no name."""
         if isinstance(recipe, Words):
             return Listed(recipe.words, zipf_cdf(len(recipe.words), recipe.exponent))
         if isinstance(recipe, Pool):

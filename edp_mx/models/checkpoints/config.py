@@ -39,10 +39,6 @@ _INITIAL_RANGE = 0.02
 def read_config(path: Path) -> Tuple[BERTConfig, int]:
     """Read the sizes of a checkpoint and the number of its pieces' vectors.
 
-    Raises:
-        UserError: the file is damaged, lacks a size, or describes a model that our BERT cannot
-            represent.
-
     Edge cases: the hidden states' dropout is used for attention too.
     """
     settings = read_json(path)
@@ -75,7 +71,6 @@ def read_config(path: Path) -> Tuple[BERTConfig, int]:
 
 
 def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:
-    """Return a size, which must be at least 1."""
     value = settings.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         found = "is missing" if value is None else f"is {value!r}"
@@ -84,7 +79,6 @@ def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:
 
 
 def _number(path: Path, settings: Dict[str, Any], key: str) -> float:
-    """Return a setting that must be a number."""
     value = settings[key]
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise UserError(f"{path}: {key} is {value!r}; it must be a number")

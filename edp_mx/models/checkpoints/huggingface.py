@@ -21,7 +21,7 @@ from edp_mx.data.tokenizer import (
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import SIZES, config_json, read_config
-from edp_mx.models.checkpoints.files import WHOLE
+from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
     PIECES,
@@ -30,7 +30,6 @@ from edp_mx.models.checkpoints.names import (
     parameters_of,
     shapes_of,
 )
-from edp_mx.models.checkpoints.tensors import check_tensors, read_tensors
 from edp_mx.models.lora import merged
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
@@ -45,8 +44,6 @@ class Checkpoint:
     """A pre-trained BERT.
 
     Attributes:
-        config: its sizes.
-        tokenizer: its vocabulary.
         tensors: float32, by Hugging Face's present names without "bert.". The pooler and the
             masked-LM head are optional. The head's decoder shares the pieces' vectors, so only its
             bias is stored, as `cls.predictions.bias`.
@@ -60,26 +57,19 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether the layer over [CLS] is there."""
         return set(self.tensors) >= POOLER
 
     @property
     def has_masked_lm(self) -> bool:
-        """Whether the head that guesses masked pieces is there."""
         return set(MASKED_LM) <= set(self.tensors)
 
     @property
     def num_parameters(self) -> int:
-        """Number of values in all tensors, heads included."""
         return sum(values.size for values in self.tensors.values())
 
 
 def read_checkpoint(folder: PathLike) -> Checkpoint:
     """Read and check the settings, the tokenizer and the tensors of a folder.
-
-    Raises:
-        UserError: a file is missing or damaged; a tensor is missing, of another shape or not
-            finite; or our BERT cannot represent the model.
 
     Edge cases: vectors beyond the last piece are cut off (some models are padded
     to a round number of pieces). Buffers are skipped. Heads that have no counterpart here, and a
@@ -109,11 +99,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
 
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
-    """Refuse a model whose sizes differ from those of the checkpoint that it is to start from.
-
-    Raises:
-        UserError: names every size, activation or epsilon that differs. The dropout may differ.
-    """
+    """Refuse a model whose sizes differ from those of the checkpoint; the dropout may."""
     keys = (*SIZES, "activation", "layer_norm_epsilon")
     theirs = {key: getattr(checkpoint.config, key) for key in keys}
     differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
@@ -127,9 +113,6 @@ def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
 
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
     """Set every parameter of an initialised BERT, frozen ones too.
-
-    Raises:
-        UserError: a tensor is missing or does not fit; the BERT is then unchanged.
 
     Edge cases: with a checkpoint that has no pooler the drawn one stays, with a warning.
     """
@@ -165,15 +148,8 @@ def write_checkpoint(
 ) -> None:
     """Write what `transformers` and `read_checkpoint` read, each file whole or not at all.
 
-    Args:
-        folder: created if needed; other files in it are left alone.
-        config, tokenizer, tensors: see `Checkpoint`; the masked-LM head is optional.
-        more_tensors: other heads, written under their own names.
-        more_settings: keys to add to config.json.
-
-    Raises:
-        UserError: a tensor is missing, unknown, of another shape or not finite; or the disk is
-            full.
+    The folder is created if needed; other files in it are left alone. `more_tensors` are other
+    heads, under their own names, and `more_settings` keys to add to config.json.
     """
     folder = Path(folder)
     shapes = shapes_of(config, num_pieces=len(tokenizer))

@@ -97,7 +97,6 @@ def parameters_of(bert: BERT) -> Dict[str, gluon.Parameter]:
 
 
 def _rows(num_layers: int) -> Iterator[Row]:
-    """Yield the whole table, layer by layer."""
     yield from _EMBEDDINGS
     for i in range(num_layers):
         for theirs, ours, letters in _LAYER:
@@ -107,7 +106,6 @@ def _rows(num_layers: int) -> Iterator[Row]:
 
 
 def _follow(block: gluon.Block, path: str) -> gluon.Parameter:
-    """Follow a path of attributes and children's numbers."""
     for part in path.split("."):
         block = block[int(part)] if part.isdigit() else getattr(block, part)
     return block

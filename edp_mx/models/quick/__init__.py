@@ -1,8 +1,7 @@
 """Faster operators in place of MXNet's slowest ones on a CPU, with the same values.
 
 They are a library that MXNet loads (`native`): operators in Python take longer to be called than
-to work, since MXNet hands each one to another thread. Dropout draws its masks from the same seeds
-in another way. On a GPU MXNet's own operators stay.
+to work. Dropout draws its masks from the same seeds in another way.
 """
 
 from __future__ import annotations
@@ -41,10 +40,6 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
     """Replace the layers below a block by our faster ones; call it before hybridizing.
 
     A layer keeps its name and its parameters: only its class, and so its forward pass, changes.
-
-    Raises:
-        UserError: the compiled operators cannot be used.
-        ValueError: a layer norm is not over the last axis, or a dropout shares its mask.
     """
     if context.device_type != "cpu":
         return

@@ -24,12 +24,9 @@ class Dropout(nn.Dropout):
     """Gluon's Dropout with the same rate and scale, and other masks for the same seed.
 
     A mask is a hash of the place: it is made again in the backward pass rather than stored.
-
-    Shapes: any → the same.
     """
 
     def hybrid_forward(self, F, x):
-        """See the class."""
         if self._rate == 0:
             return F.identity(x)
         return F.edp_dropout(x, draws_of(F), rate=repr(self._rate))
@@ -38,24 +35,17 @@ class Dropout(nn.Dropout):
 class LayerNorm(nn.LayerNorm):
     """Gluon's LayerNorm over the last axis, whose backward pass is the slowest part of a BERT.
 
-    Shapes: (…, d) → (…, d).
     Source: Ba et al. 2016, equation 3.
     """
 
     def hybrid_forward(self, F, data, gamma, beta):
-        """See the class."""
         return F.edp_layer_norm(data, gamma, beta, eps=repr(self._epsilon))
 
 
 class FirstMax(pooling.FirstMax):
-    """`pooling.FirstMax` in one pass.
-
-    Shapes: any → the same without the axis.
-    Edge cases: NaN counts as larger than every number.
-    """
+    """`pooling.FirstMax` in one pass; NaN counts as larger than every number."""
 
     def hybrid_forward(self, F, values):
-        """See the class."""
         return F.edp_first_max(values, axis=str(self._axis))[0]
 
 
@@ -69,7 +59,6 @@ class SelfAttention(attention.SelfAttention):
     """
 
     def attend(self, F, projected, valid_len):
-        """See `attention.SelfAttention`."""
         return F.edp_attention(
             projected,
             F.cast(valid_len, "float32"),

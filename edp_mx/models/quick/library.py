@@ -18,13 +18,7 @@ NAMES = ("edp_attention", "edp_dropout", "edp_first_max", "edp_layer_norm")
 
 @lru_cache(maxsize=None)
 def load_operators() -> None:
-    """Add our operators to `mx.nd` and `mx.sym`; only the first call does anything.
-
-    This is `mx.library.load` for four operators: that one makes all of MXNet's again, for a second.
-
-    Raises:
-        UserError: the library cannot be used, or MXNet cannot load it.
-    """
+    """Add our operators to `mx.nd` and `mx.sym`; `mx.library.load` makes all of MXNet's again."""
     _, path = open_library(
         "edp_mx.models.quick._operators", version=VERSION, function="edp_version"
     )

@@ -20,13 +20,9 @@ PARAMETERS = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")  # of one dire
 
 
 class BiLSTM(bilstm.BiLSTM):
-    """`bilstm.BiLSTM` with the same parameters and values; padding costs no time.
-
-    Shapes: inputs (T, N, I), lengths (N,) → (T, N, 2·hidden_size), zero at padding.
-    """
+    """`bilstm.BiLSTM` with the same parameters and values; padding costs no time."""
 
     def hybrid_forward(self, F, inputs, lengths):
-        """See the class."""
         states, lengths = inputs, F.cast(lengths, "float32")
         for layer in range(self._num_layers):
             if layer:
@@ -41,10 +37,7 @@ class BiLSTM(bilstm.BiLSTM):
 
 
 class _Direction(NamedTuple):
-    """One direction's part of an operator's arrays, without a copy.
-
-    Shapes: states, or their gradients (T, N, H).
-    """
+    """One direction's part of an operator's arrays, without a copy. Shapes: states (T, N, H)."""
 
     packing: Packing
     states: np.ndarray

@@ -9,9 +9,8 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
-from edp_mx.errors import UserError
-from edp_mx.privacy.ghost.graph import Graph
-from edp_mx.privacy.ghost.lstm_run import LSTMRun, SeenLSTM, refuse_unused, to_numpy
+from edp_mx.privacy.ghost.graph import Graph, unfit
+from edp_mx.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused, to_numpy
 from edp_mx.privacy.ghost.segments import Cut, Tap
 from edp_mx.privacy.ghost.surgery import Surgery
 
@@ -21,10 +20,7 @@ _ZEROS = ""  # no probe has this name
 
 
 class Seen(NamedTuple):
-    """What a tap recorded of N examples; example i is entry i of `axis` (or of N runs along it).
-
-    Shapes: inputs and gradients as the operator has them, in NumPy without a copy on a CPU.
-    """
+    """What a tap recorded of N examples; example i is entry i of `axis` (or of N runs along it)."""
 
     tap: Tap
     inputs: np.ndarray
@@ -37,15 +33,6 @@ class ProbedBlock:
 
     The weights are outside the recorded graph: the backward pass computes no gradient of a weight,
     only those of the operators' outputs.
-
-    Args:
-        block: the hybrid block.
-        trainable: names of its parameters whose gradients are wanted.
-
-    Raises:
-        UserError: an operator without a rule, or a parameter that is not read exactly once.
-
-    Guarantee: `forward` returns what the block returns (up to the masks of dropout).
     """
 
     def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
@@ -69,36 +56,32 @@ class ProbedBlock:
         self._lstms: Dict[str, LSTMRun] = {}
 
     def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
-        """Run the block, as its own `forward` does.
-
-        Raises:
-            UserError: the block is run a second time for the same loss, or its examples cannot be
-                told apart.
-        """
+        """Run the block, as its own `forward` does; once per loss."""
         if self._values:
-            raise UserError(
-                f"{self.block.name} is used twice in one loss, which ghost clipping does not "
-                "follow; set privacy.clipping: loop"
+            raise unfit(
+                f"{self.block.name} is used twice in one loss, which ghost clipping does not follow"
             )
         if not self._axes:
             self._find_axes(inputs)
-        shapes = self._shapes_for(inputs)
+        key = tuple(array.shape for array in inputs)
+        if key not in self._shapes:
+            self._shapes[key] = self._infer(key)
+        shapes = self._shapes[key]
         self._values = dict(zip(self._graph.input_names, inputs))
         for level, operator in enumerate(self._operators):
             arguments = [self._argument(name, level, shapes) for name in self._arguments[level]]
             outputs = operator(*arguments)
             self._outputs.append([outputs] if isinstance(outputs, mx.nd.NDArray) else outputs)
             for cut in self._cuts_at(level):
-                self._run_lstm(cut)
+                found = self._outputs[level]
+                lengths = None if cut.lengths is None else found[cut.lengths]
+                run = LSTMRun(cut, self._graph.parameters, found[cut.source], lengths)
+                self._lstms[cut.variable], self._values[cut.variable] = run, run.states
         heads = list(self._outputs[-1][: self._segments[-1].num_heads])
         return heads[0] if self._graph.is_single else heads
 
     def backward_through_lstms(self) -> None:
-        """Continue where the backward pass of the loss ended: at the last LSTMs.
-
-        Raises:
-            UserError: the loss has already gone back through what lies below an LSTM.
-        """
+        """Continue where the backward pass of the loss ended: at the last LSTMs."""
         for level in range(len(self._segments) - 1, -1, -1):
             cuts = self._cuts_at(level)
             if not cuts:
@@ -120,39 +103,26 @@ class ProbedBlock:
         try:
             autograd.backward(list(heads.values()), gradients)
         except mx.MXNetError as error:
-            raise UserError(
+            raise unfit(
                 f"{self.block.name} has an LSTM, and the loss reads what lies below it by another "
-                "way too, which ghost clipping does not follow; set privacy.clipping: loop"
+                "way too, which ghost clipping does not follow"
             ) from error
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
-        """Return what all taps and cuts recorded, once all pending work is done.
-
-        Raises:
-            UserError: the backward pass did not reach an operator, whose gradient is then still
-                that of other examples.
-        """
+        """Return what all taps and cuts recorded; refuse an operator that was not reached."""
         mx.nd.waitall()
         taps = []
         for tap in self._surgery.taps:
-            source = (
-                self._values[tap.source]
-                if isinstance(tap.source, str)
-                else self._outputs[tap.segment][tap.source]
-            )
-            probe = self._probes[tap.probe]
+            place, outputs, probe = tap.source, self._outputs[tap.segment], self._probes[tap.probe]
+            source = self._values[place] if isinstance(place, str) else outputs[place]
             refuse_unused(probe, tap.node.name)
-            gradient = to_numpy(probe.grad)
-            taps.append(Seen(tap, to_numpy(source), gradient, self._axes[tap.probe]))
+            axis = self._axes[tap.probe]
+            taps.append(Seen(tap, to_numpy(source), to_numpy(probe.grad), axis))
         lstms = [seen for cut in self._surgery.cuts for seen in self._lstms[cut.variable].seen()]
         return taps, lstms
 
     def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
-        """Find the axis of each tapped output along which the examples lie.
-
-        Raises:
-            UserError: there is none, or several.
-        """
+        """Find the axis of each tapped output along which the examples lie."""
         self._refuse_inputs_across_cuts(inputs)
         shapes = [array.shape for array in inputs]
         one_more = self._infer([(shape[0] + 1, *shape[1:]) for shape in shapes])
@@ -160,21 +130,14 @@ class ProbedBlock:
             sizes = zip(shape, one_more[name])
             differing = [axis for axis, (size, other) in enumerate(sizes) if size != other]
             if len(differing) != 1:
-                raise UserError(
+                raise unfit(
                     f"{name}: the examples do not lie along one axis of {shape}, so that ghost "
-                    "clipping cannot tell them apart; set privacy.clipping: loop"
+                    "clipping cannot tell them apart"
                 )
             self._axes[name] = differing[0]
 
-    def _shapes_for(self, inputs: Sequence[mx.nd.NDArray]) -> Dict[str, Shape]:
-        """Shapes of the probes."""
-        key = tuple(array.shape for array in inputs)
-        if key not in self._shapes:
-            self._shapes[key] = self._infer(key)
-        return self._shapes[key]
-
     def _infer(self, input_shapes: Sequence[Shape]) -> Dict[str, Shape]:
-        """Shapes of the probes for shapes of the block's inputs."""
+        """Infer the probes' shapes from those of the block's inputs."""
         known = dict(zip(self._graph.input_names, input_shapes))
         probes: Dict[str, Shape] = {}
         for level, segment in enumerate(self._segments):
@@ -197,13 +160,12 @@ class ProbedBlock:
         behind = {name for names in self._arguments[1:] for name in names}
         for name, array in zip(self._graph.input_names, inputs):
             if name in behind and _carries_gradient(array):
-                raise UserError(
+                raise unfit(
                     f"{self.block.name} reads {name} behind an LSTM, and what comes from trainable "
-                    "parameters may not be; set privacy.clipping: loop"
+                    "parameters may not be"
                 )
 
     def _argument(self, name: str, level: int, shapes: Dict[str, Shape]) -> mx.nd.NDArray:
-        """The array that a segment reads under a name."""
         if name in self._graph.parameters:
             return self._graph.parameters[name].data().detach()
         if name in shapes:
@@ -225,13 +187,6 @@ class ProbedBlock:
             zero, gradient = (self._room[room][:size].reshape(shape) for room in (_ZEROS, name))
         autograd.mark_variables([zero], [gradient])
         return zero
-
-    def _run_lstm(self, cut: Cut) -> None:
-        """Run an LSTM, whose states later segments read."""
-        outputs = self._outputs[cut.segment]
-        lengths = None if cut.lengths is None else outputs[cut.lengths]
-        run = LSTMRun(cut, self._graph.parameters, outputs[cut.source], lengths)
-        self._lstms[cut.variable], self._values[cut.variable] = run, run.states
 
     def _cuts_at(self, level: int) -> List[Cut]:
         return [cut for cut in self._surgery.cuts if cut.segment == level]

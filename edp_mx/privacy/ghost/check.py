@@ -6,9 +6,9 @@ from typing import Sequence
 
 import numpy as np
 
-from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.privacy.ghost.graph import unfit
 from edp_mx.privacy.norm_clipping import LoopClipping
 
 TOLERANCE = 1e-3  # relative to the values that are compared
@@ -25,18 +25,15 @@ def refuse_wrong(
     that reaches another unit), and a norm that is too small would silently break the guarantee. So
     each layer's norm is compared for each unit, relative to itself, and each parameter's sum.
 
-    Args:
-        ghost: for the network; its statistics are zero afterwards.
-        together: the losses (U,) of units of different lengths, which hold nothing private, with
-            dropout off; in chunks as `ghost` takes them.
-        alone: the loss (1,) of each unit without the others.
-
-    Raises:
-        UserError: they differ; names the layer or parameter that differs most.
+    The losses are of units of different lengths that hold nothing private, with dropout off:
+    `together` (U,) each in chunks as `ghost` takes them, `alone` (1,) each.
     """
     flat = ghost.flat
     loop = LoopClipping(
-        flat=flat, max_grad_norm=ghost.max_grad_norm, layer_scales=ghost.layer_scales
+        flat=flat,
+        max_grad_norm=ghost.max_grad_norm,
+        layer_scales=ghost.layer_scales,
+        rule=ghost.rule,
     )
     squares = np.concatenate([loop.squared_norms(losses) for losses in alone])  # (U, L)
     found = np.concatenate([ghost.squared_norms(losses) for losses in together])  # (U, L)
@@ -70,7 +67,7 @@ def _refuse(what: str, differences: dict) -> None:
     """Refuse differences above 1 (in units of the tolerance), and NaN."""
     worst = max(differences, key=lambda name: np.nan_to_num(differences[name], nan=np.inf))
     if not differences[worst] <= 1:
-        raise UserError(
+        raise unfit(
             f"ghost clipping and the loop disagree on this network: the {what} of {worst} differ "
-            f"by {differences[worst]:.3g} times what is allowed; set privacy.clipping: loop"
+            f"by {differences[worst]:.3g} times what is allowed"
         )

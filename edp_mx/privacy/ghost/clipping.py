@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Callable, Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -16,11 +16,10 @@ from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.block import ProbedBlock
+from edp_mx.privacy.ghost.graph import unfit
 from edp_mx.privacy.ghost.rules import AnyRule, rules_of
 from edp_mx.privacy.norm_clipping import NormClipping
 from edp_mx.runtime.threads import allowed_threads, in_threads
-
-Result = TypeVar("Result")
 
 
 class GhostClipping(NormClipping):
@@ -28,19 +27,15 @@ class GhostClipping(NormClipping):
 
     A parameter's gradient is, row by row of a batch, a product of the two. The norm of a unit's
     gradient follows without forming the product, and the clipped sum is computed from the same two
-    ("book-keeping").
+    ("book-keeping"). A unit may have several rows of the batch (a micro-batch, a user), if these
+    follow one another and all units of a chunk have the same number of rows.
 
     Args:
-        flat: the network's gradients.
         network: its hybrid blocks hold all trainable parameters, each read by one operator.
-        max_grad_norm, layer_scales, chunk_size: see `NormClipping`.
 
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once.
             Problems that show only in a loss are refused at the first `clip`.
-
-    Edge cases: a unit may have several rows of the batch (a micro-batch, a user), if these follow
-    one another and all units of a chunk have the same number of rows.
 
     Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
     """
@@ -53,9 +48,14 @@ class GhostClipping(NormClipping):
         max_grad_norm: float,
         layer_scales: Sequence[float],
         chunk_size: int,
+        rule: str = "abadi",
     ) -> None:
         super().__init__(
-            flat=flat, max_grad_norm=max_grad_norm, layer_scales=layer_scales, chunk_size=chunk_size
+            flat=flat,
+            max_grad_norm=max_grad_norm,
+            layer_scales=layer_scales,
+            chunk_size=chunk_size,
+            rule=rule,
         )
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
@@ -65,12 +65,10 @@ class GhostClipping(NormClipping):
         self._products = ThreadpoolController()
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
-        """See `NormClipping.squared_norms`."""
         rules, made = self._rules_of(losses)
         return self._squares(rules, len(made))
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
-        """See `Clipping._add`."""
         rules, made = self._rules_of(losses)
         factors = self._factors(self._squares(rules, len(made)))  # (U,)
         total = self.flat.gradients()  # (P,)
@@ -91,7 +89,11 @@ class GhostClipping(NormClipping):
             raise UserError(
                 f"a chunk has losses of shape {made.shape}; ghost clipping takes one per unit"
             )
-        self._refuse_unused()
+        for unused in (block for block in self._blocks if block not in self._called):
+            raise UserError(
+                f"the loss does not use {unused.block.name}; freeze its parameters (grad_req "
+                "'null') or leave it out of the network"
+            )
         made.backward()
         for block in reversed(self._called):
             block.backward_through_lstms()
@@ -100,20 +102,13 @@ class GhostClipping(NormClipping):
 
     def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
         """Squared norms of each unit and layer, (U, L) float64."""
-        norms = self._share_out(lambda rule: list(rule.squared_norms()), rules)
+        threads = allowed_threads()  # in each, BLAS has one: more would wait for each other
+        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
+            norms = in_threads(lambda rule: list(rule.squared_norms()), rules, threads=threads)
         squares = np.zeros((num_units, len(self.flat.layers)))  # (U, L)
         for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
         return squares
-
-    def _share_out(self, work: Callable[[AnyRule], Result], rules: List[AnyRule]) -> List[Result]:
-        """Run `work` on each rule, in threads, each of which multiplies matrices by itself.
-
-        Matrix products that shared threads would wait for each other.
-        """
-        threads = allowed_threads()
-        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
-            return in_threads(work, rules, threads=threads)
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
@@ -127,18 +122,8 @@ class GhostClipping(NormClipping):
                 del probed.block.forward  # the method of the class is visible again
 
     def _run(self, probed: ProbedBlock, *inputs: mx.nd.NDArray):
-        """Replacement of a block's `forward`."""
         self._called.append(probed)
         return probed.forward(*inputs)
-
-    def _refuse_unused(self) -> None:
-        """Refuse a loss that leaves a block out, whose gradient would be missing."""
-        for probed in self._blocks:
-            if probed not in self._called:
-                raise UserError(
-                    f"the loss does not use {probed.block.name}; freeze its parameters (grad_req "
-                    "'null') or leave it out of the network"
-                )
 
 
 def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[ProbedBlock]:
@@ -149,19 +134,16 @@ def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[Pr
         names = [name for name in block.collect_params() if name in layer_of]
         for name in names:
             if name in owner:
-                raise UserError(
+                raise unfit(
                     f"{name} is shared by {owner[name]} and {block.name}, which ghost clipping "
-                    "does not follow; set privacy.clipping: loop"
+                    "does not follow"
                 )
             owner[name] = block.name
         if names:
             found.append(ProbedBlock(block, names))
     for name in layer_of:
         if name not in owner:
-            raise UserError(
-                f"{name} is in no hybrid block, so that ghost clipping cannot follow it; set "
-                "privacy.clipping: loop"
-            )
+            raise unfit(f"{name} is in no hybrid block, so that ghost clipping cannot follow it")
     return found
 
 

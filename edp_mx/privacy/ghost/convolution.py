@@ -2,11 +2,7 @@
 
 For one example, the gradient of weight[f, d, j] is Σ_r Σ_w g[r, f, w] x[r, d, s w + j δ − pad]
 with stride s and dilation δ, and that of bias[f] is Σ_r Σ_w g[r, f, w]. For a character CNN these
-are a few thousand floats per example, so that all of them fit in memory: norms and clipped sums
-come from `explicit`.
-
-MXNet sees the rows of all examples as one batch: pass `array.reshape(N, R, ...)` if the rows of an
-example follow one another, `array.reshape(R, N, ...).swapaxes(0, 1)` if those of a token do.
+are a few thousand floats per example, which all fit in memory: the rest is left to `explicit`.
 
 Source: Chellapilla et al. 2006 (convolution as a matrix product); Rochette et al. 2019 for
 per-example gradients.
@@ -15,11 +11,10 @@ per-example gradients.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator
 
 import numpy as np
 
-GROUP_FLOATS = 1 << 20  # working memory: 4 MB
+from edp_mx.privacy.ghost import explicit
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,6 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """Distance from a window's first position to its last."""
         return (self.width - 1) * self.dilate
 
 
@@ -41,15 +35,12 @@ def weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) 
     """Return each example's gradient of the weight.
 
     Shapes: inputs (N, R, D, W) · gradients (N, R, F, W′) → (N, F, D, k).
-
-    Example:
-        >>> x, g = np.float32([[[[1, 2, 3]]]]), np.float32([[[[10, 1]]]])
-        >>> weight_gradients(x, g, Window(2))
-        array([[[[12., 23.]]]], dtype=float32)
     """
     shape = (len(inputs), gradients.shape[2], inputs.shape[2], window.width)
     result = np.empty(shape, np.float32)
-    for group in _groups(inputs, gradients, window):
+    rows, channels, length = inputs.shape[1:]
+    copies = rows * (channels + shape[1]) * (length + 2 * window.pad)
+    for group in explicit.groups(len(inputs), copies + result[0].size):
         result[group] = _weight_gradients(inputs[group], gradients[group], window)
     return result
 
@@ -59,23 +50,12 @@ def bias_gradients(gradients: np.ndarray) -> np.ndarray:
     return gradients.sum(axis=3).sum(axis=1)
 
 
-def _groups(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> Iterator[slice]:
-    """Slices of a few examples whose copies and gradients fit into GROUP_FLOATS."""
-    num_rows, channels, length = inputs.shape[1:]
-    filters = gradients.shape[2]
-    copies = num_rows * (channels + filters) * (length + 2 * window.pad)
-    size = max(1, GROUP_FLOATS // (copies + filters * channels * window.width))
-    for start in range(0, len(inputs), size):
-        yield slice(start, min(start + size, len(inputs)))
-
-
 @np.errstate(over="ignore", invalid="ignore")
 def _weight_gradients(inputs: np.ndarray, gradients: np.ndarray, window: Window) -> np.ndarray:
     """As `weight_gradients`, all examples at once.
 
-    All rows of an example are laid end to end, each with its padding, and the gradient of an output
-    is placed where its window begins. Tap j is then one matrix product with the inputs shifted by
-    j·δ: a window never reaches beyond its own row, and no window is copied.
+    The rows of an example are laid end to end, padded, and an output's gradient where its window
+    begins. Tap j is then one matrix product with the inputs shifted by j·δ.
     """
     length = inputs.shape[3] + 2 * window.pad
     x = _end_to_end(inputs, length, window.pad, 1)  # (N, D, R·length)

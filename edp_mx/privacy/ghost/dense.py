@@ -1,14 +1,8 @@
 """Per-example norms and weighted sums of a Dense layer's gradients, over sequences or not.
 
 For one example, the weight's gradient is Σ_t g_t a_tᵀ and the bias's is Σ_t g_t, where a_t (d,) is
-the layer's input at position t and g_t (p,) the gradient of the example's loss with respect to its
-output.
-
-Arrays are batch-first in shape only: a swapped view of a (T, N, d) array is not copied. Where the
-rows of one weight belong to several parameters, as in GluonNLP's query, key and value projection,
-pass each call its views `gradients[..., rows]` and `total[rows]`; `input_gram` is then computed
-once for all of them. Rows that no slice describes, such as interleaved heads, cost one copy of
-their gradients. A layer that is used twice sees one longer sequence: join its arrays along T.
+the layer's input at position t and g_t (p,) the gradient with respect to its output. Swapped views
+of (T, N, d) arrays are not copied.
 
 Source: Li et al. 2022 ("Large language models can be strong DP learners"), section 4.2, equation
 (2) and appendix F; for T = 1 Goodfellow 2015.
@@ -16,13 +10,12 @@ Source: Li et al. 2022 ("Large language models can be strong DP learners"), sect
 
 from __future__ import annotations
 
-from typing import Iterator, Optional, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
 from edp_mx.privacy.ghost import explicit
 
-GROUP_FLOATS = 1 << 20  # working memory of the norms: 4 MB
 # Below this share of Σ_t ‖g_t‖² ‖a_t‖² cancellation in float32 affects the fifth digit.
 MIN_REMAINDER = 0.05
 MOST_POSITIONS = 0.9  # share with a gradient above which a copy without the rest costs more
@@ -36,24 +29,12 @@ def squared_norms(
     """Return the squared norms of each example's gradient of the weight and of the bias.
 
     The Gram form ⟨A Aᵀ, G Gᵀ⟩ is taken where it needs fewer multiplications than the direct form
-    ‖Gᵀ A‖², that is where T (p + d) < p d. Measured on BERT's and the LSTM's layers, both take the
-    same time where this is an equality (the paper's 2 T² < p d is about memory). In the Gram form
-    the bias's norm is the sum of G Gᵀ and costs nothing.
-
-    Args:
-        inputs: what the layer read.
-        gradients: with respect to what it returned.
-        input_gram: `gram(inputs)`, where several layers read the same input.
+    ‖Gᵀ A‖², that is where T (p + d) < p d. `input_gram` is `gram(inputs)`, where layers share it.
 
     Shapes: inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) · input_gram (N, T, T)
     → (N,) and (N,), float64.
-    Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. To
-    this end the Gram form is repeated in float64 for examples whose positions cancel or leave
-    float32's range. Not finite where the example's inputs or gradients are not.
-
-    Example:
-        >>> squared_norms(np.float32([[1, 2]]), np.float32([[3]]))
-        (array([45.]), array([9.]))
+    Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. Not
+    finite where the example's inputs or gradients are not.
     """
     bias = np.empty(len(inputs))
     weight = _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=bias)
@@ -69,7 +50,7 @@ def weight_squared_norms(
 
 
 def bias_squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """Return ‖Σ_t g_t‖² of each example, in float64. Shapes: (N, T, p) or (N, p) → (N,)."""
+    """Return ‖Σ_t g_t‖² of each example. Shapes: (N, T, p) or (N, p) → (N,) float64."""
     return explicit.squared_norms(_sequences(gradients).sum(axis=1, dtype=np.float64))
 
 
@@ -78,12 +59,11 @@ def add_weight_sum(
 ) -> None:
     """total += Σ_i c_i Σ_t g_it a_itᵀ, in place, as one matrix product.
 
-    The narrower of the two arrays is scaled; the other is read in place. Where many positions have
-    no gradient, like the padding of a batch, both are copied without these positions.
+    The narrower array is scaled, the other read in place. Where many positions have no gradient,
+    like the padding of a batch, both are copied without these positions.
 
     Shapes: total (p, d) · inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) ·
     factors (N,).
-    Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
     """
     inputs, gradients = _sequences(inputs), _sequences(gradients)
     factors, inputs, gradients = explicit.contributing(factors, inputs, gradients)
@@ -113,13 +93,14 @@ def _squared_norms(
     *,
     bias: Optional[np.ndarray],
 ) -> np.ndarray:
-    """The weight's squared norms (N,), by either form; the bias's go into `bias` (N,), if given."""
-    if not _takes_grams(inputs, gradients, input_gram):
+    """Return the weight's squared norms (N,); the bias's go into `bias` (N,), if given."""
+    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
+    if num_positions * (p + (d if input_gram is None else 0)) >= p * d:
         if bias is not None:
             bias[:] = bias_squared_norms(gradients)
         return _direct_norms(inputs, gradients)
     weight = np.empty(len(inputs))
-    for group in _groups(len(inputs), 2 * inputs.shape[1] ** 2):
+    for group in explicit.groups(len(inputs), 2 * inputs.shape[1] ** 2):
         a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
         a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
         g_gram = gram(g)  # (n, T, T)
@@ -136,21 +117,10 @@ def _sequences(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array) if is_scattered else array
 
 
-def _takes_grams(
-    inputs: np.ndarray, gradients: np.ndarray, input_gram: Optional[np.ndarray]
-) -> bool:
-    """Whether the Gram form takes fewer multiplications than the direct one."""
-    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
-    return num_positions * (p + (d if input_gram is None else 0)) < p * d
-
-
 def _weight_norms(
     inputs: np.ndarray, gradients: np.ndarray, a_gram: np.ndarray, g_gram: np.ndarray
 ) -> np.ndarray:
-    """⟨A Aᵀ, G Gᵀ⟩, in float64 where float32 was not enough.
-
-    Shapes: (N, T, d), (N, T, p), (N, T, T), (N, T, T) → (N,) float64.
-    """
+    """⟨A Aᵀ, G Gᵀ⟩ (N,), in float64 where float32 was not enough."""
     norms = _inner_products(a_gram, g_gram)  # (N,)
     a_squares, g_squares = _squares(a_gram), _squares(g_gram)  # (N, T), ‖a_t‖² and ‖g_t‖²
     is_exact = norms > MIN_REMAINDER * (a_squares * g_squares).sum(axis=1)
@@ -162,12 +132,7 @@ def _weight_norms(
 
 
 def _bias_norms(gradients: np.ndarray, g_gram: np.ndarray) -> np.ndarray:
-    """The sum of G Gᵀ, in float64 where float32 was not enough.
-
-    Softmax makes the gradients of an attention's keys cancel in every example.
-
-    Shapes: (N, T, p), (N, T, T) → (N,) float64.
-    """
+    """The sum of G Gᵀ (N,), in float64 where float32 was not enough, as for an attention's keys."""
     norms = g_gram.sum(axis=(1, 2), dtype=np.float64)  # (N,)
     trace = _squares(g_gram).sum(axis=1)  # (N,)
     is_exact = (norms > MIN_REMAINDER * trace) & (trace > MIN_TRACE)
@@ -178,7 +143,6 @@ def _bias_norms(gradients: np.ndarray, g_gram: np.ndarray) -> np.ndarray:
 
 
 def _inner_products(a_gram: np.ndarray, g_gram: np.ndarray) -> np.ndarray:
-    """Shapes: (N, T, T), (N, T, T) → (N,) float64."""
     return np.einsum("nst,nst->n", a_gram, g_gram, dtype=np.float64)
 
 
@@ -190,29 +154,18 @@ def _squares(gram_: np.ndarray) -> np.ndarray:
 def _direct_norms(inputs: np.ndarray, gradients: np.ndarray) -> np.ndarray:
     """‖Gᵀ A‖², a few examples at a time. Shapes: (N, T, d), (N, T, p) → (N,) float64."""
     norms = np.empty(len(inputs))
-    for group in _groups(len(inputs), inputs.shape[2] * gradients.shape[2]):
+    for group in explicit.groups(len(inputs), inputs.shape[2] * gradients.shape[2]):
         products = np.matmul(np.swapaxes(gradients[group], 1, 2), inputs[group])  # (n, p, d)
         norms[group] = explicit.squared_norms(products)
     return norms
 
 
-def _groups(num_examples: int, floats: int) -> Iterator[slice]:
-    """Slices of examples that need `floats` each and GROUP_FLOATS together."""
-    size = max(1, GROUP_FLOATS // floats)
-    for start in range(0, num_examples, size):
-        yield slice(start, min(start + size, num_examples))
-
-
 def _rows(
     still: np.ndarray, scaled: np.ndarray, factors: np.ndarray, counts: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Both arrays as rows, in the memory order of the first; the second scaled.
+    """Both arrays as rows at the positions counted, in the first's memory order; the second scaled.
 
-    Args:
-        counts: the positions that are needed; all are taken where these are most of them.
-
-    Shapes: (N, T, d), (N, T, p), (N,), (N, T) → (n, d), which is a view of all N·T rows or a copy,
-    and (n, p).
+    Shapes: (N, T, d), (N, T, p), (N,), (N, T) → (n, d), a view if n = N·T, and (n, p).
     """
     factors = np.broadcast_to(factors[:, None, None], (*counts.shape, 1))  # (N, T, 1)
     if still.strides[0] < still.strides[1]:  # (T, N, d) in memory

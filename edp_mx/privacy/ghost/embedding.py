@@ -1,9 +1,8 @@
 """Per-example norms and weighted sums of an Embedding's gradient, without (V, d) arrays.
 
 An example's gradient has one row for each distinct id: the sum of the gradients at all positions of
-that id. So the positions are grouped by (example, id) and summed by one sparse matrix product.
-Compared with the Gram of the gradients masked by equal ids, this is as fast for 24 words, 40 times
-faster for the 480 characters of an utterance, and exact where positions cancel.
+that id. So the positions are grouped by (example, id) and summed by one sparse matrix product,
+which is exact where positions cancel and fast for many characters.
 
 Source: Li et al. 2022, section 4.2, whose masked Gram has the same value.
 """
@@ -20,20 +19,9 @@ from edp_mx.privacy.ghost import explicit
 
 @np.errstate(over="ignore", invalid="ignore")
 def squared_norms(ids: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """Return the squared norm of each example's gradient of the whole table.
+    """Return the squared norms of each example's gradient of the whole table.
 
-    Args:
-        ids: the rows that were looked up, whole numbers of any dtype, in the table's range.
-        gradients: with respect to the vectors that were returned.
-
-    Shapes: ids (N, ...) · gradients (N, ..., d) → (N,) float64. The axes between may be any, and
-    the arrays views in any order of the axes.
-    Edge cases: a padding's id counts like any other, if its gradient is not 0.
-
-    Example: one id twice gives ‖g + g‖², two ids ‖g‖² + ‖g‖².
-        >>> gradients = np.ones((2, 2, 1), np.float32)
-        >>> squared_norms(np.array([[7, 7], [7, 8]]), gradients)
-        array([4., 2.])
+    Shapes: ids (N, ...) · gradients (N, ..., d) → (N,) float64, in any order of the axes in memory.
     """
     numbers, examples, rows = _flat(ids, gradients)
     span = int(numbers.max()) - int(numbers.min()) + 1
@@ -47,7 +35,6 @@ def add_sum(total: np.ndarray, ids: np.ndarray, gradients: np.ndarray, factors: 
     """total += Σ_i c_i ∂loss_i/∂table, in place; only the rows that were looked up are touched.
 
     Shapes: total (V, d) · ids (N, ...) · gradients (N, ..., d) · factors (N,).
-    Edge cases: an example with factor 0 is left out, finite or not (`explicit.contributing`).
     """
     numbers, examples, rows = _flat(ids, gradients)
     kept, positions = explicit.contributing(factors[examples], np.arange(len(numbers)))
@@ -59,21 +46,14 @@ def add_sum(total: np.ndarray, ids: np.ndarray, gradients: np.ndarray, factors: 
 def refuse_strangers(ids: np.ndarray, num_rows: int) -> None:
     """Refuse ids that are not rows of the table.
 
-    MXNet silently takes the nearest row instead: two such ids would be the same row, and
-    `squared_norms` too small. The gradient would be clipped to more than C.
-
-    Raises:
-        IndexError: states the range of the ids.
+    MXNet silently takes the nearest row: two ids would be one row, and `squared_norms` too small.
     """
     if ids.min() < 0 or ids.max() >= num_rows:
         raise IndexError(f"ids {ids.min()} … {ids.max()} for a table of {num_rows} rows")
 
 
 def _flat(ids: np.ndarray, gradients: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, examples and gradients of all positions, in the memory order of the gradients.
-
-    Shapes: (N, ...), (N, ..., d) → (R,) int64, (R,) int64, (R, d), a view if possible.
-    """
+    """Ids (R,), examples (R,) and gradients (R, d) of all positions, in their memory order."""
     axes = sorted(range(ids.ndim), key=lambda axis: -gradients.strides[axis])
     examples = np.arange(len(ids)).reshape((-1,) + (1,) * (ids.ndim - 1))
     examples = np.broadcast_to(examples, ids.shape).transpose(axes).ravel()
@@ -84,10 +64,7 @@ def _flat(ids: np.ndarray, gradients: np.ndarray) -> Tuple[np.ndarray, np.ndarra
 def _sums_by_key(
     keys: np.ndarray, positions: np.ndarray, weights: np.ndarray, rows: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """The distinct keys, and for each the weighted sum of its rows: SUM_BLOCK at a time.
-
-    Shapes: keys, positions (which row), weights (K,) · rows (R, d) → (S,), (S, d).
-    """
+    """The distinct keys (S,), and for each the weighted sum of its rows (S, d)."""
     order = np.argsort(keys, kind="stable")
     in_order, indices = keys[order], np.arange(len(keys))
     is_new = np.r_[True, in_order[1:] != in_order[:-1]]  # (K,)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple
+from typing import Iterator, Tuple
 
 import numpy as np
 
+GROUP_FLOATS = 1 << 20  # working memory of a group of examples: 4 MB
 SUM_BLOCK = 128  # floats summed in float32 before float64 takes over: exact to 1e-6
 # Sums of squares outside this range may have lost terms to the range of float32.
 SAFE_SQUARES = (1e-24, float(np.finfo(np.float32).max))
 SMALLEST_FACTOR = float(np.finfo(np.float32).tiny)
 
 
+def groups(num_examples: int, floats: int) -> Iterator[slice]:
+    """Yield slices of examples that need `floats` each and GROUP_FLOATS together."""
+    size = max(1, GROUP_FLOATS // floats)
+    for start in range(0, num_examples, size):
+        yield slice(start, min(start + size, num_examples))
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """Return the squared L2 norm of each example's gradient.
+    """Return the squared L2 norm of each example's gradient. Shapes: (N, ...) → (N,) float64.
 
-    Shapes: (N, ...) → (N,) float64.
-    Edge cases: not finite where the example's gradient is not; float32's range is no limit.
-
-    Example:
-        >>> squared_norms(np.array([[3, 4], [2.0**99, 0]], np.float32)) / [1, 4.0**99]
-        array([25.,  1.])
+    Not finite where the example's gradient is not; float32's range is no limit.
     """
     rows = gradients.reshape(len(gradients), math.prod(gradients.shape[1:]))  # (N, P)
     whole = rows.shape[1] - rows.shape[1] % SUM_BLOCK
@@ -39,9 +42,7 @@ def squared_norms(gradients: np.ndarray) -> np.ndarray:
 def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
     """Return each example's gradient of a vector added at every position, such as a bias.
 
-    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64, from float32 sums of
-    SUM_BLOCK positions.
-    Edge cases: not finite where one of the example's own positions is not.
+    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64.
     """
     if gradients.ndim == 2:
         return gradients.astype(np.float64)
@@ -54,11 +55,7 @@ def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
 
 
 def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> None:
-    """total += Σ_i c_i g_i, in place.
-
-    Shapes: total (...) · gradients (N, ...) · factors (N,).
-    Edge cases: see `contributing`.
-    """
+    """total += Σ_i c_i g_i, in place. Shapes: total (...) · gradients (N, ...) · factors (N,)."""
     factors, gradients = contributing(factors, gradients)
     total += (factors @ gradients.reshape(len(gradients), total.size)).reshape(total.shape)
 
@@ -66,13 +63,39 @@ def add_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> No
 def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, ...]:
     """Return the factors in float32 and the arrays, without the examples whose factor is 0.
 
-    These are left out since 0 times a value that is not finite would make the whole sum NaN.
+    These are left out since 0 times a value that is not finite would make the whole sum NaN. A
+    factor below float32's normal range counts as 0: rounded, it could be twice as large, and its
+    example would count for more than C.
 
     Shapes: (N,), (N, ...) each → (n,), (n, ...) each; the arrays themselves where n = N.
-    Edge cases: a factor below float32's normal range counts as 0. Rounded, it could be twice as
-    large, and its example would count for more than C.
     """
     kept = factors >= SMALLEST_FACTOR  # (N,)
     if not kept.all():
         factors, arrays = factors[kept], tuple(array[kept] for array in arrays)
     return (factors.astype(np.float32), *arrays)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) -> np.ndarray:
+    """Return each example's gradient of a LayerNorm's scale γ: Σ_t g_t x̂_t.
+
+    Shapes: inputs, gradients (N, d) or (N, T, d), also as swapped views → (N, d) float64.
+
+    Source: Ba et al. 2016; MXNet's LayerNorm (biased variance, eps inside the root).
+    """
+    if inputs.ndim == 2:
+        inputs, gradients = inputs[:, None], gradients[:, None]  # (N, 1, d)
+    result = np.zeros((inputs.shape[0], inputs.shape[2]))  # (N, d)
+    for start in range(0, inputs.shape[1], SUM_BLOCK):
+        group = slice(start, start + SUM_BLOCK)
+        normal = _normalised(inputs[:, group], eps)  # (N, at most SUM_BLOCK, d)
+        result += np.einsum("ntd,ntd->nd", gradients[:, group], normal)
+    return result
+
+
+def _normalised(inputs: np.ndarray, eps: float) -> np.ndarray:
+    """x̂, a new array in the memory order of `inputs`. Shapes: (N, T, d) → (N, T, d)."""
+    centred = inputs - inputs.mean(axis=2, keepdims=True)
+    variance = np.einsum("ntd,ntd->nt", centred, centred) / np.float32(inputs.shape[2])  # (N, T)
+    centred *= (1 / np.sqrt(variance + np.float32(eps)))[:, :, None]
+    return centred

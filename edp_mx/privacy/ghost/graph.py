@@ -35,27 +35,22 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The name of the operator, or of the operator of MXNet that it replaces.
-
-        For an operator written in Python it is the name that it was registered under.
-        """
+        """The name of the operator of MXNet that it is or replaces; for one in Python its own."""
         return self.attributes["op_type"] if self.op == "Custom" else _OURS.get(self.op, self.op)
+
+
+def unfit(fault: str) -> UserError:
+    """Return the error for a network that ghost clipping cannot follow."""
+    return UserError(f"{fault}; set privacy.clipping: loop")
 
 
 class Graph:
     """The operators of a hybrid block in an order in which they can run.
 
-    Args:
-        block: a hybrid block that can be called with symbols, one per input of `hybrid_forward`.
-
     Attributes:
-        nodes: all operators and variables; a node's inputs stand before it.
-        heads: the block's outputs.
-        input_names: of the variables that stand for the block's inputs.
         is_single: whether the block returns one array, not a sequence of them.
-        parameters: by name.
-        has_examples: for each node, whether its value may differ from example to example.
-        has_parameters: for each node, whether its value may change with a parameter.
+        has_examples, has_parameters: for each node, whether its value may differ from example to
+            example, or change with a parameter.
         is_random: for each node, whether running it again gives another value.
     """
 
@@ -82,9 +77,9 @@ class Graph:
         self.is_random = self._spread(lambda node: node.kind in _RANDOM)
         for node in self.nodes:
             if node.is_variable and node.name not in (*names, *self.parameters):
-                raise UserError(
+                raise unfit(
                     f"{block.name}: {node.name} is neither an input nor a parameter of the block, "
-                    "so that ghost clipping cannot follow it; set privacy.clipping: loop"
+                    "so that ghost clipping cannot follow it"
                 )
 
     def _spread(self, starts: Callable[[Node], bool], stops: Sequence[str] = ()) -> List[bool]:
@@ -124,17 +119,13 @@ class Graph:
 
 
 def to_symbol(nodes: Sequence[Node], heads: Sequence[Entry]) -> mx.sym.Symbol:
-    """Return the symbol for MXNet to run."""
+    keys = ("op", "name", "attrs", "inputs")
+    rows = [
+        (node.op, node.name, dict(node.attributes), [[i, k, 0] for i, k in node.inputs])
+        for node in nodes
+    ]
     written = {
-        "nodes": [
-            {
-                "op": node.op,
-                "name": node.name,
-                "attrs": dict(node.attributes),
-                "inputs": [[i, k, 0] for i, k in node.inputs],
-            }
-            for node in nodes
-        ],
+        "nodes": [dict(zip(keys, row)) for row in rows],
         "arg_nodes": [i for i, node in enumerate(nodes) if node.is_variable],
         "heads": [[i, k, 0] for i, k in heads],
         "attrs": {"mxnet_version": ["int", 10901]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Dict, Optional, Sequence, Tuple
 
 import mxnet as mx
@@ -9,31 +10,40 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.ghost.graph import Graph, Node
-from edp_mx.privacy.ghost.segments import Operand
+from edp_mx.privacy.ghost.graph import Graph, Node, unfit
 
 _EXACT_IN_FLOAT32 = 1 << 24
 
 
-def operands_of(graph: Graph, node: Node) -> Tuple[Operand, ...]:
-    """Return the weight and the bias of an operator.
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """The weight or bias that an operator reads.
 
-    Raises:
-        UserError: one of them is more than rows of parameters put together.
+    Attributes:
+        parameters: names of the parameters that it is made of.
+        num_rows: rows of the first of them.
+        rows: where the rows of each parameter lie; None where it is a single parameter.
     """
+
+    parameters: Tuple[str, ...]
+    num_rows: int
+    rows: Optional[Dict[str, np.ndarray]] = None
+
+
+def operands_of(graph: Graph, node: Node) -> Tuple[Operand, ...]:
+    """Return the weight and the bias of an operator: rows of parameters put together."""
     return tuple(_operand(graph, index) for index, _ in node.inputs[1:])
 
 
 def refusal(node: Node, names: Sequence[str]) -> UserError:
     """Return the error for an operator without a rule that reads parameters."""
-    return UserError(
+    return unfit(
         f"{node.name} is a {node.kind}, for which ghost clipping has no rule (it reads "
-        f"{', '.join(names)}); set privacy.clipping: loop"
+        f"{', '.join(names)})"
     )
 
 
 def _operand(graph: Graph, index: int) -> Operand:
-    """The operand at a node that is made of parameters."""
     names = graph.parameters_of(index)
     shapes = [graph.parameters[name].shape for name in names]
     if graph.nodes[index].is_variable or not names:

@@ -7,11 +7,11 @@ from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
 
-from edp_mx.errors import UserError
-from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, layer_norm, lstm
+from edp_mx.privacy.ghost import convolution, dense, embedding, explicit, lstm
 from edp_mx.privacy.ghost.block import ProbedBlock, Seen
-from edp_mx.privacy.ghost.lstm_run import SeenLSTM
-from edp_mx.privacy.ghost.segments import Operand
+from edp_mx.privacy.ghost.graph import unfit
+from edp_mx.privacy.ghost.lstm import SeenLSTM
+from edp_mx.privacy.ghost.operands import Operand
 from edp_mx.privacy.ghost.surgery import POSITIONS
 
 Totals = Mapping[str, np.ndarray]  # parameter → where its sum is added up
@@ -21,15 +21,7 @@ Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
 class Rule:
     """Squared norms and sums of one operator, from its inputs and the gradients of its outputs.
 
-    An example of the formulas is here a unit: a row of the batch, or several that follow one
-    another.
-
-    Args:
-        seen: what a tap recorded.
-        num_examples: N, the number of units.
-        layer_of: the layer of each trainable parameter.
-
-    Shapes: inputs (N, …), gradients (N, …): views wherever possible.
+    An example of the formulas is here a unit: a row of the batch, or several in succession.
     """
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
@@ -50,10 +42,6 @@ class Rule:
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         """Add Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
         raise NotImplementedError
-
-    def _wants(self, operand: Operand) -> bool:
-        """Whether any of an operand's parameters is trainable."""
-        return any(name in self._layer_of for name in operand.parameters)
 
 
 class DenseRule(Rule):
@@ -149,7 +137,8 @@ class SmallRule(Rule):
         raise NotImplementedError
 
     def squared_norms(self) -> Norms:
-        wanted = [operand.parameters[0] for operand in self._operands if self._wants(operand)]
+        trainable = self._layer_of.keys()
+        wanted = [o.parameters[0] for o in self._operands if trainable & {*o.parameters}]
         self._held = {name: made for name, made in self._make() if name in wanted}
         for name, gradients in self._held.items():
             yield self._layer_of[name], explicit.squared_norms(gradients)
@@ -165,13 +154,10 @@ class LayerNormRule(SmallRule):
     def _make(self) -> Iterator[Tuple[str, np.ndarray]]:
         gamma, beta = (operand.parameters[0] for operand in self._operands)
         if int(self._attributes.get("axis", "-1")) not in (-1, self._last_axis):
-            raise UserError(
-                f"{gamma}: ghost clipping knows layer norms over the last axis only; set "
-                "privacy.clipping: loop"
-            )
+            raise unfit(f"{gamma}: ghost clipping knows layer norms over the last axis only")
         inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
-        yield gamma, layer_norm.gamma_gradients(inputs, gradients, eps=epsilon)
+        yield gamma, explicit.gamma_gradients(inputs, gradients, eps=epsilon)
         yield beta, explicit.sums_over_positions(gradients)
 
 
@@ -182,18 +168,15 @@ class ConvolutionRule(SmallRule):
         weight, *bias = (operand.parameters[0] for operand in self._operands)
         sizes = {k: literal_eval(self._attributes.get(k, "()")) for k in _WINDOW}
         layout, groups = (self._attributes.get(k, "None") for k in ("layout", "num_group"))
-        if (
-            len(sizes["kernel"]) != 1
-            or layout not in ("NCW", "None")
-            or groups not in ("1", "None")
-        ):
-            raise UserError(
-                f"{weight}: ghost clipping knows convolutions along one axis in one group only; "
-                "set privacy.clipping: loop"
+        is_known = layout in ("NCW", "None") and groups in ("1", "None")
+        if len(sizes["kernel"]) != 1 or not is_known:
+            raise unfit(
+                f"{weight}: ghost clipping knows convolutions along one axis in one group only"
             )
         width, stride, pad, dilate = (sizes[k][0] if sizes[k] else d for k, d in _WINDOW.items())
         window = convolution.Window(width, stride, pad, dilate)
-        inputs, gradients = (_rows(values, 4) for values in (self._inputs, self._gradients))
+        both = self._inputs, self._gradients  # with an axis for a single row, if it is missing
+        inputs, gradients = (a if a.ndim == 4 else a[:, None] for a in both)
         yield weight, convolution.weight_gradients(inputs, gradients, window)
         for name in bias:
             yield name, convolution.bias_gradients(gradients)
@@ -239,19 +222,17 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
 
 
 def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
-    """Refuse a number of rows (or sequences) that is not a multiple of the number of examples."""
     if num_rows % num_examples:
-        raise UserError(
+        raise unfit(
             f"{name} reads {num_rows} rows of {num_examples} examples, which ghost clipping does "
-            "not follow; set privacy.clipping: loop"
+            "not follow"
         )
 
 
 def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
     """Examples first: (N, …) of an array with its rows along an axis, (N, rows, …) for several.
 
-    An example has several rows where a unit has, or where an operator reads parts (the tokens'
-    characters). The rows of an example must follow one another; `check.refuse_wrong` checks that.
+    The rows of an example must follow one another; `check.refuse_wrong` checks that.
     """
     rows = np.moveaxis(values, axis, 0)
     if len(rows) == num_examples:
@@ -262,8 +243,3 @@ def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
 def _sequences(values: np.ndarray) -> np.ndarray:
     """(N, T, d), of (N, d) or of more axes in the middle."""
     return values if values.ndim == 3 else values.reshape(len(values), -1, values.shape[-1])
-
-
-def _rows(values: np.ndarray, num_axes: int) -> np.ndarray:
-    """With an axis for a single row after that of the examples, if it is missing."""
-    return values if values.ndim == num_axes else values[:, None]

@@ -6,24 +6,9 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple, Union
 
 import mxnet as mx
-import numpy as np
 
 from edp_mx.privacy.ghost.graph import Entry, Node
-
-
-@dataclass(frozen=True, eq=False)
-class Operand:
-    """The weight or bias that an operator reads.
-
-    Attributes:
-        parameters: names of the parameters that it is made of.
-        num_rows: rows of the first of them.
-        rows: where the rows of each parameter lie; None where it is a single parameter.
-    """
-
-    parameters: Tuple[str, ...]
-    num_rows: int
-    rows: Optional[Dict[str, np.ndarray]] = None
+from edp_mx.privacy.ghost.operands import Operand
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +16,8 @@ class Tap:
     """An operator with parameters, and the places of its input and its output's gradient.
 
     Attributes:
-        node: the operator.
         rule: the operator's name, or `surgery.POSITIONS`.
         operands: weight, then bias.
-        segment: in which it runs.
         probe: the zero variable that is added to its output.
         source: its input: the name of an input of the block, or an index into the segment's
             outputs.
@@ -50,11 +33,9 @@ class Tap:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """An LSTM of one or two directions that was cut out: NumPy runs it, since MXNet's hides its
-    gates.
+    """An LSTM, of one or two directions, that NumPy runs, since MXNet's hides its gates.
 
     Attributes:
-        node: the operator.
         parameters: per direction the names of i2h weight, h2h weight, i2h bias, h2h bias.
         segment: the segment of its input; its states go into the next one.
         source: index of its input among that segment's outputs.
@@ -90,7 +71,6 @@ class Draft:
     shown: Dict[Entry, int] = field(default_factory=dict)  # value → its place among the outputs
 
     def add(self, node: Node) -> int:
-        """Append a node and return its index."""
         self.nodes.append(node)
         return len(self.nodes) - 1
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol
-from edp_mx.privacy.ghost.operands import operands_of, refusal
-from edp_mx.privacy.ghost.segments import Cut, Draft, Operand, Segment, Tap
+from edp_mx.privacy.ghost.graph import Entry, Graph, Node, to_symbol, unfit
+from edp_mx.privacy.ghost.operands import Operand, operands_of, refusal
+from edp_mx.privacy.ghost.segments import Cut, Draft, Segment, Tap
 
 TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
 POSITIONS = "positions"  # a table indexed by position alone, added to the values of each example
@@ -16,6 +18,10 @@ _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
 _OURS = "BiLSTM"  # `models/quick/lstm.py`: both directions, without the padding
 _LSTMS = ("RNN", _OURS)
+# The attributes of MXNet's RNN that `lstm_pass` computes; the last four are its defaults.
+_WRITTEN = {"mode": "lstm", "num_layers": "1", "bidirectional": "False",
+            "use_sequence_length": "False", "projection_size": "None",
+            "lstm_state_clip_min": "None"}  # fmt: skip
 Found = Tuple[str, Entry, Tuple[Operand, ...]]  # of a tap: its rule, its input, its operands
 
 
@@ -25,18 +31,8 @@ class Surgery:
     A probe is a zero that is added to the operator's output, so that its gradient is the output's.
     The input of a probed operator becomes an output of its segment.
 
-    Args:
-        graph: of a hybrid block.
-        trainable: names of the parameters whose gradients are wanted.
-
-    Attributes:
-        segments: in the order in which they run.
-        taps, cuts: what was probed, and what was cut out; see `segments`.
-
-    Raises:
-        UserError: an operator with trainable parameters for which there is no rule; it is named.
-
-    Guarantee: every trainable parameter of the block is read by exactly one tap or cut.
+    Guarantee: every trainable parameter of the block is read by exactly one tap or cut; an operator
+    with trainable parameters for which there is no rule is refused by name.
     """
 
     def __init__(self, graph: Graph, trainable: Iterable[str]) -> None:
@@ -71,12 +67,10 @@ class Surgery:
         return levels
 
     def _level_of(self, entry: Entry, levels: Optional[List[int]] = None) -> int:
-        """The segment in which a value can be read."""
         levels = self._levels if levels is None else levels
         return levels[entry[0]] + (self._graph.nodes[entry[0]].kind in _LSTMS)
 
     def _find_taps(self) -> Dict[int, Found]:
-        """The nodes that need a probe behind them."""
         graph = self._graph
         tapped: Dict[int, Found] = {}
         positions: Dict[int, int] = {}  # node that passes a table's rows on → the table's operator
@@ -94,26 +88,20 @@ class Surgery:
                 tapped[index] = (POSITIONS, graph.nodes[table].inputs[0], operands)
             elif node.kind in TAPPED:
                 tapped[index] = (node.kind, node.inputs[0], operands_of(graph, node))
-        return {i: tap for i, tap in tapped.items() if self._wants(tap[2])}
-
-    def _wants(self, operands: Sequence[Operand]) -> bool:
-        return any(name in self._trainable for o in operands for name in o.parameters)
+        wanted = self._trainable
+        return {i: t for i, t in tapped.items() if any(wanted & {*o.parameters} for o in t[2])}
 
     def _refuse_uncovered(self, tapped: Dict[int, Found]) -> None:
         """Refuse a trainable parameter that is not read by exactly one tap or cut."""
         graph = self._graph
-        readers: Dict[str, int] = dict.fromkeys(self._trainable, 0)
-        for _, _, operands in tapped.values():
-            for name in (name for operand in operands for name in operand.parameters):
-                readers[name] = readers.get(name, 0) + 1
-        for index in self._lstms:
-            for name in self._parameters_of_lstm(graph.nodes[index]):
-                readers[name] = readers.get(name, 0) + 1
+        read = [operand.parameters for _, _, operands in tapped.values() for operand in operands]
+        read += [self._parameters_of_lstm(graph.nodes[index]) for index in self._lstms]
+        readers = Counter(chain.from_iterable(read))
         for index, node in enumerate(graph.nodes):
-            if node.is_variable or graph.is_made_of_parameters(index) or index in tapped:
+            if graph.is_made_of_parameters(index) or index in tapped or node.kind in _LSTMS:
                 continue
-            names = {n for i, _ in node.inputs for n in self._read_directly(i)}
-            wild = sorted(n for n in names & self._trainable if node.kind not in _LSTMS)
+            made = [i for i, _ in node.inputs if graph.is_made_of_parameters(i)]
+            wild = sorted(self._trainable & {n for i in made for n in graph.parameters_of(i)})
             if wild:
                 raise refusal(node, wild)
         for name in sorted(self._trainable):
@@ -128,18 +116,7 @@ class Surgery:
         """Its parameters, one direction after the other, in the order of `Cut`."""
         return tuple(n for i, _ in node.inputs[1:] for n in self._graph.parameters_of(i))
 
-    def _read_directly(self, index: int) -> Tuple[str, ...]:
-        """The parameters of a node that is made of parameters alone; none for any other."""
-        graph = self._graph
-        return graph.parameters_of(index) if graph.is_made_of_parameters(index) else ()
-
-    def _cut_out(
-        self,
-        level: int,
-        heads: Sequence[Entry],
-        tapped: Dict[int, Found],
-    ) -> None:
-        """Write one segment."""
+    def _cut_out(self, level: int, heads: Sequence[Entry], tapped: Dict[int, Found]) -> None:
         nodes, levels = self._graph.nodes, self._levels
         lstms = [i for i in self._lstms if levels[i] == level]
         read = [entry for i in lstms for entry in _read_by_lstm(nodes[i])]
@@ -148,7 +125,7 @@ class Surgery:
         for i in sorted(needed):
             node = nodes[i]
             if node.kind in _LSTMS:
-                draft.raw[i] = draft.add(Node("null", self._states_of(i), {}, ()))
+                draft.raw[i] = draft.add(Node("null", f"{node.name}.states", {}, ()))
                 continue
             inputs = tuple(draft.at(entry) for entry in node.inputs)
             draft.raw[i] = draft.add(Node(node.op, node.name, node.attributes, inputs))
@@ -174,24 +151,14 @@ class Surgery:
             if node.kind in _LSTMS and self._levels[index] < level:
                 continue
             if self._levels[index] < level and not graph.is_portable(index):
-                raise UserError(
+                raise unfit(
                     f"{node.name} is read on both sides of an LSTM, which ghost clipping does not "
-                    "follow; set privacy.clipping: loop"
+                    "follow"
                 )
             waiting += [i for i, _ in node.inputs]
         return needed
 
-    def _states_of(self, index: int) -> str:
-        return f"{self._graph.nodes[index].name}.states"
-
-    def _tap(
-        self,
-        index: int,
-        probe: str,
-        found: Found,
-        draft: Draft,
-    ) -> Tap:
-        """The tap of a probed node, with the place of its input."""
+    def _tap(self, index: int, probe: str, found: Found, draft: Draft) -> Tap:
         rule, entry, operands = found
         source: Union[str, int] = self._graph.nodes[entry[0]].name
         if source not in self._graph.input_names:
@@ -212,7 +179,7 @@ class Surgery:
             tuple(names[i : i + 4] for i in range(0, len(names), 4)),
             len(self.segments),
             source,
-            self._states_of(index),
+            f"{node.name}.states",
             lengths[0] if lengths else None,
         )
 
@@ -221,16 +188,8 @@ class Surgery:
         if node.kind == _OURS:
             return True
         states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
-        attributes = node.attributes
-        return (
-            attributes.get("mode") == "lstm"
-            and attributes.get("num_layers") == "1"
-            and attributes.get("bidirectional", "False") == "False"
-            and attributes.get("use_sequence_length", "False") == "False"
-            and attributes.get("projection_size", "None") == "None"
-            and attributes.get("lstm_state_clip_min", "None") == "None"
-            and all(op in _ZERO_STATES for op in states)
-        )
+        is_known = all(node.attributes.get(key, value) == value for key, value in _WRITTEN.items())
+        return is_known and all(op in _ZERO_STATES for op in states)
 
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:

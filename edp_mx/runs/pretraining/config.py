@@ -77,14 +77,10 @@ class PretrainingSettings(Settings):
 
 @dataclass(frozen=True)
 class PretrainingConfig:
-    """All settings of one pre-training run.
+    """All settings of one pre-training run, whose text must be public, since it has no privacy.
 
-    Attributes:
-        name: the beginning of the run directory's name.
-        text: the text, which must be public, since pre-training has no privacy.
-        vocabulary: the word pieces.
-        model: the BERT; with `checkpoint`, pre-training continues from it.
-        pretraining: epochs, batches, masks and seeds.
+    The run directory's name begins with `name`. With `model.checkpoint`, pre-training goes on from
+    that model.
     """
 
     name: str = "pretraining"

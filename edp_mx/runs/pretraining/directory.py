@@ -32,13 +32,7 @@ piece occurs in the text.
 
 @dataclass(frozen=True, eq=False)
 class PretrainingState(RunState):
-    """A pre-training run after `step` steps, from which it goes on at exactly that step.
-
-    Attributes:
-        step: number of steps done.
-        fingerprint: of the training lines.
-        num_workers: that did them.
-    """
+    """A pre-training run after `step` steps, from which it goes on at exactly that step."""
 
     KIND = "a pre-training"
 

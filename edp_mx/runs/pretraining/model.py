@@ -12,7 +12,6 @@ from mxnet import gluon
 
 from edp_mx.data.text import Text
 from edp_mx.data.tokenizer import SETTINGS, Tokenizer, load_tokenizer
-from edp_mx.data.wordpiece import WordPiece, learn_pieces
 from edp_mx.models.bert import BERTConfig, initial_bert_values
 from edp_mx.models.checkpoints.huggingface import (
     bert_tensors,
@@ -24,6 +23,7 @@ from edp_mx.models.checkpoints.huggingface import (
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedLanguageModel
 from edp_mx.models.quick import quicken
+from edp_mx.runs.build import read_or_learn_pieces
 from edp_mx.runs.pretraining.config import PretrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -33,31 +33,17 @@ def settle_vocabulary(config: PretrainingConfig, folder: Path) -> Tokenizer:
     """Return the word pieces: those in `folder`, else the checkpoint's, a file's, or learned ones.
 
     They are kept in `folder`, so that a resumed run has the same.
-
-    Raises:
-        UserError: a file is missing or broken.
     """
     if (folder / SETTINGS).exists():
         return load_tokenizer(folder)
-    tokenizer = _vocabulary(config)
+    if config.model.checkpoint is not None:
+        tokenizer = read_checkpoint(config.model.checkpoint).tokenizer
+    else:
+        tokenizer = read_or_learn_pieces(
+            lines=lambda: Text.open(config.text).lines(), **vars(config.vocabulary)
+        )
     tokenizer.save(folder, max_positions=config.model.max_positions)
     return tokenizer
-
-
-def _vocabulary(config: PretrainingConfig) -> Tokenizer:
-    settings = config.vocabulary
-    if config.model.checkpoint is not None:
-        return read_checkpoint(config.model.checkpoint).tokenizer
-    if settings.path is not None:
-        return WordPiece.from_file(settings.path, lowercase=settings.lowercase)
-    logger.info("learning at most %d word pieces from the text", settings.size)
-    pieces = learn_pieces(
-        Text.open(config.text).lines(),
-        size=settings.size,
-        lowercase=settings.lowercase,
-        min_count=settings.min_count,
-    )
-    return WordPiece(pieces, settings.lowercase)
 
 
 def build_model(
@@ -72,11 +58,7 @@ def build_model(
 
 
 def load_checkpoint(model: MaskedLanguageModel, config: BERTConfig) -> None:
-    """Load the weights of `model.checkpoint`; a head that it lacks stays as drawn.
-
-    Raises:
-        UserError: it is missing, broken or of another size.
-    """
+    """Load the weights of `model.checkpoint`; a head that it lacks stays as drawn."""
     checkpoint = read_checkpoint(str(config.checkpoint))
     require_sizes(config, checkpoint)
     load_bert(model.bert, checkpoint)

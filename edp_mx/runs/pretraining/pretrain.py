@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, Dict, Optional
 
 import gluonnlp  # noqa: F401 (registers the optimizer BERTAdam)
@@ -16,6 +16,7 @@ from edp_mx.data.masking import MaskedBatch
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.trainer import PublicTrainer
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.directory import MODEL, PretrainingState
@@ -34,7 +35,6 @@ from edp_mx.runtime.watchdog import Watchdog
 from edp_mx.training.config import Schedule
 from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
-from edp_mx.training.public_trainer import PublicTrainer
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,8 @@ def pretrain(
     """Pre-train a BERT and fill its run directory, or resume a run that was interrupted.
 
     Args:
-        config: all settings.
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; if rank 0's holds a checkpoint, the run is resumed from it.
-        progress: `progress(iterable, description, total)`: a bar, or the iterable itself.
 
     Returns:
         What `results.json` holds.
@@ -88,7 +86,6 @@ class _Run:
         self.step, self.seconds = 0, 0.0  # done before and since the run was interrupted
 
     def run(self) -> Dict[str, Any]:
-        """Run everything; see `pretrain`."""
         self._build()
         self.log: Optional[MetricsLog] = None
         if self.workers.is_first:
@@ -118,11 +115,8 @@ class _Run:
             optimizer_params={"learning_rate": 0.0, "wd": self.settings.weight_decay},
             max_grad_norm=self.settings.max_grad_norm,
         )
-        if state:
-            self._resume(state, path)
-
-    def _resume(self, state: PretrainingState, path: Path) -> None:
-        """Put the run back to where it stood."""
+        if state is None:
+            return
         if state.fingerprint != self.text.counts.fingerprint:
             raise UserError(f"text.train: the lines have changed since {path} was written")
         if state.num_workers != self.workers.size:
@@ -165,15 +159,11 @@ class _Run:
                 self._checkpoint()
 
     def _is_due(self, key: str, is_last: bool) -> bool:
-        """Whether something is due after this step."""
         every = getattr(self.settings, key)
         return is_last or (every > 0 and self.step % every == 0)
 
     def _train_step(self, epoch: int, batch: MaskedBatch) -> mx.nd.NDArray:
-        """Make one update; the loss is the mean over the workers of their means over places.
-
-        Shapes: → (1,).
-        """
+        """Make one update; return the mean over this worker's places, (1,)."""
         factor = self.schedule.factor(self.step, self.total_steps)
         self.trainer.set_learning_rate(self.settings.learning_rate * factor)
         seed_dropout(self.settings.seed, self.workers.rank, epoch, self.step)
@@ -199,24 +189,18 @@ class _Run:
             "pieces_per_second": float(speed * self.workers.size),
         }
         if scores:
-            row.update(self._score().to_dict())
+            row.update(asdict(self._score()))
         if self.log:
             self.log.add(row)
 
     def _score(self) -> MaskedScores:
-        """Score the held-out text."""
         self.scores = score(
-            self.model,
-            self.held_out,
-            self.unigram_loss,
-            self.workers,
-            self.heartbeat,
+            self.model, self.held_out, self.unigram_loss, self.workers, self.heartbeat
         )
         logger.info("step %d/%d: %s", self.step, self.total_steps, self.scores.describe())
         return self.scores
 
     def _checkpoint(self) -> None:
-        """Replace the last checkpoint."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         if self.workers.is_first:
             PretrainingState.of(
@@ -232,7 +216,7 @@ class _Run:
         """Write the model in Hugging Face's layout, and the results."""
         counts = self.text.counts
         results = {
-            **(self.scores or self._score()).to_dict(),
+            **asdict(self.scores or self._score()),
             "steps": self.total_steps,
             "lines": counts.total_lines,
             "lines_cut": counts.cut,

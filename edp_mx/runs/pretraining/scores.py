@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Dict, Sequence
+from dataclasses import dataclass
+from typing import Sequence
 
 import mxnet as mx
 import numpy as np
@@ -25,13 +25,13 @@ class Window:
         self._started = time.perf_counter()
 
     def add(self, loss: mx.nd.NDArray, pieces: int) -> None:
-        """Add a step, without waiting for it. Shapes: loss (1,)."""
+        """Add a step and its loss (1,), without waiting for it."""
         self._loss += loss
         self._pieces += pieces
         self._steps += 1
 
     def means(self) -> np.ndarray:
-        """Return the mean loss and the pieces per second. Shapes: → (2,)."""
+        """Return the mean loss and the pieces per second, (2,)."""
         loss = self._loss.asscalar() / self._steps
         return np.array([loss, self._pieces / (time.perf_counter() - self._started)])
 
@@ -50,10 +50,6 @@ class MaskedScores:
     unigram_perplexity: float
     masked_accuracy: float
 
-    def to_dict(self) -> Dict[str, float]:
-        """Return plain numbers by name."""
-        return asdict(self)
-
     def describe(self) -> str:
         """Return one line for people."""
         return (
@@ -69,15 +65,9 @@ def score(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> MaskedScores:
-    """Score the held-out text on all workers together.
+    """Score this worker's share of the held-out text, on all workers together.
 
-    Args:
-        batches: this worker's share.
-        unigram_loss: the sum over the places of this share.
-        heartbeat: called before each batch.
-
-    Raises:
-        UserError: nothing is masked in any share.
+    The unigram loss is the sum over the places of this share.
     """
     sums = np.array([0.0, 0.0, 0.0, unigram_loss])  # loss, right guesses, places, unigram loss
     for batch in batches:

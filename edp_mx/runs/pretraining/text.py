@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import Iterator, List, Sequence
+from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.masking import Maskable, MaskedBatch, mask
+from edp_mx.data.masking import Maskable, MaskedBatch, global_batches, mask, piece_batch
 from edp_mx.data.sampling import micro_batch_size
 from edp_mx.data.text import Text
-from edp_mx.data.text_batches import global_batches, piece_batch
 from edp_mx.data.text_survey import Survey, survey
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
@@ -31,12 +31,7 @@ _TRAINING, _HELD_OUT = 0x3A, 0x3B
 class PretrainingText:
     """This worker's part of each global batch, and of the held-out text.
 
-    Attributes:
-        config: all settings.
-        text: with its held-out lines.
-        counts: lines, and how often each piece occurs, over all workers.
-        tokenizer: the vocabulary.
-        workers: this worker among all.
+    The `counts` are of lines, and of each piece, over all workers.
     """
 
     config: PretrainingConfig
@@ -55,7 +50,7 @@ class PretrainingText:
 
         Guarantee: a function of the text, the settings, the epoch, the step and the worker alone.
         """
-        settings, maskable = self.config.pretraining, self._maskable()
+        settings = self.config.pretraining
         batches = global_batches(
             self.text.mixed_lines(self.counts.lines),
             batch_size=settings.batch_size,
@@ -65,51 +60,45 @@ class PretrainingText:
         )
         for step, batch in enumerate(islice(batches, first_step, None), start=first_step):
             mine = batch[self.workers.rank :: self.workers.size]  # of similar length on all
-            place = (_TRAINING, epoch, step, self.workers.rank)
-            yield self._masked(mine, maskable, place)
+            yield self._masked(mine, (_TRAINING, epoch, step, self.workers.rank))
 
     def held_out(self) -> List[MaskedBatch]:
         """Return this worker's share of the held-out lines.
 
         Guarantee: the masks are the same at each call and for any number of workers.
         """
-        lines, maskable = sorted(self.text.held_out, key=len), self._maskable()
+        lines = sorted(self.text.held_out, key=len)
         size = self.config.pretraining.evaluation_batch_size
         mine = range(self.workers.rank, -(-len(lines) // size), self.workers.size)
-        return [
-            self._masked(lines[size * i : size * (i + 1)], maskable, (_HELD_OUT, i)) for i in mine
-        ]
+        return [self._masked(lines[size * i : size * (i + 1)], (_HELD_OUT, i)) for i in mine]
 
     def unigram_loss(self, batches: Sequence[MaskedBatch]) -> float:
         """Return Σ −ln p over the masked places; p of a piece is its share of the training text.
 
         One is added to the count of each piece that can be masked.
         """
-        counts = np.where(self._maskable().is_special, 0, self.counts.pieces + 1)  # (V,)
+        counts = np.where(self._maskable.is_special, 0, self.counts.pieces + 1)  # (V,)
         losses = np.log(counts.sum()) - np.log(np.maximum(counts, 1))  # (V,)
         return float(sum(batch.counts @ losses[batch.targets] for batch in batches))
 
+    @cached_property
     def _maskable(self) -> Maskable:
-        tokenizer = self.tokenizer
-        return Maskable(
-            num_pieces=len(tokenizer),
-            mask_id=tokenizer.special_ids.mask,
-            special_ids=tokenizer.special_ids,
-        )
+        ids = self.tokenizer.special_ids
+        return Maskable(num_pieces=len(self.tokenizer), mask_id=ids.mask, special_ids=ids)
 
-    def _masked(self, lines: Sequence[str], maskable: Maskable, place: tuple) -> MaskedBatch:
+    def _masked(self, lines: Sequence[str], place: Tuple[int, ...]) -> MaskedBatch:
         """The lines as pieces, masked by the seed and a place."""
-        settings, tokenizer = self.config.pretraining, self.tokenizer
+        settings, ids = self.config.pretraining, self.tokenizer.special_ids
         batch = piece_batch(
             lines,
-            tokenizer.text_ids,
-            cls_id=tokenizer.special_ids.cls,
-            sep_id=tokenizer.special_ids.sep,
-            pad_id=tokenizer.special_ids.pad,
+            self.tokenizer.text_ids,
+            cls_id=ids.cls,
+            sep_id=ids.sep,
+            pad_id=ids.pad,
             max_pieces=settings.max_pieces,
         )
         generator = np.random.default_rng([settings.seed, *place])
-        return mask(batch, maskable, fraction=settings.mask_fraction, generator=generator)
+        return mask(batch, self._maskable, fraction=settings.mask_fraction, generator=generator)
 
 
 def read_text(
@@ -118,12 +107,7 @@ def read_text(
     workers: Workers,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> PretrainingText:
-    """Read the text for the first time, on all workers together.
-
-    Raises:
-        UserError: a file cannot be read, the workers read different text or cannot share a batch,
-            or the text has fewer lines than a batch.
-    """
+    """Read the text for the first time, on all workers together, which must read the same."""
     batch_size = config.pretraining.batch_size
     micro_batch_size(batch_size, workers.size)
     heartbeat("reading the text")

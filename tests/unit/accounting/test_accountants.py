@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
@@ -10,11 +9,10 @@ import pytest
 from support.cli import printed
 from support.releases import release_with
 
-from edp_mx.accounting.accountants import ACCOUNTANTS, RFExact, check_claim, count_with
+from edp_mx.accounting.accountants import ACCOUNTANTS, Accountant, check_claim, count_with
 from edp_mx.accounting.choices import ADJACENCIES, SAMPLERS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.reports.plan_report import PlanReport
@@ -56,22 +54,15 @@ def test_the_refusal_names_what_holds():
             check_claim(accountant, release_of(sampler, adjacency))
 
 
-class Doubled(RFExact):
-    """Twice the ε that holds: a bound, if a poor one."""
-
-    name = "doubled"
-
-    def count(self, composition, *, delta):
-        found = super().count(composition, delta=delta)
-        epsilon = LogNumber(found.epsilon.log + math.log(2))
-        return dataclasses.replace(found, accountant=self.name, epsilon=epsilon)
-
-
 @pytest.mark.parametrize("holds", [True, False])
 def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsys, holds):
     """One line in the registry is all that an accountant of one's own takes."""
-    added = Doubled()
-    monkeypatch.setattr(Doubled, "is_bound", holds)
+
+    def twice_as_much(composition, delta):
+        logs = ACCOUNTANTS["rf_exact"].logs(composition, delta)
+        return {**logs, "epsilon": logs["epsilon"] + math.log(2)}
+
+    added = Accountant("doubled", "shuffle", "exact", twice_as_much, is_bound=holds)
     monkeypatch.setitem(ACCOUNTANTS, added.name, added)
     plan = Plan(release_of("shuffle", "zero_out"), 2.0, Decay(), 3, delta=1e-5)
     report = PlanReport.of(plan)

@@ -126,6 +126,7 @@ def test_the_last_poisson_epoch_is_committed_in_part():
         assert guarantee(plan, spent).holds.epsilon.value <= plan.max_epsilon
     assert permitted_steps(plan, (plan.entry(0),), 1) == 33
     assert permitted_steps(plan, (plan.entry(0), plan.entry(1, 33)), 2) == 0
+    assert committed_entries(plan, plan.entries()) == plan.entries()  # though over the budget
     unlimited = dataclasses.replace(plan, max_epsilon=None)
     assert committed_entries(unlimited, (plan.entry(0),)) == plan.entries()
 

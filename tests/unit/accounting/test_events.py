@@ -141,11 +141,6 @@ def test_poisson_steps_are_relative_to_what_one_record_adds(changes, neighbours,
     assert found.events[0].sample_rate == 0.25
 
 
-def test_single_shuffled_examples_are_replaced_one_by_one():
-    release = release_with(adjacency="replace_one", micro_batch_size=1)
-    assert release.neighbours == "replace_one"
-
-
 def test_a_rate_of_0_draws_nobody_and_costs_nothing():
     steps = Composition("zero_out", [Event("poisson", 1.0, 100, 0.0)])
     assert steps.events == ()

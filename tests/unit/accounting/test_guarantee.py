@@ -182,24 +182,9 @@ def test_the_report_object_has_all_that_the_design_asks_for():
     assert "reason" not in holds
 
 
-def test_what_is_not_covered_is_said():
-    plain = report().not_covered
-    for word in ("hyper-parameters", "stop", "word vectors", "logs", "floating-point"):
-        assert any(word in text.replace("floating point", "floating-point") for text in plain)
-    chosen = report(chooses_checkpoint=True).not_covered
-    assert set(chosen) - set(plain) and any("checkpoint" in text for text in chosen)
-
-
 def test_the_view_of_a_single_worker_is_said():
     found = report(release=release_with(variant="calibrated"))
     assert any("noise multiplier is only 4 " in text for text in found.not_covered)  # 8 / √4
-
-
-def test_description_is_plain_and_names_both():
-    text = report(private_inputs=["vocabulary"]).describe()
-    assert text.isascii()
-    for words in ("as published", "that holds", "infinite", "if the vocabulary", "not covered"):
-        assert words in text
 
 
 @pytest.mark.parametrize("name", sorted(PRIVATE_INPUTS))

@@ -212,11 +212,6 @@ def test_impossible_deltas_are_refused(delta):
         interval([(0.1, 1.0, 1)], delta)
 
 
-def test_shuffled_epochs_are_refused():
-    with pytest.raises(UserError, match="rf_exact"):
-        epsilon_poisson_pld(Composition("zero_out", [Event("shuffle", 1.0)]), delta=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("distinct", [50, 10_000])
 def test_ten_thousand_heterogeneous_steps_take_seconds(distinct):

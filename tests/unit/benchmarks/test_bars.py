@@ -1,14 +1,12 @@
 """benchmarks/performance.py: what it says of bars, and what it keeps where a benchmark fails."""
 
 import json
-import re
-import socket
 import sys
 from dataclasses import replace
 
 import pytest
 from measuring import ROOT, in_turn, ratios
-from performance import BUDGET, bar_rows, machine, main, render, run
+from performance import BUDGET, bar_rows, main, run
 from sections import SECTIONS, Bar, Section
 
 BAR = Bar("ours ÷ theirs", limit=1.07, guard=1.25)
@@ -39,13 +37,6 @@ def test_a_bar_holds_if_the_median_keeps_to_it(bar, values, row):
     assert slack == (row[-1] == "holds" or values == (1.0, 1.08, 3.0) or bar.is_least)
 
 
-def test_the_page_counts_bars_sections_and_seconds():
-    page = render({"step": result_of(1.0)}, [SECTION, replace(SECTION, name="other")])
-    assert "1 of 1 bars hold. 1 of 2 sections were measured, in 61 seconds (within 600)" in page
-    slow = render({"step": result_of(2.0, seconds=601.0)}, [SECTION])
-    assert "0 of 1 bars hold. 1 of 1 sections were measured, in 601 seconds (beyond 600)" in slow
-
-
 def test_budgets_and_guards():
     assert sum(section.seconds for section in SECTIONS) <= BUDGET == 600
     assert len({section.name for section in SECTIONS}) == len(SECTIONS)
@@ -60,11 +51,6 @@ def test_the_record_has_every_figure_that_a_bar_reads():
     record = json.loads((ROOT / "results" / "performance.json").read_text())
     rows = [row for section in SECTIONS for row in bar_rows(section, record[section.name])]
     assert "not measured" not in {row[-1] for row in rows}
-
-
-def test_the_machine_is_described_without_host_or_path():
-    assert socket.gethostname() not in re.findall(r"[\w.-]+", machine())  # it may be in a word
-    assert "/" not in machine() and "mxnet 1.9.1" in machine()
 
 
 @pytest.fixture

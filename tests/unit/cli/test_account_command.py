@@ -6,12 +6,9 @@ import math
 from functools import partial
 
 import pytest
-from support.cli import from_a_shell, parse, printed, strictly
-from support.gaussian import gaussian_delta
+from support.cli import parse, printed, strictly
 from support.made_ledgers import (
     facts_with,
-    poisson_facts,
-    poisson_line,
     run_with,
     shuffled_line,
 )
@@ -74,13 +71,6 @@ def test_the_contract_with_everything_set(run):
     assert calibrated["rho"] == pytest.approx(sum(1 / (2 * z * z) for z in expected), rel=1e-12)
 
 
-def test_single_examples_under_zero_out_count_once(run):
-    options = ["--micro-batch-size", "1", "--adjacency", "zero-out", "--json"]
-    found = strictly(run(*LEAST, *options))
-    assert found["holds"]["kappa"] == 1
-    assert found["holds"]["epsilon_zcdp"] == found["as_published"]["epsilon"]
-
-
 def test_beyond_a_double_only_the_logarithm_is_left(run):
     """As published; what holds is infinite there, since float32 cannot add such noise."""
     options = "--noise-multiplier 1e-6 --decay exponential --decay-rate 0.5 --epochs 1000"
@@ -119,38 +109,6 @@ def test_the_longest_plan(run, epochs, is_refused):
     else:
         found = strictly(run(*options))
         assert found["as_published"]["rho"] == pytest.approx(100_000 / (2 * 100**2), rel=1e-12)
-
-
-def test_infinite_has_its_reason(run):
-    options = ["--noise-multiplier", "0", "--epochs", "10", "--delta", "1e-5"]
-    found = strictly(run(*options, "--json"))
-    for part in (found["as_published"], found["holds"]):
-        assert part["epsilon"] is part["log10_epsilon"] is None
-        assert "multiplier is 0" in part["reason"]
-    assert "infinite because" in run(*options)
-
-
-def test_no_epochs_cost_nothing(run):
-    options = ["--noise-multiplier", "0", "--epochs", "0", "--delta", "1e-5"]
-    found = strictly(run(*options, "--json"))
-    assert found["holds"]["epsilon"] == found["as_published"]["epsilon"] == 0
-    assert found["holds"]["effective_noise_multiplier"] == []
-    assert run(*options)
-
-
-def test_delta_from_the_number_of_examples(run):
-    options = ["--noise-multiplier", "4", "--epochs", "10", "--json"]
-    found = strictly(run(*options, "--num-examples", "1000"))
-    assert found["delta"] == 5e-4
-    assert found["as_published"]["epsilon"] == pytest.approx(3.3948899938890933)  # golden a04
-
-
-def test_a_reader_sees_which_is_which(run):
-    text = run(*LEAST, "--workers", "8")
-    assert text.isascii()
-    for words in ("as published", "holds", "rho", "epsilon", "kappa", "sensitivity", "0.0005"):
-        assert words in text
-    assert max(map(len, text.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(
@@ -207,20 +165,6 @@ def test_what_argparse_refuses_shows_how_it_is_written(options, words, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_all_accountants_of_shuffled_epochs(run):
-    options = [*LEAST, "--workers", "8", "--decay", "linear", "--decay-rate", "0.3"]
-    found = strictly(run(*options, "--json"))["accountants"]
-    for side, scale in (("as_published", 1.0), ("holds", 2 * math.sqrt(8))):
-        events = [Event("shuffle", 0.5 / scale / (1 + 0.3 * t)) for t in range(10)]
-        expected = count_with_all(Composition("replace_one", events), delta=5e-4)
-        assert [row["accountant"] for row in found[side]] == [c.accountant for c in expected]
-        for row, count in zip(found[side], expected):
-            assert row["epsilon"] == pytest.approx(count.epsilon.value, rel=1e-10)
-            assert row["is_bound"] is True
-    text = run(*options)
-    assert "zcdp_paper" in text and "rf_renyi" in text
-
-
 def test_all_accountants_of_poisson_steps(run):
     found = strictly(run(*POISSON, *DRAWN, "--json"))
     steps = [Event("poisson", 2.0, 300, 0.01)]
@@ -255,14 +199,6 @@ def test_a_named_accountant_states_its_epsilon(run, name):
     assert run(*options).splitlines()[-1] == f"epsilon by {name}: {expected}"
     plain = strictly(run(*options[:-2], "--json"))
     assert {**plain, "stated": found["stated"]} == found
-
-
-def test_a_named_accountant_of_what_costs_nothing_or_everything(run):
-    nothing = [*POISSON, *DRAWN, "--epochs", "0", "--accountant", "poisson_pld"]
-    assert run(*nothing).splitlines()[-1] == "epsilon by poisson_pld: 0"
-    everything = [*LEAST, "--noise-multiplier", "0", "--accountant", "rf_zcdp"]
-    assert strictly(run(*everything, "--json"))["stated"]["epsilon"] is None
-    assert run(*everything).splitlines()[-1] == "epsilon by rf_zcdp: infinite"
 
 
 def test_a_named_accountant_of_a_run(run, finished, tmp_path):
@@ -310,13 +246,6 @@ def test_a_run_is_counted_from_its_ledger_alone(run, finished):
     assert run(str(finished / "privacy_ledger.jsonl")) == text
 
 
-def test_another_delta_from_the_ledger_alone(run, finished):
-    found = strictly(run(finished, "--delta", "1e-9", "--json"))
-    assert (found["delta"], found["delta_mode"]) == (1e-9, "value")
-    delta = gaussian_delta(found["holds"]["epsilon"], math.sqrt(4) / 8)
-    assert delta == pytest.approx(1e-9, rel=1e-6)
-
-
 def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
     lines = [shuffled_line(0), shuffled_line(1), shuffled_line(1)]
     folder = run_with(tmp_path / "run", facts_with(), lines, tail='{"what"')
@@ -329,49 +258,12 @@ def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
     assert found["planned"]["holds"]["rho"] == pytest.approx(4 / 128)
 
 
-def test_a_run_of_poisson_steps(run, tmp_path):
-    lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
-    folder = run_with(tmp_path / "run", poisson_facts(), lines)
-    found = strictly(run(folder, "--json"))
-    steps = Composition("replace_in_mean", [Event("poisson", 1.5, 240, 64 / 4480)])
-    expected = count_with_all(steps, delta=0.5 / 4480)
-    assert found["holds"]["epsilon"] == pytest.approx(expected[0].epsilon.value, rel=1e-9)
-    text = run(folder)
-    assert "epochs 0 to 2" in text and "240" in text and "gdp_clt" in text
-
-
-def test_infinite_by_private_inputs_shows_what_would_hold(run, tmp_path):
-    facts = facts_with(scales_source="first_batch")
-    folder = run_with(tmp_path / "run", facts, WHOLE)
-    found = strictly(run(folder, "--json"))
-    assert found["holds"]["epsilon"] is None
-    assert found["holds_if"]["epsilon"] == found["accountants"]["holds"][0]["epsilon"]
-    assert "holds: only if the layer scales had not been taken" in run(folder)
-
-
-def test_a_long_ledger_loses_its_middle(run, tmp_path):
-    facts = facts_with(decay={"kind": "linear", "rate": 0.1}, epochs=100)
-    lines = [shuffled_line(t, 8 / (1 + 0.1 * t)) for t in range(100)]
-    text = run(str(run_with(tmp_path / "run", facts, lines)))
-    assert "... 88 more" in text and "| epoch 99" in text and "| epoch 50" not in text
-
-
 def test_a_folder_without_a_ledger(tmp_path, run):
     with pytest.raises(UserError, match="no privacy_ledger"):
         run(tmp_path)
     (tmp_path / "privacy.json").write_text('{"mechanism": "none"}')
     with pytest.raises(UserError, match="without a privacy mechanism"):
         run(tmp_path)
-
-
-def test_from_a_shell_what_is_wrong_is_one_line_and_2(finished):
-    ledger = finished / "privacy_ledger.jsonl"
-    lines = ledger.read_text().splitlines()
-    ledger.write_text("\n".join([*lines[:2], "garbage", *lines[3:]]) + "\n")
-    for options, words in (([finished], "line 3"), ([*LEAST, "--workers", "0"], "num_workers")):
-        result = from_a_shell("account", *options)
-        assert (result.returncode, result.stdout) == (2, "")
-        assert result.stderr.count("\n") == 1 and words in result.stderr
 
 
 @pytest.mark.parametrize("is_run", [True, False])

@@ -3,7 +3,7 @@
 import pytest
 
 from edp_mx import cli
-from edp_mx.cli.attack_options import check_options
+from edp_mx.cli.attack_parts import check_options
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
@@ -73,13 +73,6 @@ def test_an_option_that_nothing_reads_is_refused(options, said, capsys):
 ])  # fmt: skip
 def test_an_option_that_is_read_is_taken(options):
     check_options(parsed("run", *options))
-
-
-def test_help_says_how_many_shadows_are_the_least(capsys):
-    with pytest.raises(SystemExit):
-        parsed("--help")
-    assert "4 or more" in capsys.readouterr().out
-    assert cli.main(["attack", "run", "--lira", "2", "--jobs", "1"]) == 2
 
 
 def test_a_shadow_that_has_not_ended_is_refused(tmp_path, capsys):

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 from support.cli import parse, printed
-from support.gaussian import gaussian_delta
 
 from edp_mx.errors import UserError
 
@@ -45,14 +44,6 @@ def test_account_confirms_it(run, variant, sampling, target):
     assert ratio == pytest.approx(2 * math.sqrt(8), rel=1e-9)
 
 
-def test_the_closed_form_of_shuffled_epochs(run):
-    # z0 = sqrt(A / (2 rho)) where one Gaussian of mu = sqrt(2 rho) has (8, 1e-5) exactly
-    found = json.loads(run("calibrate", "--target-epsilon", "8", *PLAN, "--json"))
-    a = math.fsum(math.exp(0.1 * t) for t in range(20))
-    mu = math.sqrt(a) / found["noise_multiplier"]
-    assert gaussian_delta(8, mu) == pytest.approx(1e-5)
-
-
 @pytest.mark.parametrize("target", ["0.3", "1", "7.7"])
 def test_the_printed_number_is_on_the_safe_side_too(run, target):
     text = run("calibrate", "--target-epsilon", target, *PLAN)
@@ -71,14 +62,6 @@ def test_delta_rate_and_steps_from_the_number_of_examples(run):
     drawn = ["--sampler", "poisson", "--sample-rate", "0.01", "--steps-per-epoch", "100"]
     assert json.loads(run("calibrate", *options, *drawn)) == found
     assert found["noise_multiplier"] < shuffled["noise_multiplier"]
-
-
-def test_a_steep_decay_is_warned_of(run):
-    options = ["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "20", "--decay"]
-    assert "note: the noise of the last epoch is 1.34e+04 times smaller" in run(
-        "calibrate", *options, "exponential", "--decay-rate", "0.5"
-    )
-    assert "note" not in run("calibrate", *options, "none")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     [
         (("make", "weather", "--size", "5"), "weather"),
         (("make", "video", "--size", "0"), "size"),
-        (("fetch", "weather"), "atis, snips, nlu_eval"),
+        (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
     ],
 )
@@ -101,14 +101,6 @@ def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
         assert "users                     3" in told
         assert "utterances per user: min 1, median 1, max 3" in told
         assert ("without a user            1" in told) == bool(wanted)
-
-
-def test_describe_takes_the_name_of_a_synthetic_corpus(capsys):
-    assert run("describe", "video") == 0
-    told = capsys.readouterr().out
-    assert "utterances           10,000" in told and "play_video" in told
-    with pytest.raises(UserError, match="neither a path nor one of"):
-        run("describe", "no-such-thing")
 
 
 def test_quantiles_and_repeats_are_counted_by_hand():

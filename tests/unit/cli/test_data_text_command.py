@@ -34,8 +34,8 @@ def test_a_public_corpus_is_found_by_its_name(corpora, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("arguments, message", [
     (["nowhere"], "'nowhere' is none of"),
-    (["health", "--size", "0"], "--size must be at least 1"),
-    (["health", "--seed", "-1"], "--seed at least 0"),
+    (["health", "--size", "0"], "--size is 0; it must be 1 or more"),
+    (["health", "--seed", "-1"], "--seed is -1; it must be 0 or more"),
 ])  # fmt: skip
 def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path, capsys, arguments, message):
     assert main(["data", "text", *arguments, "--out", str(tmp_path / "a.txt")]) == 2

@@ -119,11 +119,6 @@ def test_nothing_released_yet(page):
     assert "Nothing was released yet" in text and "epochs 0 to 3 are missing" in text
 
 
-def test_zero_out_is_put_in_its_own_words(page):
-    text = flat(page(facts_with(release={"adjacency": "zero_out"}), whole()))
-    assert "its gradient counted as zero" in text and "with the utterance as without it" in text
-
-
 def test_poisson_steps_and_a_repeated_epoch(page):
     lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
     text = page(poisson_facts(), lines)
@@ -138,30 +133,11 @@ def test_poisson_steps_and_a_repeated_epoch(page):
     assert norm.cdf(mu / 2) - 0.01 < best < norm.cdf(mu / 2) + 0.08
 
 
-def test_a_run_without_a_mechanism(capsys, tmp_path):
-    (tmp_path / "privacy.json").write_text('{"mechanism": "none"}')
-    text = printed(capsys, "explain", tmp_path)
-    assert "no guarantee" in text and "epsilon is infinite" in text
-
-
 def test_no_run_is_one_sentence(tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         arguments = parse("explain", folder)
         with pytest.raises(UserError, match=re.escape(str(folder))):
             arguments.run(arguments)
-
-
-@pytest.mark.parametrize("unit", ["utterance", "user"])
-def test_several_utterances_of_a_person_and_other_models_are_named(capsys, tmp_path, unit):
-    folder = run_of(tmp_path / "run", plan_with({"unit": unit}), scales=(1.0, 0.5))
-    text = flat(printed(capsys, "explain", folder))
-    assert "other models trained on the same data: their epsilons add up" in text
-    if unit == "user":
-        assert "One user of the 4478" in text and "For ten user names of one person" in text
-        assert "a person who speaks under several user names" in text
-    else:
-        assert "One utterance of the 4478" in text
-        assert "a person with several utterances in the training part" in text
 
 
 def test_a_run_that_could_stop_early_says_so(capsys, tmp_path):

@@ -6,7 +6,7 @@ import argparse
 import json
 
 import pytest
-from support.cli import parse, printed
+from support.cli import printed
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
@@ -45,9 +45,3 @@ def test_the_account_of_a_plan(capsys):
     assert "kappa                                        1             1" in printed(
         capsys, *options
     )
-
-
-def test_a_run_brings_its_own_mechanism(tmp_path):
-    arguments = parse("account", tmp_path, "--mechanism", "dp_sgd")
-    with pytest.raises(UserError, match="leave out --mechanism"):
-        arguments.run(arguments)

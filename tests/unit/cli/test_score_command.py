@@ -61,18 +61,6 @@ def test_the_contract(files, capsys, alignment, counts, ser):
     }
 
 
-def test_a_reader_sees_per_cent(files, capsys):
-    assert run(*files(REFERENCE, HYPOTHESIS)) == 0
-    text = capsys.readouterr().out
-    assert "75.00%" in text and "50.00%" in text and "overlap" in text
-
-
-def test_blank_lines_and_other_keys_are_no_matter(files, capsys):
-    extra = [{**REFERENCE[0], "id": "test/0"}, "", REFERENCE[1]]
-    assert run(*files(extra, REFERENCE), "--json") == 0
-    assert json.loads(capsys.readouterr().out)["ser"] == 0
-
-
 @pytest.mark.parametrize(
     "line, words",
     [

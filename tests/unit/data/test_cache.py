@@ -20,7 +20,6 @@ from edp_mx.data import corpus as corpus_module
 from edp_mx.data.cache import MOST_DAYS, cache_folder, cache_key
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
@@ -148,13 +147,13 @@ def test_what_a_killed_process_left_behind_is_removed(cache, mine):
 
 
 def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeypatch):
-    real, path = cache_module.write_store, Path(mine.path)
+    real, path = corpus_module.write_store, Path(mine.path)
 
     def changing(*arguments, **options):
         real(*arguments, **options)
         path.write_bytes(path.read_bytes().replace(b"health/000007", b"health/x00007"))
 
-    monkeypatch.setattr(cache_module, "write_store", changing)
+    monkeypatch.setattr(corpus_module, "write_store", changing)
     with pytest.raises(UserError, match="changed while it was read"):
         load_corpus(mine)
     assert not entries(cache)
@@ -174,21 +173,6 @@ def test_where_nothing_can_be_kept_the_corpus_is_held_in_memory(cache, mine, cap
         corpus = load_corpus(mine)
     assert isinstance(corpus.utterances, tuple) and len(corpus.utterances) == 300
     assert "cannot be kept" in caplog.text
-
-
-def test_a_bar_and_heartbeats_go_with_the_first_reading_alone(cache, mine, monkeypatch):
-    monkeypatch.setattr("edp_mx.data.store._BETWEEN", 100)
-    bars, beats = [], []
-
-    def progress(iterable, description, total):
-        bars.append((description, total))
-        return iterable
-
-    corpus = load_corpus(mine, progress=progress, heartbeat=beats.append)
-    parts = [(f"hashing the {part} part", len(getattr(corpus, part))) for part in PARTS]
-    assert bars == [("reading the corpus", None), *parts]
-    assert beats[:3] == [f"reading the corpus, utterance {n}" for n in (100, 200, 300)]
-    load_corpus(mine, progress=lambda *_: pytest.fail("nothing is read"))
 
 
 # --------------------------------------------------------------------------------------- eviction
@@ -226,11 +210,11 @@ def test_beyond_the_size_the_oldest_go_and_never_what_was_just_kept(cache, mine,
 # ----------------------------------------------------------------------------- several processes
 LOAD = """
 import json, sys
-from edp_mx.data import corpus, cache
+from edp_mx.data import corpus
 corpus.KEPT_FROM = 100
 made = []
-real = cache.write_store
-cache.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
+real = corpus.write_store
+corpus.write_store = lambda *a, **o: (made.append(1), real(*a, **o))
 found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=8_000))
 print(json.dumps([found.fingerprint(), len(made)]))
 """
@@ -274,6 +258,7 @@ print(json.dumps([held() - before, len(found.utterances)]))
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_follow_the_utterances(cache):
     """60,000 more: a list takes 1,100 bytes of each, files that are read 120, opened ones 20."""
     words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))

@@ -13,10 +13,9 @@ from scipy import stats
 
 from edp_mx.accounting.choices import SAMPLERS, UNITS
 from edp_mx.data.dealing import deal
-from edp_mx.data.draws import Draw, MicroBatches, Sampler, Utterances
+from edp_mx.data.draws import Draw, MicroBatches, Sampler, Users, Utterances
 from edp_mx.data.poisson_sampling import PoissonShard
 from edp_mx.data.sampling import Shard
-from edp_mx.data.user_draws import Users
 from edp_mx.errors import UserError
 
 KINDS = {"micro_batch": MicroBatches, "utterance": Utterances, "user": Users}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import re
 import socket
 import stat
 import tarfile
@@ -26,6 +27,11 @@ FILES = {
     for name in ("seq.in", "seq.out", "label")
 }
 CSV = {f"KFold_{k}/testset/csv/alarm_{n}.csv": f"{k};{n}\n".encode() for k in (1, 2) for n in "ab"}
+DIALOGUES = {
+    f"{part}/{name}.json": f'["{part}", "{name}"]'.encode()
+    for part in ("train", "dev", "test")
+    for name in ("dialogues_001", "dialogues_127", "schema")
+}
 INSIDE = CORPORA["nlu_eval"].inside
 
 
@@ -113,6 +119,7 @@ def small_corpora(monkeypatch):
             manifest=manifest_of(FILES),
         ),
         "nlu_eval": dataclasses.replace(CORPORA["nlu_eval"], manifest=manifest_of(CSV)),
+        "dstc8": dataclasses.replace(CORPORA["dstc8"], num_files=len(DIALOGUES)),
     }
     monkeypatch.setattr(download, "CORPORA", small)
 
@@ -245,7 +252,7 @@ def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(download.os, "replace", full)
     assert_refused(tmp_path, "cannot bring atis .*No space", source=str(tmp_path / "atis.zip"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write"):
+    with pytest.raises(UserError, match="cannot bring"):
         fetch("atis", out=tmp_path / "file" / "atis", source=str(tmp_path / "atis.zip"))
 
 
@@ -273,7 +280,40 @@ def test_refuses_sources_and_names_that_are_not_there(tmp_path):
     assert_refused(tmp_path, "has no .*seq.in|has no .*label", source=str(tmp_path / "other"))
 
 
-@pytest.mark.parametrize("name", sorted(CORPORA))
+def test_without_checksums_the_number_of_files_decides(server, tmp_path):
+    """DSTC8: the archive of a commit has other versions of the schemas, which are not taken."""
+    root = "dstc8-schema-guided-dialogue-e852981/"
+    noise = {"sgd_x/data/v1/train/schema.json": b"no", "LICENSE.txt": b"no"}
+    archive = CORPORA["dstc8"].archive
+    server.content = {archive: zip_of({**DIALOGUES, **noise}, root)}
+    folder = fetch("dstc8", out=tmp_path / "dstc8", source=server.url)
+    assert contents(folder) == DIALOGUES and not download.is_checksummed("dstc8")
+    server.content = {}
+    assert fetch("dstc8", out=folder, source=server.url) == folder  # it is there
+    assert contents(fetch("dstc8", out=tmp_path / "copy", source=str(folder))) == DIALOGUES
+    told = r"\(8 files\) should be 9 files: it is not dstc8"
+    (folder / "dev" / "schema.json").unlink()
+    assert_refused(tmp_path, told, "dstc8", source=str(folder))
+    server.content = {archive: zip_of({**noise, **dict([*DIALOGUES.items()][1:])}, root)}
+    assert_refused(tmp_path, told, "dstc8", source=server.url)
+
+
+def test_the_release_of_dstc8_is_a_commit_and_fits_what_is_wanted():
+    dstc8 = CORPORA["dstc8"]
+    assert re.fullmatch(r"[0-9a-f]{40}\.zip", dstc8.archive)
+    parts = {"train": 127, "dev": 20, "test": 34}
+    paths = [f"{part}/schema.json" for part in parts]
+    paths += [
+        f"{p}/dialogues_{i:03}.json" for p, count in parts.items() for i in range(1, count + 1)
+    ]
+    assert len(paths) == dstc8.num_files
+    assert all(re.fullmatch(dstc8.wanted, path) for path in paths)
+
+
+CHECKED = sorted(name for name, public in CORPORA.items() if public.manifest)
+
+
+@pytest.mark.parametrize("name", CHECKED)
 def test_the_real_corpora_agree_with_the_checksums(name, tmp_path, monkeypatch, real_corpus):
     monkeypatch.setattr(download, "CORPORA", CORPORA)
     folder = fetch(name, out=tmp_path / name, source=str(real_corpus(name)))

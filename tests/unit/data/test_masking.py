@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.masking import Maskable, mask
-from edp_mx.data.text_batches import PieceBatch
+from edp_mx.data.masking import Maskable, PieceBatch, mask
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL = range(5)
 SIZE = 40

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from support.utterances import drawn_corpora
 
 from edp_mx.data.encoding import encode
-from edp_mx.data.readers import read_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
+from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 
 PIECES = ("a", "##a", "b", "##b", "ab", "##ab", "'", "e")
 WORDPIECE = WordPiece((*SPECIAL_PIECES, *PIECES))
@@ -70,23 +69,6 @@ def test_hard_tokens_keep_their_tags():
     assert (batch.inputs.pieces[0] == WORDPIECE.special_ids.cls).sum() == 1
     vocabulary = vocabulary_of(corpus)
     assert [vocabulary.slots[i] for i in batch.slots[0]] == list(tags)
-
-
-def test_a_real_corpus_is_spelled_whole(corpora):
-    """Nothing is cut or unknown, and the pieces put together are the tokens."""
-    corpus = read_utterances(corpora / "snips")[:2000]
-    text = [" ".join(utterance.tokens) for utterance in corpus]
-    wordpiece = WordPiece(learn_pieces(text, size=3000, lowercase=False), lowercase=False)
-    encoded = encode(corpus, vocabulary_of(corpus, wordpiece))
-    assert encoded.num_cut == 0
-    batch = encoded.batch(range(len(corpus)))
-    for row, utterance in enumerate(corpus):
-        pieces, length = batch.inputs.pieces[row], batch.inputs.lengths[row]
-        ends = [*batch.inputs.firsts[row, 1 : len(utterance.tokens)], length - 1]
-        for token, start, end in zip(utterance.tokens, batch.inputs.firsts[row], ends):
-            spelled = [wordpiece.pieces[i] for i in pieces[start:end]]
-            joined = "".join(p[2:] if p.startswith("##") else p for p in spelled)
-            assert joined == token or "[UNK]" not in spelled
 
 
 def test_a_vocabulary_of_pieces_survives_its_file():

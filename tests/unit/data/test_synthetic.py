@@ -15,11 +15,7 @@ from support.jsonl import write_jsonl
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import STANDINS, generator, make_utterances, noise, write_corpus
-from edp_mx.data.synthetic.english import english
-from edp_mx.data.synthetic.grammar import (
-    NoiseRates,
-    load_grammar,
-)
+from edp_mx.data.synthetic.grammar import NoiseRates, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.errors import UserError
@@ -169,13 +165,4 @@ def test_bad_requests_are_refused_at_once(arguments, named, tmp_path):
         make_utterances(corpus, **arguments)  # refused by the call, not by the first draw
     with pytest.raises(UserError, match=named):
         write_corpus(corpus, out=tmp_path / "x.jsonl", **arguments)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failure_leaves_no_file(tmp_path):
-    def stop(_):
-        raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError):
-        write_corpus("video", size=10, seed=1, out=tmp_path / "x.jsonl", progress=stop)
     assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edp_mx.data.masking import global_batches
 from edp_mx.data.text import Sample, Text, TextConfig, digest, lines_of, write_lines
-from edp_mx.data.text_batches import global_batches
 from edp_mx.errors import UserError
 
 
@@ -46,14 +46,6 @@ def test_files_that_are_missing_torn_or_empty_are_said(tmp_path):
     empty = write(tmp_path / "empty.txt", ["", " "])
     with pytest.raises(UserError, match=r"text\.held_out: .*empty\.txt has no line"):
         text_of(empty, held_out=empty)
-
-
-@pytest.mark.parametrize("change", [{"train": ()}, {"held_out_fraction": 0.0},
-                                    {"held_out_fraction": 1.0}, {"max_held_out": 0},
-                                    {"buffer_size": 0}])  # fmt: skip
-def test_impossible_settings_are_refused(change):
-    with pytest.raises(UserError, match=next(iter(change))):
-        TextConfig(**{"train": ("a.txt",), **change})
 
 
 def test_a_fraction_of_the_distinct_lines_is_held_out_all_repetitions_with_it(tmp_path, generator):

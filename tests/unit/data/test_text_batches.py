@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.text_batches import global_batches, piece_batch
+from edp_mx.data.masking import global_batches, piece_batch
 
 
 def batches_of(lines, batch_size, buffer_size, seed=0, epoch=0):

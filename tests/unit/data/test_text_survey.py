@@ -65,10 +65,3 @@ def test_nothing_held_out_is_said(tmp_path):
     (tmp_path / "a.txt").write_text("call mum\n")
     with pytest.raises(UserError, match="text.held_out_fraction"):
         look(Text.open(TextConfig((str(tmp_path / "a.txt"),), held_out_fraction=1e-9)))
-
-
-def test_it_says_that_it_is_alive(tmp_path):
-    (tmp_path / "a.txt").write_text("".join(f"line {i}\n" for i in range(9000)))
-    told = []
-    look(Text.open(TextConfig((str(tmp_path / "a.txt"),))), heartbeat=told.append)
-    assert told == ["counting the text, line 4096", "counting the text, line 8192"]

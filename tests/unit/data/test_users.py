@@ -179,7 +179,3 @@ def test_too_few_users_are_told(tmp_path):
     write_jsonl(tmp_path / "mine.jsonl", said_by(["ann", "bo"] * 20))
     with pytest.raises(UserError, match="too few utterances, or users,"):
         load_corpus(DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl")))
-
-
-# ------------------------------------------------------------------------------------ describing
-# ---------------------------------------------------------------------------------- a real corpus

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from edp_mx.data import wordpiece_learning
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.tokenizer import load_tokenizer
-from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece, learn_pieces
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.wordpiece_learning import SPECIAL_PIECES, learn_pieces
 from edp_mx.errors import UserError
 
 # The special pieces are scattered on purpose: places are ids wherever they stand.
@@ -210,7 +211,7 @@ def test_two_processes_learn_the_same_whatever_their_hashes_and_threads(tmp_path
     )
     (tmp_path / "text.txt").write_text("\n".join(words))
     code = (
-        "import sys; from edp_mx.data.wordpiece import learn_pieces\n"
+        "import sys; from edp_mx.data.wordpiece_learning import learn_pieces\n"
         "print('\\n'.join(learn_pieces(open(sys.argv[1]), size=150, min_count=1)))"
     )
     outputs = {

@@ -90,9 +90,3 @@ def test_refusals():
         evaluate([(["O"], "x")] * 2, [(["O"], "x")])
     with pytest.raises(UserError, match="alignment"):
         evaluate([(["O"], "x")], [(["O"], "x")], "fuzzy")
-
-
-def test_description_is_in_per_cent():
-    text = evaluate([(["B-a", "O"], "x")] * 2, [(["B-a", "B-b"], "y")] * 2).describe()
-    assert "100.00%" in text  # SER: 2 S + 2 I of 4
-    assert "66.67%" in text  # slot F1

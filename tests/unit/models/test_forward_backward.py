@@ -66,18 +66,6 @@ def test_a_path_that_underflows_and_comes_back():
     assert marginals(emissions, [4], chain).unary[0, :, 1] == pytest.approx([1, 1, 1, 1])
 
 
-def test_usual_scores_take_the_fast_pass_which_agrees_with_the_slow_one():
-    rng = np.random.default_rng(0)
-    lengths, chain = rng.integers(1, 60, 20), random_chain(rng, 127, 2.0)
-    chain.transitions[rng.random((127, 127)) < 0.3] = -1e4
-    emissions = rng.normal(0, 4, (20, 60, 127))
-    fast, is_exact = forward_backward._scaled_marginals(emissions, lengths, chain)
-    assert is_exact.all()
-    slow = forward_backward._log_space_marginals(emissions[:5], lengths[:5], chain)
-    for mine, theirs in zip(fast, slow):
-        np.testing.assert_allclose(mine[:5], theirs, rtol=1e-10, atol=1e-11)
-
-
 @pytest.mark.parametrize("extreme", [1e4, 1e30, -1e30])
 def test_finite_at_extreme_scores(extreme):
     rng = np.random.default_rng(2)

@@ -8,7 +8,6 @@ from scipy.special import erf
 from support.models import central_difference
 
 from edp_mx.data.masking import MaskedBatch
-from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedLanguageModel
@@ -124,10 +123,3 @@ def test_the_pooler_alone_is_not_trained():
     frozen = [name for name, parameter in model_of().collect_params().items()
               if parameter.grad_req == "null"]  # fmt: skip
     assert sorted(frozen) == ["bert_pooler_bias", "bert_pooler_weight"]
-
-
-def test_an_id_beyond_the_vocabulary_is_refused(generator):
-    batch = batch_of(generator)
-    batch.pieces[0, 1] = PIECES
-    with pytest.raises(UserError, match="pieces"):
-        model_of().loss(batch)

@@ -14,8 +14,8 @@ from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
-from edp_mx.models.registry import FAMILIES
-from edp_mx.runs.build import checkpoint_for, vocabulary_for
+from edp_mx.models.registry import FAMILIES, family_of
+from edp_mx.runs.build import vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 
@@ -99,4 +99,5 @@ def test_what_a_family_does_not_have(config):
     with pytest.raises(UserError, match="has no word vectors"):
         encoder.set_word_vectors(np.zeros((3, 4)))
     assert encoder.embedding_parameters() == []
-    assert checkpoint_for(ExperimentConfig()) is None
+    clc = ExperimentConfig().model
+    assert family_of(clc).read_checkpoint(clc) is None

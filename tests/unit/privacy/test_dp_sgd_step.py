@@ -117,15 +117,3 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     deviation = flat.gradients().astype(np.float64).std() / (1.5 / 2.5)
     assert abs(deviation - 1) < 0.02  # 9 standard errors; rejects 2/3 and 3/2 by far
     assert mechanism.clipping.take_statistics().units == 0
-
-
-def test_the_trainer_updates_by_what_was_clipped(generator):
-    step = Step(generator, micro_batch_size=4)
-    trainer, drawn = step.trainer(), np.arange(4)
-    trainer.step_private(step.privatise(drawn))
-    expected, _ = step.by_hand(drawn)
-    for layer, before, sums in zip(step.flat.layers, step.weights, expected):
-        for parameter, value, total in zip(layer.parameters, before, sums):
-            np.testing.assert_allclose(
-                parameter.data().asnumpy(), value - total / 4, rtol=1e-4, atol=1e-5
-            )

@@ -9,6 +9,7 @@ from mxnet.gluon import nn
 from support.prescribed import flat_of, losses_with, taken
 
 from edp_mx.privacy import running_sum
+from edp_mx.privacy.factors import CLIP_RULES
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
@@ -94,11 +95,12 @@ def put(flat, gradient):
     return array
 
 
+@pytest.mark.parametrize("rule", CLIP_RULES)
 @given(st.lists(gradients, max_size=6), gradients, st.integers(0, 6), st.floats(1e-3, 1e3))
-def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(others, one, place, c):
+def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, place, c):
     """Whatever its gradient is, and the others' are: in the scaled space."""
     flat = flat_of(SHAPES)
-    clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES)
+    clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES, rule=rule)
     units = [losses_with(flat, put(flat, gradient)) for gradient in others]
     without = taken(clipping.clip(units))
     units.insert(place, losses_with(flat, put(flat, one)))

@@ -37,7 +37,9 @@ def run_with(folder, generator, holds_if, **origin):
 def test_runs_are_compared_by_epsilon(generator, tmp_path):
     run, _ = run_with(tmp_path / "run", generator, bound(None))
     points = points_of([run])
-    assert [(p.attack, p.as_published, p.holds_if) for p in points] == [("loss", 4.4, None)]
+    assert [
+        (p.attack, p.log10_epsilon("as_published"), p.log10_epsilon("holds_if")) for p in points
+    ] == [("loss", 4.4, None)]
     lines = compare_attacks(points).splitlines()
     assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         10^4.4 ", "            ∞ "]
     plot_attacks(points, tmp_path / "all.png")

@@ -121,8 +121,3 @@ def test_beyond_a_double_the_logarithm_is_drawn(tmp_path):
     # z_t / 8 of C against 2^-19: t = 17 is the last above
     short = curve_of_plan(plan(30, Decay("exponential", 0.5), z=0.1))
     assert [p.epochs for p in short if not p.holds.is_infinite] == list(range(1, 19))
-
-
-def test_nothing_released_is_an_empty_picture(tmp_path):
-    rows, colours = plotted(tmp_path, [], holds(plan(0)))
-    assert rows == [] and rgb(BLUE) not in colours

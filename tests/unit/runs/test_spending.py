@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -83,33 +82,6 @@ def test_a_checkpoint_without_its_ledger_is_refused(directory):
         assert "\n" not in str(caught.value) and not directory.ledger.exists()
 
 
-def test_a_checkpoint_with_a_shortened_or_other_ledger_is_refused(directory, tmp_path):
-    write_checkpoint(begun(ALPHA, directory, epochs=3), directory)
-    lines = directory.ledger.read_bytes().splitlines(keepends=True)
-    for kept, words in ((lines[:-1], "shorter"), ([*lines[:2], *lines[3:]], "shorter")):
-        directory.ledger.write_bytes(b"".join(kept))
-        with pytest.raises(UserError, match=words):
-            start(ALPHA, directory)
-    directory.ledger.write_bytes(b"".join([*lines[:-2], lines[-1], lines[-2]]))
-    with pytest.raises(UserError, match="is not the one that lay beside"):
-        start(ALPHA, directory)
-    directory.ledger.write_bytes(b"".join(lines))
-    start(ALPHA, directory)
-
-
-def test_a_checkpoint_of_version_1_is_refused(directory):
-    begun(ALPHA, directory)
-    np.savez(directory.checkpoint, **{"facts/epochs": 1, "weights/w": np.zeros(2)})
-    with pytest.raises(UserError, match="written by edp_mx 0.1 .* train anew"):
-        start(ALPHA, directory)
-
-
-def test_another_plan_is_refused(directory):
-    begun(ALPHA, directory)
-    with pytest.raises(UserError, match="begun with noise_multiplier 8.0, but the run has 9.0"):
-        start(ALPHA.with_noise_multiplier(9.0), directory)
-
-
 def test_alpha_beyond_the_budget_is_refused_before_it_is_written(directory):
     """z_a = 1 costs more than 0.5 by itself."""
     spending = start(dataclasses.replace(ALPHA, max_epsilon=0.5), directory)
@@ -151,11 +123,3 @@ def test_without_a_mechanism_nothing_is_written(directory):
     assert spending.permit(0) == plan.steps_per_epoch and spending.mark() is None
     assert spending.spent().holds.epsilon.is_infinite
     assert not directory.ledger.exists()
-
-
-def test_a_run_that_may_stop_early_reports_its_whole_plan(directory):
-    plan = plan_with(stops_early=True)
-    spending = begun(plan, directory, epochs=1)
-    assert spending.spent().holds == spending.planned().holds
-    told = json.loads(json.dumps(spending.spent().to_dict(), allow_nan=False))
-    assert told["holds"]["rho"] == pytest.approx(4 / (2 * 64), rel=1e-12)

@@ -9,6 +9,7 @@ from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.models import lora
+from edp_mx.models.label_names import most_alike
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
@@ -108,6 +109,21 @@ def test_a_prefix_is_not_lost(tmp_path, run):
     for other in (here.replace("length: 2", "length: 3"), BERT.replace("START", str(folder))):
         with pytest.raises(UserError, match="first has model.trained: prefix, which can be gone"):
             prepared(tmp_path, model=other, words="checkpoint")
+
+
+def test_heads_by_names_start_from_labels_alike(tmp_path, run):
+    folder, first = run(CLC)
+    model = CLC.replace("START", str(folder)).replace("}", ", heads: names}")
+    second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
+    old, new = values(first), values(second)
+    alike = most_alike(second.vocabulary.intents, first.vocabulary.intents)
+    assert any(alike)
+    for row, places in zip(new["intent_dense_weight"], alike):
+        expected = old["intent_dense_weight"][places or slice(None)].mean(axis=0)
+        np.testing.assert_allclose(row, expected, rtol=1e-5)
+    size = len(second.vocabulary.slots)
+    assert new["slot_crf_transitions"].shape == (size, size)
+    assert new["slot_crf_transitions"].std() == 0  # the first run's were all 1
 
 
 def test_a_run_of_other_sizes_is_refused(tmp_path, run):

@@ -12,7 +12,8 @@ import pytest
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.data.wordpiece import WordPiece, learn_pieces
+from edp_mx.data.wordpiece import WordPiece
+from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.runs.build import encode_part, model_for

@@ -12,8 +12,7 @@ from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
-from edp_mx.training.gradient import UnitLosses
-from edp_mx.training.units import chunks_of
+from edp_mx.training.gradient import UnitLosses, chunks_of
 
 KEY, OTHER = bytes(31) + b"\2", bytes(31) + b"\1"
 PLACE = {"seed": 0, "rank": 0, "epoch": 0, "step": 0}

@@ -8,7 +8,7 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
 from edp_mx.errors import UserError
-from edp_mx.training.optimizer_state import optimizer_arrays, set_optimizer_arrays
+from edp_mx.training.state import optimizer_arrays, set_optimizer_arrays
 
 
 def network(weights=None):

@@ -9,8 +9,8 @@ from mxnet.gluon import nn
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy.trainer import PublicTrainer
 from edp_mx.runtime import distributed
-from edp_mx.training.public_trainer import PublicTrainer
 
 
 def update(weights, inputs, max_grad_norm):

@@ -12,8 +12,8 @@ from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers
+from edp_mx.training.checkpoint import Selection
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState, read_ledger_mark
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
@@ -87,7 +87,7 @@ def test_all_workers_resume_from_the_first_one_s_checkpoint(kind, tmp_path):
 @KINDS
 def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
     path = tmp_path / "checkpoint.npz"
-    with pytest.raises(UserError, match="is missing"):
+    with pytest.raises(UserError, match="there is no"):
         kind.read(path)
     state(kind).write(path)
     whole = path.read_bytes()

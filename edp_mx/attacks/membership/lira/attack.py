@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Dict, Optional
 
 import numpy as np
 
-from edp_mx.attacks.directory import Outcome, attack_folder, write_outcome
+from edp_mx.attacks.directory import attack_folder, write_outcome
 from edp_mx.attacks.membership.lira.likelihood import FEW_SHADOWS, lira_attacks
 from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan
 from edp_mx.attacks.membership.lira.processes import read_shadow, train_shadows
@@ -30,20 +31,13 @@ def attack_by_lira(
     shadows: int,
     jobs: int,
     progress: Progress,
-) -> Outcome:
-    """Train the missing shadow models and compare the run with them.
+) -> Dict[str, Any]:
+    """Train the missing shadow models, `jobs` at once, and compare the run with them.
 
     Each shadow trains in its own process on half of the judged utterances, members and non-members
     alike, with their repeats, and on as many others of the corpus as make up the size of the run's
-    training part. Its file is kept, so that an interrupted attack continues.
-
-    Args:
-        config: of the shadows: the run's, perhaps with a smaller model or fewer epochs.
-        shadows: number of shadow models, K.
-        jobs: how many train at once.
-
-    Raises:
-        UserError: a shadow cannot be trained, or the folder holds shadows of other settings.
+    training part. Its file is kept, so that an interrupted attack continues. The settings are the
+    run's, perhaps with a smaller model or fewer epochs.
     """
     run = RunDirectory.existing(path)
     folder = attack_folder(run, "lira")
@@ -54,16 +48,10 @@ def attack_by_lira(
     return _compare(run, run, scores, plan)
 
 
-def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) -> Outcome:
-    """Compare the run with the shadow models of a run on the same split.
+def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) -> Dict[str, Any]:
+    """Compare the run with the shadow models of a run on the same split, perhaps itself.
 
     They know no more of this run than of the other, since each trained on random halves.
-
-    Args:
-        lender: a run that was attacked by LiRA before; may be the run itself.
-
-    Raises:
-        UserError: it was not, or it was on other utterances.
     """
     plan = borrowed_plan(path, lender)
     own = set(scores.judged_ids)
@@ -76,12 +64,8 @@ def attack_by_shadows_of(path: Path, scores: MembershipScores, *, lender: Path) 
     return _compare(RunDirectory(path), RunDirectory(lender), scores, plan)
 
 
-def borrowed_plan(path: Path, lender: Path) -> ShadowPlan:
-    """Return the plan of the lender's shadows, if they suit the run at `path`.
-
-    Raises:
-        UserError: there are none, or they are another kind of model, or on other utterances.
-    """
+def borrowed_plan(path: Path, lender: Path, shadows: Optional[int] = None) -> ShadowPlan:
+    """Return the plan of the lender's shadows, if they suit the run at `path` and are so many."""
     run, other = RunDirectory.existing(path), RunDirectory.existing(lender)
     folder = attack_folder(other, "lira")
     plan = ShadowPlan.read(folder)
@@ -92,26 +76,13 @@ def borrowed_plan(path: Path, lender: Path) -> ShadowPlan:
             f"--shadows-of {lender}: its shadows were trained on other utterances; name a run on "
             "the same corpus with the same split"
         )
+    if shadows not in (None, plan.shadows):
+        raise UserError(f"{lender} has {plan.shadows} shadows: give --lira {plan.shadows}")
     return plan
 
 
-def check_kept_shadows(path: Path, shadows: int) -> None:
-    """Refuse another number of shadows than a run has.
-
-    Raises:
-        UserError: it has none, or another number.
-    """
-    plan = ShadowPlan.read(attack_folder(RunDirectory.existing(path), "lira"))
-    if plan.shadows != shadows:
-        raise UserError(f"{path} has {plan.shadows} shadows: give --lira {plan.shadows}")
-
-
 def check_shadow_settings(config: ExperimentConfig, run: ExperimentConfig) -> None:
-    """Refuse settings of shadows that name other utterances than the run's.
-
-    Raises:
-        UserError: they do.
-    """
+    """Refuse settings of shadows that name other utterances than the run's."""
     if replace(config.data, embeddings=run.data.embeddings) != run.data:
         raise UserError(
             "--set data: the shadows of --lira train on the run's own utterances; of its data "
@@ -121,7 +92,7 @@ def check_shadow_settings(config: ExperimentConfig, run: ExperimentConfig) -> No
 
 def _compare(
     run: RunDirectory, lender: RunDirectory, scores: MembershipScores, plan: ShadowPlan
-) -> Outcome:
+) -> Dict[str, Any]:
     """Compare the outputs of the run with those of the lender's shadows."""
     folder = attack_folder(lender, "lira")
     found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]

@@ -16,10 +16,7 @@ LEAST_STDDEV = 1e-6
 
 
 class Worlds(NamedTuple):
-    """Log-odds of each utterance by shadow models with it (in) and without it (out).
-
-    Shapes: all (U,).
-    """
+    """Log-odds of each utterance (U,) by shadow models with it (in) and without it (out)."""
 
     mean_in: np.ndarray
     stddev_in: np.ndarray
@@ -28,23 +25,13 @@ class Worlds(NamedTuple):
 
 
 def check_shadow_count(shadows: int) -> None:
-    """Refuse too few shadows.
-
-    Raises:
-        UserError: fewer than 4.
-    """
+    """Refuse too few shadows."""
     if shadows < LEAST_SHADOWS:
         raise UserError(f"--lira is {shadows}; it must be {LEAST_SHADOWS} or more (16 is usual)")
 
 
 def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
-    """Draw which shadow trains on which utterance: each is in half of the shadows.
-
-    Shapes: (size, shadows) bool.
-
-    Raises:
-        UserError: fewer than 4 shadows.
-    """
+    """Draw which shadow trains on which utterance, (size, shadows): each is in half of them."""
     check_shadow_count(shadows)
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x114A]))
     ranks = generator.random((size, shadows)).argsort(axis=1).argsort(axis=1)
@@ -52,10 +39,7 @@ def draw_halves(size: int, shadows: int, *, seed: int) -> np.ndarray:
 
 
 def draw_further(size: int, shadows: int, *, share: float, seed: int) -> np.ndarray:
-    """Draw which shadow trains on utterances that are not judged, each with probability `share`.
-
-    Shapes: (V, shadows) bool.
-    """
+    """Draw which shadow trains on utterances that are not judged, each with probability `share`."""
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0x07E5]))
     return generator.random((size, shadows)) < share
 
@@ -63,17 +47,11 @@ def draw_further(size: int, shadows: int, *, share: float, seed: int) -> np.ndar
 def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
     """Return mean and standard deviation of the log-odds of each utterance with and without it.
 
-    Args:
-        shadows: log-odds by shadow model.
-        is_in: whether that model was trained on the utterance.
-        is_pooled: one standard deviation per side for all utterances, the root of the mean
-            variance: better with few shadows. The sides are not pooled together, since the outputs
-            for utterances that were not trained on vary more.
+    Pooled, there is one standard deviation per side for all utterances, the root of the mean
+    variance: better with few shadows. The sides are not pooled together, since the outputs for
+    utterances that were not trained on vary more.
 
-    Shapes: shadows, is_in (U, K).
-
-    Raises:
-        UserError: an utterance has fewer than two models on a side, or a score is not finite.
+    Shapes: shadows, the log-odds by shadow model, and is_in (U, K).
 
     Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
     """
@@ -96,7 +74,7 @@ def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Wor
 def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     """Return the log likelihood ratio in : out of two Gaussians; above 0 it says "member".
 
-    Shapes: target (U,), log-odds by the attacked model → (U,).
+    The target are the log-odds by the attacked model, (U,).
 
     Source: Carlini et al. 2022, "Membership Inference Attacks From First Principles", algorithm 1.
 
@@ -117,8 +95,6 @@ def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     output that is more certain than those of all shadows for a non-member's, so that it stands
     where the run is not quite like its shadows.
 
-    Shapes: target (U,) → (U,).
-
     Example:
         >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.1, -1.0, 9.0)))
         >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2
@@ -134,8 +110,6 @@ def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     It needs only shadows that were trained without the utterance. It ranks as one minus the p-value
     of the one-sided test does, without running out of digits.
 
-    Shapes: target (U,) → (U,).
-
     Source: Carlini et al. 2022, section 4.2 (equation 4).
     """
     return (target - worlds.mean_out) / worlds.stddev_out
@@ -146,15 +120,7 @@ def lira_attacks(
 ) -> List[Guesses]:
     """Return the guesses of LiRA online (two variants) and offline, and of the calibrated loss.
 
-    Args:
-        scores: of the attacked model.
-        log_odds, losses: of the judged utterances by shadow model.
-        is_in: whether that model was trained on the utterance.
-
-    Shapes: log_odds, losses, is_in (U, K).
-
-    Raises:
-        UserError: see `worlds_of`.
+    Shapes: log_odds, losses (of the judged utterances by shadow model) and is_in (U, K).
 
     Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
     """
@@ -189,5 +155,4 @@ def lira_attacks(
 
 
 def _log_density(values: np.ndarray, mean: np.ndarray, stddev: np.ndarray) -> np.ndarray:
-    """Return the log density of a Gaussian, without the constant."""
     return -0.5 * ((values - mean) / stddev) ** 2 - np.log(stddev)

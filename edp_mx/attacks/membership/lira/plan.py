@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.members import text_of
-from edp_mx.attacks.membership.scores import MembershipScores, read_arrays, write_arrays
+from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.utterance import Utterance
@@ -19,6 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +27,11 @@ class ShadowPlan:
     """Training part of each shadow, with about as many utterances as the run's.
 
     Attributes:
-        ids: of the utterances that are judged.
-        is_in: which shadow trains on which of them: each is in half of the shadows.
-        other_ids: of further utterances of the corpus, which fill the training parts up.
-        others_in: which shadow trains on which of these.
+        ids: of the utterances that are judged, (U,); each stands for all utterances with its text.
+        is_in: which shadow trains on which of them, (U, K): each is in half of the shadows.
+        other_ids: of further utterances of the corpus, (V,), which fill the training parts up.
+        others_in: which shadow trains on which of these, (V, K).
         about: the settings that the plan was made for.
-
-    Shapes: ids (U,) · is_in (U, K) · other_ids (V,) · others_in (V, K). Each id stands for all
-    utterances with its text.
     """
 
     ids: Tuple[str, ...]
@@ -44,15 +42,10 @@ class ShadowPlan:
 
     @property
     def shadows(self) -> int:
-        """Number of shadows, K."""
         return int(self.is_in.shape[1])
 
     def part(self, corpus: Corpus, vocabulary: Vocabulary, number: int) -> List[Utterance]:
-        """Return the training part of one shadow, with repeats, in the order of the corpus.
-
-        Raises:
-            UserError: the corpus has changed.
-        """
+        """Return the training part of one shadow, with repeats, in the order of the corpus."""
         by_id = {utterance.id: utterance for utterance in corpus.utterances}
         ids = np.array([*self.ids, *self.other_ids])
         if not by_id.keys() >= set(ids.tolist()):
@@ -62,7 +55,6 @@ class ShadowPlan:
         return [u for u in corpus.utterances if text_of(u) in texts and is_known(u, vocabulary)]
 
     def write(self, folder: Path) -> None:
-        """Write `plan.npz`."""
         arrays = {
             "ids": np.array(self.ids, dtype=str),
             "is_in": self.is_in,
@@ -70,17 +62,13 @@ class ShadowPlan:
             "others_in": self.others_in,
             "about": np.array(json.dumps(self.about)),
         }
-        write_arrays(folder / "plan.npz", arrays)
+        write_arrays(folder / "plan.npz", arrays, compress=True)
 
     @classmethod
     def read(cls, folder: Path) -> ShadowPlan:
-        """Read `plan.npz`.
-
-        Raises:
-            UserError: it is missing, damaged, or of another version.
-        """
+        """Read `plan.npz`."""
         path = folder / "plan.npz"
-        arrays = read_arrays(path, "run `edp-mx attack RUN --lira K`")
+        arrays = read_arrays(path, "a plan", advice="run `edp-mx attack RUN --lira K`")
         try:
             return cls(
                 tuple(arrays["ids"].tolist()),
@@ -98,10 +86,8 @@ def ensure_plan(
 ) -> ShadowPlan:
     """Write the plan of the run that `folder` lies in, or return the present plan if it is equal.
 
-    A plan by which no shadow was trained yet is replaced.
-
-    Raises:
-        UserError: the folder holds shadows of other settings.
+    A plan by which no shadow was trained yet is replaced; finished shadows of other settings are
+    refused.
     """
     about: Dict[str, Any] = {
         "origin": asdict(scores.origin),

@@ -12,28 +12,24 @@ from typing import Any, Dict, Iterator, Sequence
 import numpy as np
 
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
-from edp_mx.attacks.membership.scores import hash_of, read_arrays
+from edp_mx.attacks.membership.scores import hash_of
 from edp_mx.errors import UserError
+from edp_mx.training.checkpoint import read_arrays
 
 SHADOW = "edp_mx.attacks.membership.lira.shadow"  # module that one process runs
 PAUSE = 0.2  # seconds between two looks at the processes
 
 
 def shadow_file(folder: Path, number: int) -> Path:
-    """Return the path of the scores of a shadow."""
     return folder / f"shadow-{number:03d}.npz"
 
 
 def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
-    """Return loss and log-odds of a finished shadow, None if it is not finished.
-
-    Raises:
-        UserError: the file is damaged or of another plan.
-    """
+    """Return loss and log-odds of a finished shadow, None if it is not finished."""
     path = shadow_file(folder, number)
     if not path.exists():
         return None
-    arrays = read_arrays(path, "remove it to train the shadow again")
+    arrays = read_arrays(path, "a shadow", advice="remove it to train the shadow again")
     is_in = plan.is_in[:, number]
     own = hash_of(folder / "plan.npz")
     if str(arrays.get("plan")) != own or not np.array_equal(arrays["is_in"], is_in):
@@ -44,8 +40,7 @@ def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
 def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
     """Train shadows, `jobs` at a time with one thread each, and yield each that has ended.
 
-    Raises:
-        UserError: a shadow failed, with its last line; all others are ended.
+    If one fails, all others are ended and its last line is the error.
     """
     waiting = list(numbers)
     training: Dict[int, subprocess.Popen] = {}
@@ -74,7 +69,6 @@ def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[i
 
 
 def _check_ended(folder: Path, number: int, code: int) -> None:
-    """Raise an error with the last line of the log if a shadow failed."""
     log = folder / f"shadow-{number:03d}.log"
     if code or not shadow_file(folder, number).exists():
         lines = log.read_text("utf-8", errors="replace").strip().splitlines()

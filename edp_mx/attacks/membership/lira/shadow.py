@@ -5,36 +5,32 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import List
 
 import numpy as np
 
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.lira.processes import shadow_file
 from edp_mx.attacks.membership.run_scores import compute_signals
-from edp_mx.attacks.membership.scores import hash_of, write_arrays
+from edp_mx.attacks.membership.scores import hash_of
 from edp_mx.attacks.training import train_prepared
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.splits import Split
-from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.runs.build import checkpoint_for, encode_part, vocabulary_for
+from edp_mx.models.registry import family_of
+from edp_mx.runs.build import encode_part, vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
 from edp_mx.runtime.progress import no_progress
+from edp_mx.training.checkpoint import write_arrays
 
 SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 
 
 def train_shadow(folder: Path, number: int) -> None:
-    """Train shadow `number` of the plan in `folder` and write its scores.
-
-    Raises:
-        UserError: the plan or the run is damaged, or the settings are impossible.
-    """
+    """Train shadow `number` of the plan in `folder` and write its scores."""
     run = RunDirectory.existing(folder.parent)
     config = load_config(folder / "config.yaml")
     seed = config.training.seed + SEED_OFFSET + number
@@ -42,11 +38,12 @@ def train_shadow(folder: Path, number: int) -> None:
     labels = Vocabulary.from_json(run.read("vocabulary"))
     own = hash_of(folder / "plan.npz")  # now: another attack may replace the plan
     plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
-    inside = _only(plan.part(corpus, labels, number), corpus)
+    part, nobody = plan.part(corpus, labels, number), np.arange(0)
+    split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
+    inside = Corpus(corpus.name, corpus.is_standin, tuple(part), split)
     vocabulary, workers = shadow_vocabulary(config, inside, labels), start()
     prepared = prepare_corpus(inside, config, workers, vocabulary=vocabulary)
-    work = folder / f".shadow-{number:03d}"
-    train_prepared(prepared, config, workers, work, no_progress)
+    train_prepared(prepared, config, workers, folder / f".shadow-{number:03d}", no_progress)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
     judged = [by_id[name] for name in plan.ids]
     signals = compute_signals(
@@ -61,7 +58,7 @@ def train_shadow(folder: Path, number: int) -> None:
         "is_in": plan.is_in[:, number],
         "plan": np.array(own),
     }
-    write_arrays(shadow_file(folder, number), arrays)
+    write_arrays(shadow_file(folder, number), arrays, compress=True)
 
 
 def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabulary) -> Vocabulary:
@@ -71,15 +68,8 @@ def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabula
     an utterance that was not trained on must have an untrained vector in both. The labels are the
     run's, so that each utterance has a loss.
     """
-    own = vocabulary_for(config, inside, checkpoint_for(config))
+    own = vocabulary_for(config, inside, family_of(config.model).read_checkpoint(config.model))
     return replace(own, slots=of_run.slots, intents=of_run.intents)
-
-
-def _only(part: List[Utterance], corpus: Corpus) -> Corpus:
-    """Return a corpus that has a training part only."""
-    nobody = np.arange(0)
-    split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
-    return Corpus(corpus.name, corpus.is_standin, tuple(part), split)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,6 @@ INLINE void multiply(Matrix a, const float *b, int64_t rows, int64_t depth, int6
     if (column < wide) multiply_columns<1>(a, b + column, wide, rows, depth, scale, c + column);
 }
 
-INLINE Matrix transposed(Matrix a) { return {a.data, a.along, a.down}; }
-
 /* Copies a row, lanes at a time; the last ones may overlap the ones before. */
 INLINE void copy_row(const float *from, int64_t width, float *to) {
     if (width < LANES) {

@@ -15,7 +15,7 @@ def claim(epsilon):
 
 def verdict(bound, *, audited="published", published=4.4, holds=15.0):
     return Verdict(
-        subject="one step",
+        audit="step",
         bound=bound,
         confidence=0.95,
         delta=1e-5,
@@ -36,7 +36,7 @@ def test_a_claim_is_refuted_when_more_leaks(bound, published, holds):
 
 
 def test_no_bound_at_all_cannot_be_refuted():
-    empty = Verdict("the run", 1e300, 0.95, 1e-5, "holds", {"holds": unbounded("no noise")})
+    empty = Verdict("one-run", 1e300, 0.95, 1e-5, "holds", {"holds": unbounded("no noise")})
     assert not empty.is_refuted and "no bound at all" in empty.describe()
 
 

@@ -39,10 +39,10 @@ def test_what_lies_above_the_threshold_is_called_a_member(sides):
     guessed = read_guesses(sides[0][0] / "attack-shadow")
     log_odds = guessed.scores["shadow classifier"]
     assert log_odds.min() < 0 and log_odds.max() > 1  # probabilities are neither
-    ((_, says, success),) = outcome.results
+    (result,) = outcome["results"]
     expected = balanced_accuracy_score(guessed.is_member, log_odds > 0)
-    assert success.balanced_accuracy == pytest.approx(expected) and expected > 0.65
-    assert success.auc.value > 0.75 and says.startswith("log-odds by")
+    assert result["balanced_accuracy"] == pytest.approx(expected) and expected > 0.65
+    assert result["auc"]["value"] > 0.75 and result["says"].startswith("log-odds by")
 
 
 @pytest.mark.parametrize("side", [0, 1])

@@ -12,7 +12,6 @@ from edp_mx.attacks.membership.lira import shadow as lira_shadow
 from edp_mx.attacks.membership.lira.attack import (
     attack_by_shadows_of,
     borrowed_plan,
-    check_kept_shadows,
 )
 from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan, is_known
 from edp_mx.attacks.membership.lira.processes import read_shadow
@@ -175,7 +174,7 @@ def test_shadows_are_lent_to_runs_on_the_same_split_that_judge_nobody_else(
     with pytest.raises(UserError, match="lacks shadows: finish"):
         attack_by_shadows_of(lender, everybody, lender=run)
     with pytest.raises(UserError, match="give --lira 6"):
-        check_kept_shadows(lender, 4)
+        borrowed_plan(lender, lender, 4)
     plan_in(tmp_path / "bert", corpus, vocabulary, config=replace(CONFIG, model=BERTConfig()))
     with pytest.raises(UserError, match="each is a bert model, and the attacked run a clc model"):
         borrowed_plan(run, tmp_path / "bert" / "run")

@@ -1,9 +1,5 @@
 """ROC numbers against scikit-learn, against counting by hand, and against what they must be."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +11,6 @@ from sklearn.metrics import roc_curve as sklearn_curve
 from edp_mx.attacks.membership.roc import area, measure, roc_curve, tpr_within
 from edp_mx.errors import UserError
 
-TESTS = Path(__file__).resolve().parents[3]
 CASES = st.integers(2, 40).flatmap(
     lambda n: st.tuples(
         st.lists(st.integers(0, 6), min_size=n, max_size=n),
@@ -83,33 +78,3 @@ def test_infinite_scores_are_ranked_and_nan_is_refused():
         roc_curve(np.zeros(2), np.array([True, True]))
     with pytest.raises(UserError, match="there are no members"):
         roc_curve(np.zeros(2), np.array([False, False]))
-
-
-HUNDRED_THOUSAND = r"""
-import re, time
-import numpy as np
-from support.membership import made_scores
-from edp_mx.attacks.membership.classifiers import learn_classifier
-from edp_mx.attacks.membership.roc import measure
-from edp_mx.attacks.membership.thresholds import threshold_attacks
-generator = np.random.default_rng(0)
-target, shadow = (made_scores(generator, 50_000, gap=0.7) for _ in range(2))
-classifier = learn_classifier(shadow.signals, shadow.labels, seed=0)
-guesses = [one.scores for one in threshold_attacks(target)]
-guesses.append(classifier.log_odds(target.signals))
-print(*(measure(one, target.labels, seed=0).auc.value for one in guesses))
-print(time.process_time(), *re.findall(r"VmHWM:\s*(\d+) kB", open("/proc/self/status").read()))
-"""
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_scores_take_less_than_two_minutes_and_two_gigabytes():
-    """Of its own: neither other processes' time nor their memory counts."""
-    result = subprocess.run(
-        [sys.executable, "-c", HUNDRED_THOUSAND], cwd=TESTS, capture_output=True, text=True,
-        timeout=600, check=True)  # fmt: skip
-    areas, used = result.stdout.splitlines()
-    first, *_, last = map(float, areas.split())
-    seconds, kilobytes = map(float, used.split())
-    assert first > 0.7 and last > 0.7
-    assert seconds < 120 and kilobytes < 2 * 1024**2

@@ -128,12 +128,6 @@ def test_a_masked_lm_head_is_kept_and_told_to_transformers(tmp_path):
     assert checkpoint.num_parameters == sum(int(np.prod(shape)) for shape in SHAPES.values())
 
 
-def test_arrays_that_lie_otherwise_in_memory_are_written_rightly(tmp_path):
-    tensors = {k: np.asfortranarray(v).astype(np.float64) for k, v in drawn().items()}
-    write_checkpoint(tmp_path, config=TINY, tokenizer=WordPiece(PIECES), tensors=tensors)
-    assert_same(read_checkpoint(tmp_path).tensors, drawn())
-
-
 def test_without_pooler_the_drawn_one_stays(tmp_path, caplog):
     tensors = {name: values for name, values in drawn().items() if name not in POOLER}
     checkpoint = read_checkpoint(write_folder(tmp_path, tensors))

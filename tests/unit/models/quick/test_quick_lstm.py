@@ -1,4 +1,4 @@
-"""Both bidirectional LSTMs against each other and a float64 loop over single utterances."""
+"""Both bidirectional LSTMs against each other: values, gradients, masks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
-from scipy.special import expit
 
 from edp_mx.models import bilstm
 from edp_mx.models.quick import quicken
@@ -72,22 +71,6 @@ def assert_same(ours, theirs):
         np.testing.assert_allclose(ours[name], expected, rtol=0, atol=1e-5 * scale, err_msg=name)
 
 
-def loop_direction(direction, tokens):
-    """The states (T, H) of one direction over one utterance (T, D), token after token."""
-    weights = [getattr(direction, f"l0_{name}").data().asnumpy().astype(np.float64)
-               for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")]  # fmt: skip
-    from_input, from_state, input_bias, state_bias = weights
-    state = cell = np.zeros(from_state.shape[1])
-    states = []
-    for token in tokens:
-        gates = from_input @ token + input_bias + from_state @ state + state_bias
-        enter, forget, new, out = np.split(gates, 4)
-        cell = expit(forget) * cell + expit(enter) * np.tanh(new)
-        state = expit(out) * np.tanh(cell)
-        states.append(state)
-    return np.array(states)
-
-
 @settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5),
@@ -107,19 +90,6 @@ def test_values_and_gradients_are_those_of_mxnet(lengths, spare, sizes, is_hybri
     padding = np.arange(max(lengths) + spare)[:, None] >= lengths
     assert not ours["states"][padding].any()
     assert not ours["inputs"][padding].any()
-
-
-def test_states_are_those_of_a_float64_loop():
-    lstm, (inputs, _) = lstm_of(is_ours=True), drawn(LENGTHS)
-    found = lstm(mx.nd.array(inputs), mx.nd.array(LENGTHS)).asnumpy()
-    for row, length in enumerate(LENGTHS):
-        tokens = inputs[:length, row].astype(np.float64)
-        for layer in (0, 1):
-            ahead = loop_direction(getattr(lstm, f"forward{layer}"), tokens)
-            behind = loop_direction(getattr(lstm, f"backward{layer}"), tokens[::-1])[::-1]
-            tokens = np.concatenate([ahead, behind], axis=1)
-        np.testing.assert_allclose(found[:length, row], tokens, atol=2e-6)
-        assert not found[length:, row].any()
 
 
 def test_outside_training_states_and_gradients_are_the_same():

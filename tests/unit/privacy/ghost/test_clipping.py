@@ -18,18 +18,23 @@ from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.norm_clipping import LoopClipping
 from tests.support.models import FAMILIES, part, random_batch, tiny
-from tests.support.two_passes import TwoPasses
 
 LENGTHS = [5, 1, 3, 7]
 NO_CLIPPING = 1e9
 
 
-def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, kind=GhostClipping):
+def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, rule="abadi"):
     """The clipping and the flat gradients behind it."""
     flat = FlatGradients(layers_of(model))
     scales = [1.0] * len(flat.layers) if scales is None else scales
-    common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
-    return kind(network=model, chunk_size=chunk_size, **common), LoopClipping(**common), flat
+    common = {
+        "flat": flat,
+        "max_grad_norm": max_grad_norm,
+        "layer_scales": scales,
+        "rule": rule,
+    }
+    ghost = GhostClipping(network=model, chunk_size=chunk_size, **common)
+    return ghost, LoopClipping(**common), flat
 
 
 def by_loop(loop, model, batch, rows=1):
@@ -61,8 +66,19 @@ def test_chunks_of_any_size_give_the_same(family, generator):
         assert_same_sum(taken(found), whole)
 
 
+def test_by_the_automatic_rule_each_gradient_gets_nearly_the_norm_c(generator):
+    model, c = tiny("clc"), 0.3
+    batch = random_batch(generator, LENGTHS, "clc")
+    ghost, loop, _ = ghost_for(model, max_grad_norm=c, rule="automatic")
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch)])), by_loop(loop, model, batch))
+    for row in range(len(LENGTHS)):
+        alone = part(batch, [row])
+        norm = np.linalg.norm(taken(ghost.clip([lambda alone=alone: model.loss(alone)])))
+        assert 0.95 * c < norm < c
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_two_passes_see_the_same_dropout_masks(family, generator):
+def test_norms_and_sum_are_those_of_the_same_dropout_masks(family, generator):
     model = tiny(family, dropout=0.3)
     batch = random_batch(generator, LENGTHS, family)
 
@@ -70,24 +86,21 @@ def test_two_passes_see_the_same_dropout_masks(family, generator):
         mx.random.seed(11)
         return model.loss(batch)
 
-    sums = []
-    for kind in (GhostClipping, TwoPasses):
-        ghost, _, _ = ghost_for(model, kind=kind)
-        sums.append(taken(ghost.clip([losses])))
+    ghost, loop, _ = ghost_for(model)
+    found = taken(ghost.clip([losses]))
+    alone = [lambda row=row: losses()[row : row + 1] for row in range(len(LENGTHS))]
+    assert_same_sum(found, taken(loop.clip(alone)))
     mx.random.seed(12)  # other masks, to show that masks matter
-    ghost, _, _ = ghost_for(model)
     other = taken(ghost.clip([lambda: model.loss(batch)]))
-    assert_same_sum(sums[0], sums[1])
-    assert np.abs(other - sums[0]).max() > 1e-2 * np.abs(sums[0]).max()
+    assert np.abs(other - found).max() > 1e-2 * np.abs(found).max()
 
 
-@pytest.mark.parametrize("kind", [GhostClipping, TwoPasses])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("rows, spoilt, bad", [(1, 1, np.inf), (2, 3, np.nan)])
-def test_a_unit_that_is_not_finite_adds_nothing(family, kind, rows, spoilt, bad, generator):
+def test_a_unit_that_is_not_finite_adds_nothing(family, rows, spoilt, bad, generator):
     model = tiny(family)
     batch = random_batch(generator, [*LENGTHS, 2, 6], family)
-    ghost, loop, _ = ghost_for(model, kind=kind)
+    ghost, loop, _ = ghost_for(model)
     kept = [row for row in range(6) if row // rows != spoilt // rows]
     expected = by_loop(loop, model, part(batch, kept), rows)
     poison = mx.nd.array([bad if row == spoilt else 1 for row in range(6)])
@@ -322,13 +335,12 @@ def _three(losses):
     return mx.nd.concat(losses, losses[:1], dim=0)
 
 
-@pytest.mark.parametrize("kind", [GhostClipping, TwoPasses])
-def test_ids_outside_a_table_are_refused(kind):
+def test_ids_outside_a_table_are_refused():
     network = nn.HybridSequential(prefix="table_")
     with network.name_scope():
         network.add(nn.Embedding(3, 2))
     network.initialize(mx.init.One())
-    ghost, _, _ = ghost_for(network, kind=kind)
+    ghost, _, _ = ghost_for(network)
     with pytest.raises(IndexError, match="ids 2.0 … 4.0 for a table of 3 rows"):
         ghost.clip([lambda: squares(network(mx.nd.array([[2, 3, 4]])).sum(axis=1))])
 
@@ -425,15 +437,14 @@ def in_units(model, batch, rows):
     seed=st.integers(0, 99),
     family=st.sampled_from(FAMILIES),
     c=st.sampled_from([0.5, 4.0, NO_CLIPPING]),
-    kind=st.sampled_from([GhostClipping, TwoPasses]),
 )
-def test_the_clipped_sum_is_the_loops(rows, units, seed, family, c, kind):
+def test_the_clipped_sum_is_the_loops(rows, units, seed, family, c):
     """Of units of one or several rows."""
     generator = np.random.default_rng(seed)
     model = tiny(family)
     batch = random_batch(generator, generator.integers(1, 8, rows * units), family)
     scales = generator.uniform(0.1, 1, len(layers_of(model)))
-    ghost, loop, _ = ghost_for(model, max_grad_norm=c, scales=scales, kind=kind)
+    ghost, loop, _ = ghost_for(model, max_grad_norm=c, scales=scales)
     expected = by_loop(loop, model, batch, rows)
     assert_same_sum(taken(ghost.clip([in_units(model, batch, rows)])), expected)
     assert ghost.statistics.norm_sum == pytest.approx(loop.statistics.norm_sum, rel=1e-5)
@@ -498,42 +509,32 @@ def small_layer(ghost, losses):
     return number
 
 
+@pytest.mark.parametrize("bug", ["norms", "clipped sums"])
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_wrong_norm_of_one_small_layer_is_noticed(family, rows, generator):
+def test_a_bug_in_one_small_layer_is_noticed(family, rows, bug, generator):
     """Of the whole norm it is less than float32's noise used to be allowed."""
     model = tiny(family)
     batch = random_batch(generator, LENGTHS, family)
     ghost, _, flat = ghost_for(model)
-    number, squares_of = small_layer(ghost, in_units(model, batch, rows)), ghost._squares
+    number = small_layer(ghost, in_units(model, batch, rows))
+    layer, squares_of, add = flat.layers[number], ghost._squares, ghost._add
 
-    def planted(rules, num_units):
+    def wrong_norms(rules, num_units):
         squares = squares_of(rules, num_units)
         whole = squares.sum(axis=1)
         squares[:, number] *= 0.9
         assert (np.sqrt(squares.sum(axis=1) / whole) > 1 - 1e-3).all()
         return squares
 
-    ghost._squares = planted
-    name = flat.layers[number].name
-    with pytest.raises(UserError, match=f"disagree on this network: the norms of {name} differ"):
-        check(ghost, model, batch, rows)
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_wrong_sum_of_one_small_parameter_is_noticed(family, rows, generator):
-    model = tiny(family)
-    batch = random_batch(generator, LENGTHS, family)
-    ghost, _, flat = ghost_for(model)
-    number, add = small_layer(ghost, in_units(model, batch, rows)), ghost._add
-    name = flat.layers[number].parameters[0].name
-
-    def planted(losses):
+    def wrong_sums(losses):
         values, factor, made = add(losses)
-        flat.views(values)[name][...] *= 0.99
+        flat.views(values)[layer.parameters[0].name][...] *= 0.99
         return values, factor, made
 
-    ghost._add = planted
-    with pytest.raises(UserError, match=f"this network: the clipped sums of {name} differ"):
+    if bug == "norms":
+        ghost._squares, name = wrong_norms, layer.name
+    else:
+        ghost._add, name = wrong_sums, layer.parameters[0].name
+    with pytest.raises(UserError, match=f"disagree on this network: the {bug} of {name} differ"):
         check(ghost, model, batch, rows)

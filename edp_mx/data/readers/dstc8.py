@@ -1,0 +1,169 @@
+"""DSTC8 (Schema-Guided Dialogue) as released: `dialogues_*.json` in `train`, `dev` and `test`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Iterator, List, NamedTuple, Tuple
+
+from edp_mx.data.readers.assembly import Assembler
+from edp_mx.data.readers.format import Format, Sources, sources_by_part
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+_FILES = "dialogues_*.json"
+_TOKEN = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")  # "what's", "18:30", "$24"; "?"
+# What a turn does, where it announces no intent: the first of these.
+_ACTS = (
+    "NEGATE_INTENT",
+    "AFFIRM_INTENT",
+    "REQUEST_ALTS",
+    "SELECT",
+    "REQUEST",
+    "NEGATE",
+    "AFFIRM",
+    "INFORM",
+    "THANK_YOU",
+    "GOODBYE",
+)
+
+
+class Span(NamedTuple):
+    """A slot's place in the characters of a turn."""
+
+    start: int
+    end: int
+    slot: str
+
+
+def _find(path: Path) -> Sources:
+    """A file, the folder itself, or its folders `train`, `dev` and `test`."""
+    if _files_of(path):
+        return {"": [(path, "")]}
+    return sources_by_part(lambda name: path / name if _files_of(path / name) else None)
+
+
+def _files_of(source: Path) -> List[Path]:
+    """The files of dialogues in a folder, or the file itself."""
+    if source.is_file():
+        return [source] if source.match(_FILES) else []
+    return sorted(source.glob(_FILES))
+
+
+def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Stream what users say; the system's turns are left out.
+
+    Args:
+        id_prefix: ids are `<id_prefix>/<dialogue>/<turn>`, turns counted from 1.
+
+    Raises:
+        UserError: not JSON, or not of this shape; the sentence names the file, the dialogue and the
+            turn.
+
+    Edge cases:
+        The intent is the first that the turn announces, else its dialogue act. The user is the
+        dialogue; since the numbers of dialogues repeat between parts, the name of the part comes
+        before those of dev and test. A word that a span ends in is cut there, and of two spans of
+        the same words the first counts. A turn without a word is left out.
+    """
+    part = "" if id_prefix in ("", "train") else f"{id_prefix}_"
+    for file in _files_of(source):
+        for dialogue in _of_type(list, _json_of(file), "a list of dialogues", str(file)):
+            name = _value(dialogue, "dialogue_id", str, str(file))
+            turns = _value(dialogue, "turns", list, f"{file}, dialogue {name}")
+            for number, turn in enumerate(turns, start=1):
+                place = f"{file}, dialogue {name}, turn {number}"
+                if _value(turn, "speaker", str, place) != "USER":
+                    continue
+                text = _value(turn, "utterance", str, place)
+                frames = _value(turn, "frames", list, place)
+                tokens, tags = tag_spans(text, _spans(frames, place))
+                if tokens:
+                    yield assembler.assemble(
+                        tokens,
+                        tags,
+                        _intent(frames, place),
+                        id="/".join(filter(None, (id_prefix, name, str(number)))),
+                        place=place,
+                        user=f"{part}{name}",
+                    )
+
+
+def tag_spans(text: str, spans: List[Span]) -> Tuple[List[str], List[str]]:
+    """Return the tokens of a text in lower case, words and punctuation apart, and their BIO tags.
+
+    Example:
+        >>> tag_spans("To Maria's, please", [Span(3, 8, "name")])
+        (['to', 'maria', "'s", ',', 'please'], ['O', 'B-name', 'O', 'O', 'O'])
+    """
+    edges = sorted({edge for span in spans for edge in (span.start, span.end)})
+    tokens: List[str] = []
+    tags: List[str] = []
+    last = None
+    for match in _TOKEN.finditer(text):
+        first, end = match.span()
+        cuts = [first, *(edge for edge in edges if first < edge < end), end]
+        for a, b in zip(cuts, cuts[1:]):
+            span = next((s for s in spans if s.start <= a and b <= s.end), None)
+            tokens.append(text[a:b].lower())
+            tags.append("O" if span is None else f"{'I' if span is last else 'B'}-{span.slot}")
+            last = span
+    return tokens, tags
+
+
+def _spans(frames: List[Any], place: str) -> List[Span]:
+    """The spans of all services, in their order; only slots with free values have any."""
+    return [
+        Span(
+            _value(slot, "start", int, place),
+            _value(slot, "exclusive_end", int, place),
+            _value(slot, "slot", str, place),
+        )
+        for frame in frames
+        for slot in _value(frame, "slots", list, place)
+    ]
+
+
+def _intent(frames: List[Any], place: str) -> str:
+    """The announced intent, else the first of the acts."""
+    acts = set()
+    for frame in frames:
+        for action in _value(frame, "actions", list, place):
+            act = _value(action, "act", str, place)
+            acts.add(act)
+            if act == "INFORM_INTENT":
+                values = _value(action, "values", list, place)
+                return str(_of_type(str, values[0] if values else None, "an intent", place))
+    known = next((act for act in _ACTS if act in acts), None)
+    if known is None:
+        raise UserError(f"{place}: no intent, and no act that is known ({', '.join(sorted(acts))})")
+    return known.lower()
+
+
+def _json_of(file: Path) -> Any:
+    """The file as JSON."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{file}, line {error.lineno}: not JSON ({error.msg})") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{file}: not JSON ({error})") from error
+
+
+def _value(record: Any, key: str, kind: type, place: str) -> Any:
+    """The value of a key that must be there, and of a type."""
+    value = record.get(key) if isinstance(record, dict) else None
+    return _of_type(kind, value, f'"{key}" ({kind.__name__})', place)
+
+
+def _of_type(kind: type, value: Any, wanted: str, place: str) -> Any:
+    """The value, if it is of the type."""
+    if not isinstance(value, kind):
+        raise UserError(f"{place}: expected {wanted}, as the release of DSTC8 has it")
+    return value
+
+
+FORMAT = Format("dstc8", "train/dialogues_*.json", _find, _read, _files_of)
