@@ -85,6 +85,10 @@ def run_export(arguments: argparse.Namespace) -> int:
             f"{run} trained a {trained.config.model.family}; only a run with model.family: bert "
             "can be exported"
         )
+    if trained.config.model.trained == "prefix":
+        raise UserError(
+            f"{run} has model.trained: prefix, and this layout has no place for a prefix"
+        )
     model, vocabulary = trained.model, trained.vocabulary
     checkpoint = Checkpoint(
         trained.config.model, vocabulary.tokenizer, bert_tensors(model.encoder.bert)

@@ -10,7 +10,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.models.encoder import ModelConfig
+from edp_mx.models import lora, prefix
+from edp_mx.models.encoder import TRAINED, ModelConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, setting
 
@@ -25,6 +26,12 @@ class BERTConfig(ModelConfig):
 
     Attributes:
         family: bert.
+        trained: also lora (low-rank adapters of all layers above `frozen_layers` and of the
+            pooler, and the heads) and prefix (keys and values in all layers above `frozen_layers`
+            that come before those of an utterance, and the heads).
+        lora_rank: rank of an adapter.
+        lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
+        prefix_length: number of keys and values of a prefix.
         num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
@@ -39,6 +46,7 @@ class BERTConfig(ModelConfig):
     """
 
     family: str = setting("bert", one_of=["bert"])
+    trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix"))
     num_layers: int = setting(4, at_least=1)
     num_heads: int = setting(12, at_least=1)
     hidden_size: int = setting(312, at_least=1)
@@ -50,6 +58,9 @@ class BERTConfig(ModelConfig):
     checkpoint: Optional[str] = path_field()
     is_embedding_trainable: bool = True
     frozen_layers: int = setting(0, at_least=0)
+    lora_rank: int = setting(8, at_least=1)
+    lora_alpha: Optional[float] = setting(None, above=0)
+    prefix_length: int = setting(10, at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +76,16 @@ class BERTConfig(ModelConfig):
                 "frozen_layers",
                 f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
             )
+        if self.trained == "lora" and self.lora_rank > self.hidden_size:
+            raise SettingError(
+                "lora_rank",
+                f"must be at most {self.hidden_size} (hidden_size), not {self.lora_rank}",
+            )
+
+    @property
+    def lora_scale(self) -> float:
+        """What an adapter's change is multiplied by."""
+        return 1.0 if self.lora_alpha is None else self.lora_alpha / self.lora_rank
 
 
 def initial_bert_values(
@@ -72,8 +93,12 @@ def initial_bert_values(
 ) -> np.ndarray:
     """Draw BERT's first values: normal with σ = 0.02, truncated at 2 σ; layer norms at identity.
 
+    Adapters are drawn by `lora.initial_adapter_values`.
+
     Source: Devlin et al. 2019, their published code (`initializer_range`).
     """
+    if lora.is_adapter(name):
+        return lora.initial_adapter_values(name, shape, generator)
     if name.endswith(("bias", "beta")):
         return np.zeros(shape)
     if name.endswith("gamma"):
@@ -117,6 +142,17 @@ class BERT(gluon.HybridBlock):
             )
         _settle_shapes(self.model, config)
         self._freeze(config)
+        self.lora_scale = config.lora_scale
+        if config.trained == "lora":
+            lora.add_adapters(
+                self.model,
+                first=config.frozen_layers,
+                rank=config.lora_rank,
+                scale=config.lora_scale,
+            )
+        if config.trained == "prefix":
+            first, length = config.frozen_layers, config.prefix_length
+            prefix.add_prefixes(self.model, first=first, length=length)
 
     @property
     def piece_embedding(self) -> gluon.Parameter:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
 from edp_mx.data.batching import Batch
+from edp_mx.models.biases import separate_biases
 from edp_mx.models.encoder import Encoder, FrozenPart
+from edp_mx.models.lora import is_adapter
+from edp_mx.models.prefix import VECTORS
 
 _BIASES = ("bias", "beta")
 
@@ -19,12 +22,23 @@ def freeze(encoder: Encoder, trained: str) -> None:
 
     Args:
         trained: all | heads (the encoder is frozen) | biases (its biases and the offsets of its
-            layer norms are trained). What the family's own settings freeze stays frozen.
+            layer norms are trained) | lora (its adapters are) | prefix (its prefixes are). What
+            the family's own settings freeze stays frozen.
 
     Source: Ben Zaken et al. 2022 ("BitFit"); for private training Bu et al. 2022 ("DP-BiTFiT").
+        Others: see `lora` and `prefix`.
     """
+    is_trained: Callable[[str], bool] = {
+        "all": lambda name: True,  # noqa: ARG005
+        "heads": lambda name: False,  # noqa: ARG005
+        "biases": lambda name: name.endswith(_BIASES),
+        "lora": is_adapter,
+        "prefix": lambda name: name.endswith(VECTORS),
+    }[trained]
+    if trained == "biases":
+        separate_biases(encoder)
     for name, parameter in encoder.collect_params().items():
-        if trained == "heads" or (trained == "biases" and not name.endswith(_BIASES)):
+        if not is_trained(name):
             parameter.grad_req = "null"
 
 

@@ -10,11 +10,15 @@ from typing import Dict, Optional
 import mxnet as mx
 import numpy as np
 
+from edp_mx.config import load_config
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
+from edp_mx.models.lora import merged
+from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint import Arrays, read_arrays
 
@@ -27,6 +31,7 @@ class RunStart:
 
     Attributes:
         folder: of the run.
+        weights: by name; adapters are merged, and a model with adapters gets new ones.
     """
 
     folder: Path
@@ -42,7 +47,11 @@ class RunStart:
         """
         run = RunDirectory.existing(folder)
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
-        return cls(folder, vocabulary, read_arrays(run.weights, "a file of weights"))
+        weights = read_arrays(run.weights, "a file of weights")
+        model = load_config(run.config).model
+        if isinstance(model, BERTConfig) and model.trained == "lora":
+            weights = merged(weights, scale=model.lora_scale)
+        return cls(folder, vocabulary, weights)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -64,7 +73,8 @@ class RunStart:
         if its labels are the same, or row by row if `by_names`: see `models.label_names`.
 
         Raises:
-            UserError: not a single parameter of the encoder fits.
+            UserError: not a single parameter of the encoder fits, or the run has prefixes that do
+                not fit.
         """
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
         heads = self._named_heads(vocabulary) if by_names else {}
@@ -80,6 +90,12 @@ class RunStart:
                 continue
             parameter.set_data(mx.nd.array(values, dtype="float32"))
             taken += 1
+        fitting = set(model.collect_params()) - set(left)
+        if any(name.endswith(VECTORS) and name not in fitting for name in self.weights):
+            raise UserError(
+                f"model.start_from: {self.folder} has model.trained: prefix, which can be gone on "
+                "with only with the same model.prefix_length and model.frozen_layers"
+            )
         if not set(model.encoder.collect_params()) - set(left):
             raise UserError(
                 f"model.start_from: no parameter of {self.folder} fits the encoder; the settings "

@@ -22,7 +22,7 @@ training: {{schedule: {{kind: linear, warmup_fraction: 0.1}}}}
 def folder(tmp_path_factory):
     """Configurations, and one trained run `sgd`."""
     folder = tmp_path_factory.mktemp("bert")
-    for mechanism in ("sgd", "edp_exponential"):
+    for mechanism in ("sgd", "edp_exponential", "dp_sgd"):
         text = CONFIG.format(configs=CONFIGS, mechanism=mechanism)
         (folder / f"{mechanism}.yaml").write_text(text)
     edp_mx("train", folder / "sgd.yaml", "--run", folder / "sgd", "--set", *TINY)
@@ -62,6 +62,20 @@ def test_edp_sgd_from_a_checkpoint_with_frozen_layers(folder):
     assert not frozen & {name for layer in layers for name in layer["parameters"]}
     printed = edp_mx("predict", folder / "edp", "call my parents at 0123").stdout
     assert "intent" in printed
+
+
+def test_adapters_are_trained_with_ghost_clipping_and_known_again(folder):
+    settings = [*TINY, f"model.start_from={folder / 'sgd'}", "training.epochs=1",
+                "data.vocabulary.source=checkpoint", "model.trained=lora", "model.lora_rank=2",
+                "model.frozen_layers=1"]  # fmt: skip
+    edp_mx("train", folder / "dp_sgd.yaml", "--run", folder / "lora", "--set", *settings)
+    start, end = weights(folder / "sgd"), weights(folder / "lora")
+    moved = {name for name in start if (start[name] != end[name]).any()}
+    assert moved and all(name.startswith(("intent_", "slot_")) for name in moved)
+    adapters = set(end) - set(start)
+    assert len(adapters) == 2 * (6 + 1) and all(end[name].any() for name in adapters)
+    scores = read(folder / "lora", "results")["test"]
+    assert json.loads(edp_mx("evaluate", folder / "lora", "--json").stdout) == scores
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
+from edp_mx.models.frozen import freeze
 from edp_mx.models.intent_slot import build_model
+from edp_mx.models.lora import is_adapter
 
 FAMILIES = ("clc", "bert")
 SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}
@@ -46,9 +48,19 @@ def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **conf
 def tiny_bert(*, seed=3, **config):
     """A BERT small enough for finite differences."""
     config = BERTConfig(**{**TINY_BERT, **config})
-    return with_heads(
-        BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_"), seed=seed
-    )
+    encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_")
+    freeze(encoder, config.trained)
+    return with_heads(encoder, seed=seed)
+
+
+def tiny_adapted_bert(*, is_drawn=True, **config):
+    """A BERT whose low-rank adapters are trained, by default with values in both matrices."""
+    model = tiny_bert(trained="lora", **{"lora_rank": 2, **config})
+    generator = np.random.default_rng(5)
+    for name, parameter in model.collect_params().items():
+        if is_drawn and is_adapter(name):
+            parameter.set_data(mx.nd.array(generator.normal(0, 0.5, parameter.shape)))
+    return model
 
 
 def tiny(family, **config):

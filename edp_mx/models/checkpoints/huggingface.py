@@ -30,6 +30,7 @@ from edp_mx.models.checkpoints.names import (
     parameters_of,
     shapes_of,
 )
+from edp_mx.models.lora import merged
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)
@@ -127,8 +128,13 @@ def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
 
 
 def bert_tensors(bert: BERT) -> Dict[str, np.ndarray]:
-    """Return copies of all parameters by Hugging Face's names, as `load_bert` takes them."""
-    return {name: values.data().asnumpy().copy() for name, values in parameters_of(bert).items()}
+    """Return copies of all parameters by Hugging Face's names, as `load_bert` takes them.
+
+    Edge cases: adapters are merged into the weights.
+    """
+    ours = {name: values.data().asnumpy() for name, values in bert.collect_params().items()}
+    plain = merged(ours, scale=bert.lora_scale)
+    return {name: plain[values.name].copy() for name, values in parameters_of(bert).items()}
 
 
 def write_checkpoint(

@@ -11,8 +11,16 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import bilstm, pooling
-from edp_mx.models.quick.layers import Dropout, FirstMax, LayerNorm, SelfAttention
+from edp_mx.models import biases, bilstm, lora, pooling, prefix
+from edp_mx.models.quick.layers import (
+    AdaptedSelfAttention,
+    BiasSelfAttention,
+    Dropout,
+    FirstMax,
+    LayerNorm,
+    PrefixSelfAttention,
+    SelfAttention,
+)
 from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
 
@@ -21,6 +29,9 @@ _FASTER = {
     nn.Dropout: Dropout,
     pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
+    lora.AdaptedSelfAttention: AdaptedSelfAttention,
+    prefix.PrefixSelfAttention: PrefixSelfAttention,
+    biases.BiasSelfAttention: BiasSelfAttention,
     bilstm.BiLSTM: BiLSTM,
 }
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet.gluon import nn
 
-from edp_mx.models import pooling
+from edp_mx.models import attention, biases, lora, pooling, prefix
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -50,7 +49,7 @@ class FirstMax(pooling.FirstMax):
         return F.edp_first_max(values, axis=str(self._axis))[0]
 
 
-class SelfAttention(DotProductSelfAttentionCell):
+class SelfAttention(attention.SelfAttention):
     """GluonNLP's self-attention as one matrix product and one operator over its result.
 
     Shapes: qkv (T, N, C), valid lengths (N, T) → (T, N, C), (N·heads, T, ≥ T).
@@ -59,17 +58,7 @@ class SelfAttention(DotProductSelfAttentionCell):
     dropout removed them and zeros beyond column T. Nothing reads it.
     """
 
-    def hybrid_forward(
-        self, F, qkv, valid_len, query_bias, key_bias, value_bias, query_weight, key_weight,
-        value_weight,
-    ):  # fmt: skip
-        projected = F.FullyConnected(
-            qkv,
-            F.concat(query_weight, key_weight, value_weight, dim=0),
-            F.concat(query_bias, key_bias, value_bias, dim=0),
-            num_hidden=3 * self.units,
-            flatten=False,
-        )  # (T, N, 3C)
+    def attend(self, F, projected, valid_len):
         return F.edp_attention(
             projected,
             F.cast(valid_len, "float32"),
@@ -77,3 +66,15 @@ class SelfAttention(DotProductSelfAttentionCell):
             heads=str(self._num_heads),
             rate=repr(self.dropout_layer._rate),
         )
+
+
+class AdaptedSelfAttention(lora.AdaptedSelfAttention, SelfAttention):
+    """`SelfAttention` with adapters."""
+
+
+class PrefixSelfAttention(prefix.PrefixSelfAttention, SelfAttention):
+    """`SelfAttention` with a trained prefix."""
+
+
+class BiasSelfAttention(biases.BiasSelfAttention, SelfAttention):
+    """`SelfAttention` with biases of their own."""

@@ -90,6 +90,10 @@ class PretrainingConfig:
     pretraining: PretrainingSettings = field(default_factory=PretrainingSettings)
 
     def __post_init__(self) -> None:
+        if self.model.trained != "all":
+            raise SettingError(
+                "model.trained", f"must be all in pre-training, not {self.model.trained!r}"
+            )
         if self.vocabulary.path is not None and self.model.checkpoint is not None:
             raise SettingError(
                 "vocabulary.path",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,10 +19,12 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.huggingface import FILES, read_checkpoint
+from edp_mx.models.checkpoints.huggingface import FILES, load_bert, read_checkpoint
 from edp_mx.models.checkpoints.names import shapes_of
+from edp_mx.models.lora import is_adapter
 from edp_mx.runs.build import model_for
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.trained import load_run
 from edp_mx.training.checkpoint import save_weights, weights_of
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
@@ -90,15 +93,15 @@ def test_nothing_is_written_beside_other_files(folder, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def trained_run(path, family="bert"):
-    """A run directory as training leaves it, with weights as drawn."""
+def trained_run(path, family="bert", settings=()):
+    """A run directory as training leaves it, with weights as drawn; those of adapters are drawn."""
     path.mkdir()
     parts = ("data/standin", f"model/{family}", "mechanism/sgd")
     source = path.parent / f"{family}.yaml"
     source.write_text(json.dumps({"include": [f"{CONFIGS}/{part}.yaml" for part in parts],
                                   "data": {"corpus": "communication"}, "name": "run"}))  # fmt: skip
     sizes = [f"model.{name}={getattr(TINY, name)}" for name in SIZES] + ["data.max_pieces=60"]
-    config = load_config(source, sizes if family == "bert" else [])
+    config = load_config(source, [*settings, *(sizes if family == "bert" else [])])
     vocabulary = Vocabulary(
         words=("<pad>", "<unk>"), characters=("<pad>", "<unk>"), slots=("O", "B-who", "I-who"),
         intents=("call", "stop"), word_source="file", label_source="file",
@@ -108,6 +111,9 @@ def trained_run(path, family="bert"):
     directory.config.write_text(dump_config(config))
     directory.write("vocabulary", vocabulary.to_json())
     model = model_for(config, vocabulary, mx.cpu())
+    for name, parameter in model.collect_params().items():
+        if is_adapter(name):
+            parameter.set_data(mx.nd.array(draw(name, parameter.shape)))
     save_weights(model, directory.weights)
     return model
 
@@ -133,7 +139,33 @@ def test_export_writes_the_encoder_and_the_heads(tmp_path, capsys):
     }
 
 
+def test_adapters_are_merged_into_what_is_exported(tmp_path):
+    settings = ["model.trained=lora", "model.lora_rank=2", "model.lora_alpha=6"]
+    model = trained_run(tmp_path / "run", settings=settings)
+    found = load_run(tmp_path / "run")
+    assert run("export", tmp_path / "run", "--out", tmp_path / "out") == 0
+    config = replace(found.config, model=replace(found.config.model, trained="all"))
+    plain = model_for(config, found.vocabulary, mx.cpu())
+    start = plain.collect_params()["bert_pooler_weight"].data().asnumpy()
+    load_bert(plain.encoder.bert, read_checkpoint(tmp_path / "out"))
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    for head in (plain.intent, plain.slot):
+        for name, parameter in head.collect_params().items():
+            parameter.set_data(mx.nd.array(stored[name]))
+    assert np.abs(plain.collect_params()["bert_pooler_weight"].data().asnumpy() - start).max() > 0.1
+    spoken = [["call", "my", "mother"], ["stop"]]
+    expected = found.predict(spoken)
+    for ours, theirs in zip(replace(found, model=plain).predict(spoken), expected):
+        assert ours.utterance == theirs.utterance
+        assert ours.intent_confidence == pytest.approx(theirs.intent_confidence, abs=1e-5)
+    for name, values in weights_of(model).items():  # as they were loaded again
+        np.testing.assert_array_equal(weights_of(found.model)[name], values)
+
+
 def test_only_a_run_of_a_bert_can_be_exported(tmp_path):
+    trained_run(tmp_path / "prefixed", settings=["model.trained=prefix"])
+    with pytest.raises(UserError, match="this layout has no place for a prefix"):
+        run("export", tmp_path / "prefixed", "--out", tmp_path / "out")
     trained_run(tmp_path / "clc", "clc")
     with pytest.raises(UserError, match="trained a clc; only a run with model.family: bert"):
         run("export", tmp_path / "clc", "--out", tmp_path / "out")

@@ -8,6 +8,7 @@ import pytest
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
+from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
@@ -82,6 +83,32 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog
     for name in second.model.intent.collect_params():
         np.testing.assert_array_equal(new[name], fresh[name])
     assert "taken for public" in caplog.text and "intent_dense_weight" in caplog.text
+
+
+def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
+    adapted = BERT.replace("start_from", "trained: lora, lora_rank: 2, lora_alpha: 3, start_from")
+    folder, first = run(adapted)
+    here = adapted.replace("START", str(folder))
+    found = values(prepared(tmp_path, model=here, words="checkpoint"))
+    old, merged = values(first), lora.merged(values(first), scale=1.5)
+    for name, new in found.items():
+        if name in merged:
+            np.testing.assert_allclose(new, merged[name], rtol=1e-6, err_msg=name)
+        elif name.endswith(lora.UP):
+            assert not new.any()
+    pooler = "bert_pooler_weight"
+    assert np.abs(found[pooler] - old[pooler]).max() > 1
+
+
+def test_a_prefix_is_not_lost(tmp_path, run):
+    prefixed = BERT.replace("start_from", "trained: prefix, prefix_length: 2, start_from")
+    folder, first = run(prefixed)
+    old, here = values(first), prefixed.replace("START", str(folder))
+    for name, new in values(prepared(tmp_path, model=here, words="checkpoint")).items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
+    for other in (here.replace("length: 2", "length: 3"), BERT.replace("START", str(folder))):
+        with pytest.raises(UserError, match="first has model.trained: prefix, which can be gone"):
+            prepared(tmp_path, model=other, words="checkpoint")
 
 
 def test_heads_by_names_start_from_labels_alike(tmp_path, run):

@@ -1,0 +1,132 @@
+"""Low-rank adapters of a BERT: what is trained instead of its weights."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Tuple
+
+import numpy as np
+from gluonnlp.model import BERTModel
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.models.attention import SelfAttention
+
+DOWN, UP = "lora_down_weight", "lora_up_weight"  # how the adapters' parameters end
+_PROJECTIONS = ("query", "key", "value")
+
+
+class LowRank(gluon.HybridBlock):
+    """Scale · B A x, the change of a frozen layer's output.
+
+    Both matrices are one layer of Algorithm 1: at the start the gradient of A is 0 (B is), and an
+    α_k of A alone would be 0 too.
+
+    Args:
+        rank: r.
+        scale: alpha / r.
+
+    Shapes: (…, d) → (…, p); A (r, d), B (p, r).
+    Source: Hu et al. 2021 ("LoRA"), section 4.1; for private training Yu et al. 2022.
+    Departs: no dropout on the input.
+    """
+
+    def __init__(self, num_in: int, num_out: int, *, rank: int, scale: float, prefix: str) -> None:
+        super().__init__(prefix=prefix)
+        self._scale, self._rank, self._num_out = scale, rank, num_out
+        with self.name_scope():
+            self.down_weight = self.params.get("down_weight", shape=(rank, num_in))
+            self.up_weight = self.params.get("up_weight", shape=(num_out, rank))
+
+    def hybrid_forward(self, F, x, down_weight, up_weight):
+        low = F.FullyConnected(
+            x, down_weight, num_hidden=self._rank, no_bias=True, flatten=False
+        )  # (…, r)
+        return F.FullyConnected(
+            low * self._scale, up_weight, num_hidden=self._num_out, no_bias=True, flatten=False
+        )  # (…, p)
+
+
+class AdaptedDense(nn.Dense):
+    """Gluon's Dense with an adapter, whose change comes before the activation."""
+
+    lora: LowRank
+
+    def hybrid_forward(self, F, x, weight, bias):
+        out = F.FullyConnected(x, weight, bias, num_hidden=self._units, flatten=self._flatten)
+        out = out + self.lora(x)
+        return out if self.act is None else self.act(out)
+
+
+class AdaptedSelfAttention(SelfAttention):
+    """`SelfAttention` with adapters of query, key and value."""
+
+    query_lora: LowRank
+    key_lora: LowRank
+    value_lora: LowRank
+
+    def projected(self, F, qkv, weight, bias):
+        adapters = (self.query_lora, self.key_lora, self.value_lora)
+        changes = F.concat(*[adapter(qkv) for adapter in adapters], dim=2)  # (T, N, 3C)
+        return super().projected(F, qkv, weight, bias) + changes
+
+
+def add_adapters(model: BERTModel, *, first: int, rank: int, scale: float) -> None:
+    """Put adapters on a BERT's layers from `first` on, and on its pooler.
+
+    In a layer, these are those of query, key, value, the attention's output and both feed-forward
+    layers. The shapes of all weights must be known.
+    """
+    sizes: Dict[str, Any] = {"rank": rank, "scale": scale}
+    for cell in list(model.encoder.transformer_cells)[first:]:
+        attention = cell.attention_cell
+        attention.__class__ = AdaptedSelfAttention
+        width = attention.units
+        with attention.name_scope():
+            for name in _PROJECTIONS:
+                adapter = LowRank(width, width, prefix=f"{name}_lora_", **sizes)
+                setattr(attention, f"{name}_lora", adapter)
+        for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
+            _adapt(dense, sizes)
+    _adapt(model.pooler, sizes)
+
+
+def _adapt(dense: nn.Dense, sizes: Mapping[str, Any]) -> None:
+    """Make a Dense an `AdaptedDense`."""
+    dense.__class__ = AdaptedDense
+    num_out, num_in = dense.weight.shape
+    with dense.name_scope():
+        dense.lora = LowRank(num_in, num_out, prefix="lora_", **sizes)
+
+
+def is_adapter(name: str) -> bool:
+    """Whether a parameter's name is that of an adapter."""
+    return name.endswith((DOWN, UP))
+
+
+def initial_adapter_values(
+    name: str, shape: Tuple[int, ...], generator: np.random.Generator
+) -> np.ndarray:
+    """Draw A uniformly from ±1/√d; B is 0, so that the first model is the frozen one.
+
+    Source: Hu et al. 2021, their published code.
+    """
+    if name.endswith(UP):
+        return np.zeros(shape)
+    return generator.uniform(-1.0, 1.0, shape) / np.sqrt(shape[1])
+
+
+def merged(weights: Mapping[str, np.ndarray], *, scale: float) -> Dict[str, np.ndarray]:
+    """Return the weights of the same model without adapters: W + scale · B A for each W.
+
+    Args:
+        weights: by name, adapters' too; they are left as they are.
+        scale: alpha / rank.
+    """
+    plain = {name: values for name, values in weights.items() if not is_adapter(name)}
+    for name in weights:
+        if name.endswith(DOWN):
+            stem = name[: -len(DOWN)]
+            change = weights[stem + UP].astype(np.float64) @ weights[name]
+            weight = plain[stem + "weight"]
+            plain[stem + "weight"] = (weight + scale * change).astype(weight.dtype)
+    return plain

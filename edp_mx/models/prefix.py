@@ -1,0 +1,62 @@
+"""Trained keys and values that all utterances share, before those of their own pieces."""
+
+from __future__ import annotations
+
+from gluonnlp.model import BERTModel
+from mxnet import gluon
+
+from edp_mx.models.attention import SelfAttention
+
+VECTORS = "trained_prefix_vectors"  # how the parameters' names end
+
+
+class Prefix(gluon.HybridBlock):
+    """Keys and values of L places, put before the projections of a layer.
+
+    Shapes: queries, keys and values (T, N, 3C) → (L + T, N, 3C), with queries of 0.
+    """
+
+    def __init__(self, length: int, width: int, *, prefix: str) -> None:
+        super().__init__(prefix=prefix)
+        self._length, self._width = length, width
+        with self.name_scope():
+            self.vectors = self.params.get("vectors", shape=(length, 2 * width))
+
+    def hybrid_forward(self, F, projected, vectors):
+        length, width = self._length, self._width
+        first = F.zeros_like(F.slice_axis(projected, axis=0, begin=0, end=1))  # (1, N, 3C)
+        rows = F.tile(first, reps=(length, 1, 1))  # (L, N, 3C)
+        queries = F.slice_axis(rows, axis=2, begin=0, end=width)  # (L, N, C)
+        others = F.slice_axis(rows, axis=2, begin=width, end=None)  # (L, N, 2C)
+        places = F.contrib.arange_like(rows, axis=0)  # (L,)
+        looked_up = F.Embedding(places, vectors, input_dim=length, output_dim=2 * width)  # (L, 2C)
+        others = F.broadcast_add(others, F.expand_dims(looked_up, axis=1))
+        return F.concat(F.concat(queries, others, dim=2), projected, dim=0)
+
+
+class PrefixSelfAttention(SelfAttention):
+    """`SelfAttention` over a trained prefix and the pieces.
+
+    Source: Li & Liang 2021 ("Prefix-tuning"), section 4.2.
+    Departs: the vectors themselves are trained, as in Liu et al. 2022 ("P-tuning v2").
+    """
+
+    trained_prefix: Prefix
+    length: int
+
+    def attend(self, F, projected, valid_len):
+        """See `SelfAttention`; the prefix is always visible, and what it would see is dropped."""
+        counts = F.slice_axis(valid_len, axis=1, begin=0, end=1)  # (N, 1)
+        visible = F.concat(F.tile(counts, reps=(1, self.length)), valid_len, dim=1) + self.length
+        context, weights = super().attend(F, self.trained_prefix(projected), visible)
+        return F.slice_axis(context, axis=0, begin=self.length, end=None), weights
+
+
+def add_prefixes(model: BERTModel, *, first: int, length: int) -> None:
+    """Put a prefix on each of a BERT's layers from `first` on."""
+    for cell in list(model.encoder.transformer_cells)[first:]:
+        attention = cell.attention_cell
+        attention.__class__ = PrefixSelfAttention
+        attention.length = length
+        with attention.name_scope():
+            attention.trained_prefix = Prefix(length, attention.units, prefix="trained_prefix_")
