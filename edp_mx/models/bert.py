@@ -41,6 +41,8 @@ class BERTConfig(ModelConfig):
             by default weights are drawn at random.
         is_embedding_trainable: False freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
+        features: what the heads read: last (the last layer) or all_layers (the pieces' vectors and
+            all layers, side by side; only with trained: heads).
 
     Source: paper, section "Models"; Devlin et al. 2019; Jiao et al. 2020 for the sizes.
     """
@@ -58,12 +60,15 @@ class BERTConfig(ModelConfig):
     checkpoint: Optional[str] = path_field()
     is_embedding_trainable: bool = True
     frozen_layers: int = setting(0, at_least=0)
+    features: str = setting("last", one_of=("last", "all_layers"))
     lora_rank: int = setting(8, at_least=1)
     lora_alpha: Optional[float] = setting(None, above=0)
     prefix_length: int = setting(10, at_least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.features == "all_layers" and self.trained != "heads":
+            raise SettingError("features", "must be last unless trained is heads")
         if self.checkpoint is not None and self.start_from is not None:
             raise SettingError("start_from", "excludes checkpoint; leave one out")
         if self.hidden_size % self.num_heads:
@@ -140,6 +145,8 @@ class BERT(gluon.HybridBlock):
                 use_classifier=False,
                 prefix="",
             )
+        self._reads_all = config.features == "all_layers"
+        encoder._output_all_encodings = self._reads_all
         _settle_shapes(self.model, config)
         self._freeze(config)
         self.lora_scale = config.lora_scale
@@ -189,7 +196,25 @@ class BERT(gluon.HybridBlock):
             parameter.grad_req = "null"
 
     def hybrid_forward(self, F, pieces, piece_lengths):
-        return self.model(pieces, F.zeros_like(pieces), piece_lengths)
+        sequence, pooled = self.model(pieces, F.zeros_like(pieces), piece_lengths)
+        if self._reads_all:
+            return self._side_by_side(F, pieces, piece_lengths, *sequence, pooled)
+        return sequence, pooled
+
+    def _side_by_side(self, F, pieces, piece_lengths, *outputs):
+        """Return vectors and layers side by side; pooled with the means of all but the last.
+
+        Shapes: (N, P), (N,), layers (N, P, H), pooled (N, H) → (N, P, (L + 1) H), (N, (L + 1) H).
+        """
+        *layers, pooled = outputs
+        vectors = self.model.word_embed(pieces)  # (N, P, H)
+        vectors = F.broadcast_sub(vectors, F.mean(vectors, axis=2, keepdims=True))
+        variance = F.mean(F.square(vectors), axis=2, keepdims=True)  # (N, P, 1)
+        vectors = F.broadcast_div(vectors, F.sqrt(variance + 1e-6))
+        lower = F.concat(vectors, *layers[:-1], dim=2)  # (N, P, L H)
+        spoken = F.SequenceMask(lower, piece_lengths, use_sequence_length=True, axis=1)
+        means = F.broadcast_div(F.sum(spoken, axis=1), F.reshape(piece_lengths, (-1, 1)))
+        return F.concat(lower, layers[-1], dim=2), F.concat(pooled, means, dim=1)
 
 
 def visible_lengths(F, rows, piece_lengths):

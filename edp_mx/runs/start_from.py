@@ -77,7 +77,7 @@ class RunStart:
                 not fit.
         """
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
-        heads = self._named_heads(vocabulary) if by_names else {}
+        heads = self._named_heads(model, vocabulary) if by_names else {}
         left = []
         taken = 0
         for name, parameter in model.collect_params().items():
@@ -108,13 +108,17 @@ class RunStart:
             ", ".join(left) or "none",
         )
 
-    def _named_heads(self, vocabulary: Vocabulary) -> Arrays:
-        """The parameters of the heads, by the names of labels that differ from the run's."""
+    def _named_heads(self, model: IntentSlotModel, vocabulary: Vocabulary) -> Arrays:
+        """The parameters of the heads, by the names of labels that differ from the run's.
+
+        Where our heads read more features than the run's, these are 0.
+        """
         theirs, weights, heads = self.vocabulary, self.weights, {}
+        size = model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
             for name in (n for n in weights if n.startswith("intent_dense")):
-                heads[name] = named_rows(weights[name], alike)
+                heads[name] = _widened(named_rows(weights[name], alike), size, at_end=False)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if vocabulary.slots != theirs.slots:
             tags = alike_tags(vocabulary.slots, theirs.slots)
@@ -122,7 +126,7 @@ class RunStart:
                 heads[name] = (
                     transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
                     if name.endswith("transitions")
-                    else named_rows(weights[name], tags)
+                    else _widened(named_rows(weights[name], tags), size, at_end=True)
                 )
         return heads
 
@@ -149,6 +153,17 @@ class RunStart:
         shared = [entry for entry in ours if entry in theirs]
         drawn[[ours[entry] for entry in shared]] = found[[theirs[entry] for entry in shared]]
         return drawn
+
+
+def _widened(rows: np.ndarray, size: int, *, at_end: bool) -> np.ndarray:
+    """Fill rows of fewer features up with zeros: the pooled ones come first, the last layer last.
+
+    Shapes: (labels,) → the same; (labels, H) → (labels, size).
+    """
+    if rows.ndim == 1:
+        return rows
+    missing = size - rows.shape[1]
+    return np.pad(rows, ((0, 0), (missing, 0) if at_end else (0, missing)))
 
 
 def _tables(model: IntentSlotModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:

@@ -19,7 +19,7 @@ from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runs.pretraining.config import PiecesConfig, PretrainingSettings
 from edp_mx.runtime.settings import Settings, setting
-from edp_mx.training.config import LearningRates, Schedule, TrainingConfig
+from edp_mx.training.config import Average, LearningRates, Schedule, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,31 @@ def test_what_lies_outside_is_refused_with_key_bound_and_value(key, value, messa
 
 # For every class of settings, impossible values of every key that has bounds of its own.
 IMPOSSIBLE = {
-    DataConfig: {"layout": "conll", "split": "mine", "split_seed": -1, "size": 0, "max_tokens": 0,
+    DataConfig: {"layout": "conll", "split_seed": -1, "size": 0, "max_tokens": 0,
                  "max_characters": 0, "max_pieces": 2},
     VocabularyConfig: {"source": "test", "min_count": 0, "max_words": 0},
     LabelsConfig: {"source": "embeddings"},
     EmbeddingsConfig: {"dimension": 0},
     CLCConfig: {"family": "bert", "hidden_size": 0, "num_layers": 0, "character_filters": -1,
                 "character_dimension": 0, "character_width": 0, "dropout": 1.0,
-                "intent_pooling": "median"},
+                "intent_pooling": "median", "trained": "words", "heads": "mine"},
     BERTConfig: {"family": "clc", "num_layers": 0, "num_heads": 0, "hidden_size": 0,
                  "intermediate_size": 0, "max_positions": 2, "activation": "swish",
-                 "layer_norm_epsilon": 0.0, "dropout": -0.1, "frozen_layers": -1},
+                 "layer_norm_epsilon": 0.0, "dropout": -0.1, "frozen_layers": -1,
+                 "trained": "words", "heads": "mine", "lora_rank": 0, "lora_alpha": 0.0,
+                 "prefix_length": 0, "features": "first"},
     PrivacyConfig: {"mechanism": "magic", "max_utterances_per_user": 0,
                     "micro_batches_per_worker": 0, "variant": "other", "clipping": "hook",
                     "chunk_size": 0, "noise_multiplier": -1.0, "max_grad_norm": 0.0,
-                    "layer_scales": "twos", "sampler": "poison", "adjacency": "near",
+                    "clip_rule": "mine", "layer_scales": "twos",
+                    "sampler": "poison", "adjacency": "near",
                     "target_epsilon": 0.0, "max_epsilon": math.inf, "assume_public": ("weather",),
                     "delta": 1.0, "delta_mode": "mine"},
     ScaleRelease: {"noise_multiplier": math.inf, "clip": math.nan, "micro_batches": 0},
     TrainingConfig: {"epochs": 0, "batch_size": 0, "optimizer": "lamb", "learning_rate": 0.0,
                      "seed": -1, "checkpoint": "first", "early_stop_patience": -1,
                      "length_buckets": -1, "evaluation_batch_size": 0, "watchdog_seconds": 0.0},
+    Average: {"kind": "mean", "decay": 1.0, "tail_fraction": 0.0},
     LearningRates: {"embeddings": -1.0, "heads": math.inf},
     Schedule: {"kind": "cubic", "warmup_fraction": 1.0},
     PiecesConfig: {"size": 9, "min_count": 0},

@@ -23,6 +23,7 @@ BERT = (
 MODELS = {
     "clc, heads": "{family: clc, hidden_size: 5, dropout: 0, trained: heads}",
     "bert, heads": f"{{{BERT}, trained: heads}}",
+    "bert, heads on all layers": f"{{{BERT}, trained: heads, features: all_layers}}",
     "bert, top layer": f"{{{BERT}, is_embedding_trainable: false, frozen_layers: 2}}",
     "bert, prefixes of two layers": f"{{{BERT}, trained: prefix, frozen_layers: 1}}",
     "bert, adapters of the top layer": f"{{{BERT}, trained: lora, frozen_layers: 2}}",
