@@ -41,8 +41,8 @@ class BERTConfig(ModelConfig):
             by default weights are drawn at random.
         is_embedding_trainable: False freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
-        features: what the heads read: last (the last layer) or all_layers (the pieces' vectors and
-            all layers, side by side; only with trained: heads).
+        features: what the intent head reads: last (the pooled [CLS]) or all_layers (also the means
+            of the pieces' vectors and of all layers but the last; only with trained: heads).
 
     Source: paper, section "Models"; Devlin et al. 2019; Jiao et al. 2020 for the sizes.
     """
@@ -198,13 +198,13 @@ class BERT(gluon.HybridBlock):
     def hybrid_forward(self, F, pieces, piece_lengths):
         sequence, pooled = self.model(pieces, F.zeros_like(pieces), piece_lengths)
         if self._reads_all:
-            return self._side_by_side(F, pieces, piece_lengths, *sequence, pooled)
+            return self._with_means(F, pieces, piece_lengths, *sequence, pooled)
         return sequence, pooled
 
-    def _side_by_side(self, F, pieces, piece_lengths, *outputs):
-        """Return vectors and layers side by side; pooled with the means of all but the last.
+    def _with_means(self, F, pieces, piece_lengths, *outputs):
+        """Return the last layer, and pooled beside the means of what lies below that layer.
 
-        Shapes: (N, P), (N,), layers (N, P, H), pooled (N, H) → (N, P, (L + 1) H), (N, (L + 1) H).
+        Shapes: (N, P), (N,), layers (N, P, H), pooled (N, H) → (N, P, H), (N, (L + 1) H).
         """
         *layers, pooled = outputs
         vectors = self.model.word_embed(pieces)  # (N, P, H)
@@ -214,7 +214,7 @@ class BERT(gluon.HybridBlock):
         lower = F.concat(vectors, *layers[:-1], dim=2)  # (N, P, L H)
         spoken = F.SequenceMask(lower, piece_lengths, use_sequence_length=True, axis=1)
         means = F.broadcast_div(F.sum(spoken, axis=1), F.reshape(piece_lengths, (-1, 1)))
-        return F.concat(lower, layers[-1], dim=2), F.concat(pooled, means, dim=1)
+        return layers[-1], F.concat(pooled, means, dim=1)
 
 
 def visible_lengths(F, rows, piece_lengths):

@@ -39,9 +39,8 @@ class BERTEncoder(Encoder):
         self._num_pieces = num_pieces
         self._max_positions = config.max_positions
         self._frozen_layers = config.frozen_layers
-        self.output_size = config.hidden_size * (
-            1 if config.features == "last" else config.num_layers + 1
-        )
+        self.output_size = config.hidden_size
+        self.num_pooled = 1 if config.features == "last" else config.num_layers + 1
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, prefix="")
             self.dropout = nn.Dropout(config.dropout)

@@ -44,10 +44,14 @@ class Encoder(gluon.HybridBlock):
     A subclass sets `output_size` H, and its `hybrid_forward` takes what `inputs` returns. For ghost
     clipping, every block that has parameters is hybrid and its inputs have the examples first.
 
-    Shapes: inputs → states (N, T, H), pooled (N, H).
+    Attributes:
+        num_pooled: G, of how many vectors of size H an utterance's vector consists.
+
+    Shapes: inputs → states (N, T, H), pooled (N, G H).
     """
 
     output_size: int
+    num_pooled = 1
     initial_values: Rule = staticmethod(initial_values)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:

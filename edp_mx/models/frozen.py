@@ -43,14 +43,14 @@ def freeze(encoder: Encoder, trained: str) -> None:
 
 
 class GivenStates(Encoder):
-    """What is left of an encoder that is frozen as a whole: its outputs, row 0 the pooled one.
+    """What is left of an encoder that is frozen as a whole: its outputs, the pooled ones first.
 
-    Shapes: (N, 1 + T, H) → states (N, T, H), pooled (N, H).
+    Shapes: (N, G + T, H) → states (N, T, H), pooled (N, G H).
     """
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__(prefix="")
-        self.output_size = encoder.output_size
+        self.output_size, self.num_pooled = encoder.output_size, encoder.num_pooled
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
@@ -58,8 +58,9 @@ class GivenStates(Encoder):
 
     def hybrid_forward(self, F, rows):
         """See the class."""
-        states = F.slice_axis(rows, axis=1, begin=1, end=None)  # (N, T, H)
-        return states, F.reshape(F.slice_axis(rows, axis=1, begin=0, end=1), (0, -1))
+        pooled = F.slice_axis(rows, axis=1, begin=0, end=self.num_pooled)  # (N, G, H)
+        states = F.slice_axis(rows, axis=1, begin=self.num_pooled, end=None)  # (N, T, H)
+        return states, F.reshape(pooled, (0, -1))
 
 
 def frozen_part(encoder: Encoder) -> Optional[FrozenPart]:
@@ -70,8 +71,9 @@ def frozen_part(encoder: Encoder) -> Optional[FrozenPart]:
     def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
         with autograd.pause(train_mode=False):
             tokens, pooled = encoder(*encoder.inputs(batch, context_of(encoder)))
-        rows = np.concatenate([pooled.asnumpy()[:, None], tokens.asnumpy()], axis=1)
-        return rows, batch.lengths + 1
+        above = pooled.asnumpy().reshape(len(batch), encoder.num_pooled, -1)  # (M, G, H)
+        rows = np.concatenate([above, tokens.asnumpy()], axis=1)
+        return rows, batch.lengths + encoder.num_pooled
 
     return FrozenPart(states, GivenStates(encoder))
 

@@ -126,7 +126,7 @@ def build_model(
     size = encoder.output_size
     model = IntentSlotModel(
         encoder,
-        nn.Dense(num_intents, in_units=size, prefix="intent_dense_"),
+        nn.Dense(num_intents, in_units=encoder.num_pooled * size, prefix="intent_dense_"),
         SlotHead(size, num_slots, prefix="slot_"),
     )
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)

@@ -111,14 +111,14 @@ class RunStart:
     def _named_heads(self, model: IntentSlotModel, vocabulary: Vocabulary) -> Arrays:
         """The parameters of the heads, by the names of labels that differ from the run's.
 
-        Where our heads read more features than the run's, these are 0.
+        Where our intent head reads more features than the run's, their weights are 0.
         """
         theirs, weights, heads = self.vocabulary, self.weights, {}
-        size = model.encoder.output_size
+        size = model.encoder.num_pooled * model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
             for name in (n for n in weights if n.startswith("intent_dense")):
-                heads[name] = _widened(named_rows(weights[name], alike), size, at_end=False)
+                heads[name] = _widened(named_rows(weights[name], alike), size)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if vocabulary.slots != theirs.slots:
             tags = alike_tags(vocabulary.slots, theirs.slots)
@@ -126,7 +126,7 @@ class RunStart:
                 heads[name] = (
                     transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
                     if name.endswith("transitions")
-                    else _widened(named_rows(weights[name], tags), size, at_end=True)
+                    else named_rows(weights[name], tags)
                 )
         return heads
 
@@ -155,15 +155,9 @@ class RunStart:
         return drawn
 
 
-def _widened(rows: np.ndarray, size: int, *, at_end: bool) -> np.ndarray:
-    """Fill rows of fewer features up with zeros: the pooled ones come first, the last layer last.
-
-    Shapes: (labels,) → the same; (labels, H) → (labels, size).
-    """
-    if rows.ndim == 1:
-        return rows
-    missing = size - rows.shape[1]
-    return np.pad(rows, ((0, 0), (missing, 0) if at_end else (0, missing)))
+def _widened(rows: np.ndarray, size: int) -> np.ndarray:
+    """Fill rows of fewer features up with zeros. Shapes: (I,) → the same; (I, H) → (I, size)."""
+    return rows if rows.ndim == 1 else np.pad(rows, ((0, 0), (0, size - rows.shape[1])))
 
 
 def _tables(model: IntentSlotModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
