@@ -13,7 +13,7 @@ from edp_mx.runs.sweep.trial import Trial
 def describe_sweep(trials: Sequence[Trial]) -> str:
     """Return the table, the trials that failed, the best one's `--set`, and the price."""
     scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
-    keys = list(dict.fromkeys(key for trial in trials for key in trial.values))
+    keys = _varied(trials)
     rows = [
         [
             trial.hash,
@@ -32,6 +32,12 @@ def describe_sweep(trials: Sequence[Trial]) -> str:
     return "\n".join(lines)
 
 
+def _varied(trials: Sequence[Trial]) -> List[str]:
+    """The settings in which trials differ."""
+    first = trials[0].values
+    return [key for key in first if any(t.values.get(key) != first[key] for t in trials)]
+
+
 def _best(scored: Sequence[Trial]) -> List[str]:
     """Lines about the best trial, and about what it costs to have chosen it."""
     best = scored[0].record
@@ -43,7 +49,7 @@ def _best(scored: Sequence[Trial]) -> List[str]:
         f"{100 * best['test']['intent_accuracy']:.2f} %, slot F1 "
         f"{100 * best['test']['slot_f1']:.2f} %",
         f"  chosen on the validation part of {best['corpus']}, which no ε covers unless that "
-        "corpus is public",
+        "corpus is public;",
         f"  {_price(scored)}",
     ]
 
@@ -52,7 +58,8 @@ def _price(scored: Sequence[Trial]) -> str:
     """What all trials spend together; their ε add up, since all are looked at."""
     bounds = [trial.record["holds"]["epsilon"] for trial in scored if trial.record]
     deltas = [trial.record["delta"] for trial in scored if trial.record]
-    each = f"the {len(scored)} trials were trained on the same part, and their ε add up to"
+    several = f"the {len(scored)} trials were" if len(scored) > 1 else "one trial was"
+    each = f"{several} trained on its training part, and their ε add up to"
     if any(epsilon is None for epsilon in bounds):
         return f"{each} ∞, or more than can be written"
     return f"{each} {math.fsum(bounds):.3g} at δ = {math.fsum(deltas):.2g}"

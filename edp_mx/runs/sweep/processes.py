@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
@@ -51,15 +51,16 @@ def train_all(
     *,
     workers: int,
     at_once: int,
+    lock: int,
 ) -> Iterator[Ended]:
     """Train trials, some at once, and yield each that has ended.
 
-    A training ends with this process, even if this one is killed.
+    A training ends with this process, even if this one is killed; until then it holds the file
+    descriptor `lock`, so that nobody resumes its run beside it.
     """
-    training: Dict[int, tuple] = {}
+    training: Dict[int, Tuple[Trial, RunDirectory, subprocess.Popen, float]] = {}
     number, is_more = 0, True
-    threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(max(1, threads // at_once))}
+    threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers) // at_once
     try:
         while is_more or training:
             while is_more and len(training) < at_once:
@@ -68,15 +69,7 @@ def train_all(
                     is_more = False
                     break
                 run = run_of(trial)
-                with open(log_of(run), "ab") as log:
-                    process = subprocess.Popen(
-                        command(trial, run, base, workers),
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        preexec_fn=_end_with_parent,
-                    )
+                process = _start(command(trial, run, base, workers), log_of(run), threads, lock)
                 training[number] = (trial, run, process, time.monotonic())
                 number += 1
             time.sleep(PAUSE if training else 0)
@@ -88,6 +81,19 @@ def train_all(
             process.terminate()
         for _, _, process, _ in training.values():
             process.wait()
+
+
+def _start(words: Sequence[str], log: Path, threads: int, lock: int) -> subprocess.Popen:
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            words,
+            env={**os.environ, "OMP_NUM_THREADS": str(max(1, threads))},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(lock,),
+            preexec_fn=_end_with_parent,
+        )
 
 
 def log_of(run: RunDirectory) -> Path:

@@ -110,14 +110,10 @@ class Sweep:
                 trial.error = None if trial.record else self._failures.get(trial.hash)
         return list(distinct.values())
 
-    def _train(
-        self, trials: Sequence[Trial], budget: _Budget, later: float, at_once: int
-    ) -> None:
+    def _train(self, trials: Sequence[Trial], budget: _Budget, later: float, at_once: int) -> None:
         """Train those that are open, as far as the budget goes."""
         waiting = [trial for trial in trials if trial.is_open]
-        known = len(trials) - len(waiting)
-        if known:
-            logger.info("%d of %d trials are known already", known, len(trials))
+        logger.info("%d trials, %d of them to be trained", len(trials), len(waiting))
 
         def permitted() -> Iterator[Trial]:
             for trial in waiting:
@@ -132,6 +128,7 @@ class Sweep:
             self.base,
             workers=self.workers,
             at_once=at_once,
+            lock=self._lock.fileno(),
         ):
             self._note(ended)
             budget.note(ended)

@@ -75,7 +75,9 @@ def last_sentence(log: Path) -> str:
     """Return the error that a training ended with: its own sentence, else its last line."""
     text = log.read_text("utf-8", errors="replace") if log.exists() else ""
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
-    said = [line for line in lines if line.startswith("edp-mx train: ")] or list(filter(None, lines))
+    said = [line for line in lines if line.startswith("edp-mx train: ")] or list(
+        filter(None, lines)
+    )
     return said[-1].split("edp-mx train: ")[-1] if said else "it said nothing"
 
 
