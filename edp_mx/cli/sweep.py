@@ -8,6 +8,7 @@ No epsilon covers a choice that was made on private data.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from pathlib import Path
 
@@ -44,8 +45,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("sweep_file", type=Path, metavar="SWEEP", help="YAML file that says what to try")
     add("--out", type=Path, required=True, metavar="FOLDER", help="for the trials' runs")
-    add("--budget-runs", type=int, metavar="N", help="trainings of this call at most")
-    add("--budget-hours", type=float, metavar="H",
+    add("--budget-runs", type=int, default=math.inf, metavar="N",
+        help="trainings of this call at most")  # fmt: skip
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
         help="no training of this call begins after so many hours")  # fmt: skip
     add("--workers-at-once", type=int, default=1, metavar="K",
         help="trials that train at the same time (1)")  # fmt: skip

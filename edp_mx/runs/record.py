@@ -129,8 +129,9 @@ def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
         "test": _scores(results["test"]),
         "validation": _validation_scores(rows, config["training"].get("checkpoint")),
         **{
-            name: {key: privacy[name][key] for key in _OF_A_BOUND if key in privacy[name]}
+            name: {key: bound[key] for key in _OF_A_BOUND if key in bound}
             for name in ("as_published", "holds", "holds_if")
+            for bound in [privacy.get(name) or privacy["holds"]]
         },
         "delta": privacy["delta"],
         "n": privacy["num_examples"],

@@ -23,8 +23,8 @@ _WAIT_FOR_LOCK = 60.0  # seconds; the trainings of a killed sweep take some to e
 class Limits(NamedTuple):
     """What one call may spend: trainings, hours, and how many trainings at once."""
 
-    runs: Optional[int] = None
-    hours: Optional[float] = None
+    runs: float = math.inf
+    hours: float = math.inf
     at_once: int = 1
 
 
@@ -84,12 +84,9 @@ class Sweep:
             self._train(trials, budget, later, limits.at_once)
             if any(trial.is_open for trial in trials):
                 return False
-            proposals = promoted(
-                [(_without(trial.values, self.config.halving.key), trial.ser) for trial in trials]
-                if is_halving
-                else [],
-                self.config.halving.eta,
-            )
+            key = self.config.halving.key
+            scored = [(_without(trial.values, key), trial.ser) for trial in trials]
+            proposals = promoted(scored, self.config.halving.eta)
         return True
 
     def _trials(self, proposals: Sequence[Values], rung: Optional[int]) -> List[Trial]:
@@ -168,10 +165,7 @@ class _Budget:
     def permits(self) -> bool:
         """Return whether one more training may begin; count it if so."""
         hours = (time.monotonic() - self._began) / 3600
-        limits = self._limits
-        if self._runs >= (math.inf if limits.runs is None else limits.runs) or hours >= (
-            math.inf if limits.hours is None else limits.hours
-        ):
+        if self._runs >= self._limits.runs or hours >= self._limits.hours:
             return False
         self._runs += 1
         return True
