@@ -32,8 +32,8 @@ _PLACES = (Path("runs"), RECORDS)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("paths", nargs="*", type=Path, metavar="[keep] RUN|FOLDER|RECORD",
-        help="what to list (runs/ and results/records/); after the word keep, runs")  # fmt: skip
+    add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
+        help="what to list (runs/ and results/records/); after the word keep: runs to keep")  # fmt: skip
     add("--into", type=Path, metavar="FOLDER", help=f"of keep: where to ({RECORDS})")
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "

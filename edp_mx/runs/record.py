@@ -169,7 +169,7 @@ def _flat(tree: Dict[str, Any], prefix: str) -> Iterator[Tuple[str, Any]]:
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
-        elif not (isinstance(value, str) and "/" in value):
+        elif not (isinstance(value, str) and value.startswith("/")):
             yield f"{prefix}{key}", value
 
 
