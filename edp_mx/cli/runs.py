@@ -33,7 +33,7 @@ _PLACES = (Path("runs"), RECORDS)
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="what to list (runs/ and results/records/); after the word keep: runs to keep")  # fmt: skip
+        help="what to list (runs/ and results/records/); after keep, runs")  # fmt: skip
     add("--into", type=Path, metavar="FOLDER", help=f"of keep: where to ({RECORDS})")
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "

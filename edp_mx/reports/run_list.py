@@ -10,11 +10,11 @@ from edp_mx.reports.table import render_table
 from edp_mx.runs.records import Found
 
 WIDTH = 80
-HEADER = ("run", "SER %", "intent", "F1", "ε publ.", "ε that holds", "date")
+HEADER = ("run", "SER %", "intent", "F1", "ε publ.", "ε that holds")
 
 
 def list_runs(found: Sequence[Found]) -> str:
-    """Return the table: test scores, both ε and the day of each, in 80 columns."""
+    """Return the table: test scores and both ε of each, in 80 columns."""
     notes: List[str] = []
     rows = []
     for place, record in found:
@@ -27,7 +27,6 @@ def list_runs(found: Sequence[Found]) -> str:
                 f"{100 * test['slot_f1']:.1f}",
                 format_epsilon(record["as_published"]),
                 format_holding_epsilon(record, notes),
-                record["date"][2:],
             ]
         )
     table = [HEADER, *rows]
