@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from contextlib import closing
 from pathlib import Path
 
 from edp_mx.cli.console import require_at_least, start_logging
@@ -81,9 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
         records=[arguments.records],
         is_retried=arguments.retry,
     )
-    is_done = sweep.run(
-        Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
-    )
+    with closing(sweep):
+        is_done = sweep.run(
+            Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
+        )
     print(describe_sweep(sweep.trials))
     if not is_done:
         print("the budget is spent before all trials were trained; call this again to go on")

@@ -67,6 +67,10 @@ class Sweep:
         self._records: List[Record] = found
         self.trials: List[Trial] = []
 
+    def close(self) -> None:
+        """Let another sweep work in the folder."""
+        self._lock.close()
+
     def run(self, limits: Limits) -> bool:
         """Train until all is done or the limits are reached; return whether all is done.
 

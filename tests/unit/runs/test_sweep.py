@@ -89,7 +89,7 @@ def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained):
     calls = 0
     while not (sweep := sweep_of(tmp_path, text)).run(Limits(runs=2)):
         calls += 1
-        sweep._lock.close()
+        sweep.close()
     assert calls == 5 and len(trained) == len(set(trained)) == 11  # 2 · 5 + 1
     said = describe_sweep(sweep.trials)
     assert "failed: training.learning_rate=0.006" in said and "the training diverged" in said
@@ -98,7 +98,7 @@ def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained):
     assert "validation part of atis, which no ε covers unless" in said
     assert "their ε add up to 20 at δ = 0.0001" in said
     assert said.index(f"{100 * ser_of(*best):.2f}") < said.index("failed")
-    sweep._lock.close()
+    sweep.close()
     again = sweep_of(tmp_path, text, is_retried=True)
     again.run(Limits())
     assert len(trained) == 12 and trained[-1] == (0.006, 1)
@@ -168,7 +168,7 @@ def test_settings_that_are_refused_fail_alone_and_a_typing_error_ends_the_sweep(
     sweep = sweep_of(tmp_path, text.format("learning_rate"))
     assert sweep.run(Limits()) and trained == [(0.002, 3)]
     assert "must be above 0" in sweep.trials[1].error
-    sweep._lock.close()
+    sweep.close()
     with pytest.raises(UserError, match="did you mean learning_rate"):
         sweep_of(tmp_path, text.format("learning_rat")).run(Limits())
 
