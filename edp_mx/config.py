@@ -89,6 +89,15 @@ def dump_config(config: Any) -> str:
     return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
 
 
+def default_of(key: str, family: str) -> Any:
+    """Return the default of a setting, by its dotted key; None where there is no such setting."""
+    value: Any = ExperimentConfig(model=FAMILIES[family].config())
+    *branches, last = key.split(".")
+    for branch in branches:
+        value = getattr(value, branch, None)
+    return getattr(type(value), last, None)  # what was given, before it is completed
+
+
 def _plain(value: Any, is_path: bool = False) -> Any:
     """Convert settings to mappings, lists and scalars, and the paths among them to absolute."""
     if dataclasses.is_dataclass(value):

@@ -21,6 +21,8 @@ SUBCOMMANDS = {
     "evaluate": "score a finished run",
     "predict": "understand utterances with a trained model",
     "compare": "set finished runs side by side",
+    "runs": "list finished runs and records, or keep records",
+    "sweep": "train many settings and find the best",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
     "explain": "what the guarantee of a run says, in words",

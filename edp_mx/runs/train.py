@@ -18,6 +18,7 @@ from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.prepare import prepare, short_hash
+from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
@@ -84,7 +85,9 @@ class _Run:
             self.directory.write("privacy", self.spending.spent().to_dict())
         scores = self._score("test")
         if self.workers.is_first:
-            self.directory.finish({"test": scores.to_dict(), "training_seconds": self.seconds})
+            results = {"test": scores.to_dict(), "training_seconds": self.seconds}
+            self.directory.write("record", make_record(self.directory, self.config, results))
+            self.directory.finish(results)
         return scores
 
     def _resume(self) -> None:

@@ -10,6 +10,7 @@ LAUNCHERS = {
     "launch/train.sh": "train",
     "launch/pretrain.sh": "pretrain",
     "launch/audit.sh": "audit",
+    "launch/sweep.sh": "sweep",
 }
 
 

@@ -1,0 +1,68 @@
+"""List finished runs and kept records, or keep the records of runs.
+
+A record is a few KB: settings, scores, both epsilons, and no text and no paths. It can be
+committed where the run directory cannot. No epsilon covers its scores and its time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from edp_mx.cli.console import print_json
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS, keep
+from edp_mx.runs.records import SORTS, collect, select
+from edp_mx.runs.run_directory import RunDirectory
+
+EXAMPLES = """\
+examples:
+  all below runs/ and results/records/:
+    edp-mx runs
+  some of them, the best first:
+    edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort ser
+    edp-mx runs results/records --where 'name=atis_*' --json
+  copy records as results/records/NAME-HASH.json:
+    edp-mx runs keep runs/atis_clc-20260101-120000
+    edp-mx runs keep sweeps/atis/trial-* --into results/records
+"""
+_KEEP = "keep"
+_PLACES = (Path("runs"), RECORDS)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
+        help="what to list (runs/ and results/records/); after keep, runs")  # fmt: skip
+    add("--into", type=Path, metavar="FOLDER", help=f"of keep: where to ({RECORDS})")
+    add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
+        help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "
+        "value may be a pattern")  # fmt: skip
+    add("--sort", choices=tuple(SORTS), default="name", help="default name")
+    add("--json", action="store_true", help="print whole records as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, or keep."""
+    if arguments.paths[:1] == [Path(_KEEP)]:
+        return _keep(arguments)
+    if arguments.into:
+        raise UserError("--into belongs to `edp-mx runs keep`: leave it out")
+    paths = arguments.paths or [path for path in _PLACES if path.exists()]
+    found = select(collect(paths), arguments.where, arguments.sort)
+    if arguments.json:
+        print_json([{"place": str(each.place), **each.record} for each in found])
+        return 0
+    from edp_mx.reports.run_list import list_runs
+
+    print(list_runs(found) if found else "there is no such run")
+    return 0
+
+
+def _keep(arguments: argparse.Namespace) -> int:
+    runs = [RunDirectory.existing(path) for path in arguments.paths[1:]]
+    if not runs:
+        raise UserError("name the runs whose records are to be kept: edp-mx runs keep RUN…")
+    for each in runs:
+        print(keep(each, arguments.into or RECORDS))
+    return 0

@@ -1,0 +1,92 @@
+"""Train many settings and find the best on validation: a grid, random draws, successive halving.
+
+Each trial is an `edp-mx train` with a run directory of its own below --out. Call the same command
+again after an interruption: what is finished, here or in results/records, is not trained again.
+No epsilon covers a choice that was made on private data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from contextlib import closing
+from pathlib import Path
+
+from edp_mx.cli.console import require_at_least, start_logging
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+from edp_mx.runtime.files import keep_private
+
+EXAMPLES = """\
+examples:
+  edp-mx sweep configs/sweep/quickstart.yaml --out sweeps/quickstart
+  NP=2 launch/sweep.sh configs/sweep/quickstart.yaml --out sweeps/quickstart
+  at most 10 trainings and three hours now, two trials at a time; call it again to go on:
+    edp-mx sweep configs/sweep/atis_clc_dp_sgd.yaml --out sweeps/atis \\
+      --budget-runs 10 --budget-hours 3 --workers-at-once 2
+  look at the trials, and keep their records:
+    edp-mx runs sweeps/atis --sort validation
+    edp-mx runs keep sweeps/atis/trial-*/
+
+A sweep's file, with paths relative to it:
+  base: [../quickstart.yaml, ../mechanism/sgd.yaml]
+  method: halving            # or grid (lists only), or random
+  trials: 9
+  parameters:
+    training.learning_rate: {log_uniform: [1.0e-3, 1.0e-2]}
+    training.batch_size: [16, 32]
+    model.hidden_size: {int: [32, 96]}
+    model.dropout: {uniform: [0.0, 0.5]}
+  halving: {key: training.epochs, rungs: [2, 6], eta: 3}
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("sweep_file", type=Path, metavar="SWEEP", help="YAML file that says what to try")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="for the trials' runs")
+    add("--budget-runs", type=int, default=math.inf, metavar="N",
+        help="trainings of this call at most")  # fmt: skip
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
+    add("--workers-at-once", type=int, default=1, metavar="K",
+        help="trials that train at the same time (1)")  # fmt: skip
+    add("--workers", type=int, metavar="NP", help="Horovod workers of each trial ($NP, or 1)")
+    add("--records", type=Path, default=RECORDS, metavar="FOLDER",
+        help=f"records of runs that are not trained again ({RECORDS})")  # fmt: skip
+    add("--retry", action="store_true", help="train again what failed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train the trials and print what was found."""
+    from edp_mx.reports.sweep_table import describe_sweep
+    from edp_mx.runs.sweep.config import load_sweep
+    from edp_mx.runs.sweep.run import Limits, Sweep
+
+    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
+        raise UserError("edp-mx sweep starts the workers itself: leave out horovodrun")
+    workers = arguments.workers
+    if workers is None:
+        workers = int(os.environ.get("NP") or 1)
+    require_at_least(workers, 1, "--workers")
+    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    config, base = load_sweep(arguments.sweep_file)
+    start_logging(is_first=True)
+    keep_private()
+    sweep = Sweep(
+        config,
+        base,
+        arguments.out,
+        workers=workers,
+        records=[arguments.records],
+        is_retried=arguments.retry,
+    )
+    with closing(sweep):
+        is_done = sweep.run(
+            Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
+        )
+    print(describe_sweep(sweep.trials))
+    if not is_done:
+        print("the budget is spent before all trials were trained; call this again to go on")
+    return 0

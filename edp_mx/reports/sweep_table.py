@@ -1,0 +1,69 @@
+"""What a sweep found: its trials by validation SER, the best one, and what the choice costs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, List, Sequence
+
+from edp_mx.reports.table import render_table
+from edp_mx.runs.sweep.config import overrides_of
+from edp_mx.runs.sweep.trial import Trial
+
+
+def describe_sweep(trials: Sequence[Trial]) -> str:
+    """Return the table, the trials that failed, the best one's `--set`, and the price."""
+    scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
+    keys = _varied(trials)
+    rows = [
+        [
+            trial.hash,
+            f"{100 * (trial.ser or 0.0):.2f}",
+            *(_text(trial.values.get(key)) for key in keys),
+            f"{trial.record['seconds'] / 60:.1f}" if trial.record else "",
+        ]
+        for trial in scored
+    ]
+    header = ("trial", "valid. SER %", *(key.split(".")[-1] for key in keys), "min")
+    lines = [render_table(header, rows)] if rows else ["no trial was trained to its end"]
+    failed = [trial for trial in trials if trial.error]
+    lines += [f"failed: {' '.join(overrides_of(t.values))}: {t.error}" for t in failed]
+    if scored:
+        lines += ["", *_best(scored)]
+    return "\n".join(lines)
+
+
+def _varied(trials: Sequence[Trial]) -> List[str]:
+    """The settings in which trials differ."""
+    first = trials[0].values
+    return [key for key in first if any(t.values.get(key) != first[key] for t in trials)]
+
+
+def _best(scored: Sequence[Trial]) -> List[str]:
+    """Lines about the best trial, and about what it costs to have chosen it."""
+    best = scored[0].record
+    assert best is not None
+    settings = " ".join(overrides_of(scored[0].values))
+    return [
+        f"best: --set {settings}",
+        f"  test SER {100 * best['test']['ser']:.2f} %, intent accuracy "
+        f"{100 * best['test']['intent_accuracy']:.2f} %, slot F1 "
+        f"{100 * best['test']['slot_f1']:.2f} %",
+        f"  chosen on the validation part of {best['corpus']}, which no ε covers unless that "
+        "corpus is public;",
+        f"  {_price(scored)}",
+    ]
+
+
+def _price(scored: Sequence[Trial]) -> str:
+    """What all trials spend together; their ε add up, since all are looked at."""
+    bounds = [trial.record["holds"]["epsilon"] for trial in scored if trial.record]
+    deltas = [trial.record["delta"] for trial in scored if trial.record]
+    several = f"the {len(scored)} trials were" if len(scored) > 1 else "one trial was"
+    each = f"{several} trained on its training part, and their ε add up to"
+    if any(epsilon is None for epsilon in bounds):
+        return f"{each} ∞, or more than can be written"
+    return f"{each} {math.fsum(bounds):.3g} at δ = {math.fsum(deltas):.2g}"
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

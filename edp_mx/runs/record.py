@@ -1,0 +1,221 @@
+"""What remains of a finished run when its folder goes: a few KB, with no path and no text."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import platform
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, Tuple
+
+import yaml
+
+from edp_mx.data.fingerprint import is_same, keyed
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import read_json, sha256_of, write_json
+
+if TYPE_CHECKING:
+    from edp_mx.config import ExperimentConfig
+
+Record = Dict[str, Any]
+
+RECORDS = Path("results/records")  # where records are kept
+# Raise it with every change that alters what the same settings give, a changed default included:
+# records of an older version then answer for no run of this one.
+RESULTS_VERSION = 1
+_NO_EFFECT = ("name", "training.watchdog_seconds")
+_ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
+_CORPUS = "data.path"
+_OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
+
+
+def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
+    """Return the settings that differ from their defaults, by dotted key.
+
+    Left out are those that change no result. In place of a path stands a hash of what lies there,
+    except for the corpus: it may be private, and a hash would confirm a guess.
+    """
+    found = {}
+    for key, value, default, is_path in _leaves(config, ""):
+        if key in _NO_EFFECT or (value == default and key not in _ALWAYS):
+            continue
+        if key == _CORPUS:
+            value = "given"
+        elif is_path:
+            value = content_of(Path(value))
+        found[key] = value
+    return json.loads(json.dumps(found, sort_keys=True))
+
+
+def settings_hash(settings: Dict[str, Any], workers: int) -> str:
+    """Return sixteen hexadecimal digits for what decides a result.
+
+    Args:
+        settings: from `settings_of`.
+        workers: how many trained: each clips its own micro-batch.
+    """
+    whole = json.dumps([RESULTS_VERSION, workers, settings], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def content_of(path: Path) -> str:
+    """Return a hash of a file, or of the files of a folder; of a run, of its weights and words.
+
+    What is not there has a hash too: a run that has ended must be able to write its record.
+    """
+    names = [path] if path.is_file() else sorted(path.glob("[!.]*"))
+    if (path / "weights.npz").exists():
+        names = [path / "weights.npz", path / "vocabulary.json"]
+    digest = hashlib.sha256()
+    for file in (name for name in names if name.is_file()):
+        stat = file.stat()
+        inside = file.name if file != path else ""
+        digest.update(f"{inside} {_sha256(file, stat.st_mtime_ns, stat.st_size)}\n".encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+@lru_cache(maxsize=None)
+def _sha256(path: Path, _: int, __: int) -> str:
+    return sha256_of(path)
+
+
+def _leaves(config: Any, prefix: str) -> Iterator[Tuple[str, Any, Any, bool]]:
+    """Yield (dotted key, value, default, whether it names files) of each setting."""
+    for field in dataclasses.fields(config):
+        value, key = getattr(config, field.name), f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(value):
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value, field.default, field.metadata.get("is_path", False)
+
+
+def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, Any]) -> Record:
+    """Return the record of a run that has all its files but `results.json` and `record.json`.
+
+    Args:
+        results: the content of `results.json`.
+    """
+    settings = settings_of(config)
+    workers = run.read("environment")["num_workers"]
+    path = config.data.path
+    described = describe_run(run, results)
+    return {
+        **described,
+        "machine": {"processor": _processor(), **described["machine"]},
+        "hash": settings_hash(settings, workers),
+        "results_version": RESULTS_VERSION,
+        "corpus_files": None if path is None else keyed(content_of(Path(path))),
+        "settings": settings,
+    }
+
+
+def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
+    """Return what the files of a run tell, which any version wrote: a record without a hash."""
+    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    privacy, environment, rows = run.read("privacy"), run.read("environment"), run.epochs()
+    started = environment.get("started", "")
+    return {
+        "name": config["name"],
+        "hash": None,
+        "results_version": None,
+        "date": started[:10],
+        "corpus": config["data"]["corpus"],
+        "family": config["model"].get("family", "clc"),
+        "mechanism": config["privacy"]["mechanism"],
+        "test": _scores(results["test"]),
+        "validation": _validation_scores(rows, config["training"].get("checkpoint")),
+        **{
+            name: {key: bound[key] for key in _OF_A_BOUND if key in bound}
+            for name in ("as_published", "holds", "holds_if")
+            for bound in [privacy.get(name) or privacy["holds"]]
+        },
+        "delta": privacy["delta"],
+        "n": privacy["num_examples"],
+        "epochs": len(rows),
+        "steps": privacy["steps"] // max(1, privacy["epochs"]) * len(rows),
+        "seconds": round(results.get("training_seconds", 0.0), 1),
+        "workers": environment["num_workers"],
+        "machine": {
+            key: environment.get(key) for key in ("machine", "cores", "python", "packages")
+        },
+        "corpus_files": None,
+        "settings": dict(_flat(config, "")),
+    }
+
+
+def _scores(scores: Dict[str, Any]) -> Dict[str, float]:
+    return {key: round(scores[key], 6) for key in ("ser", "intent_accuracy", "slot_f1")}
+
+
+def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[str, float]]:
+    """The scores of the epoch that the run ended with."""
+    if not rows:
+        return None
+    best = min(rows, key=lambda row: row["ser"]) if checkpoint == "best_on_validation" else rows[-1]
+    shares = {
+        "ser": best["ser"] / 100,
+        "intent_accuracy": 1 - best["intent_error"] / 100,
+        "slot_f1": best["slot_f1"] / 100,
+    }
+    return _scores(shares)
+
+
+def _flat(tree: Dict[str, Any], prefix: str) -> Iterator[Tuple[str, Any]]:
+    """Yield the settings of a config.yaml by dotted key, without paths."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif not (isinstance(value, str) and value.startswith("/")):
+            yield f"{prefix}{key}", value
+
+
+def _processor() -> str:
+    """The model of this machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    return found.group(1) if found else platform.processor()
+
+
+def find_record(
+    records: Iterable[Record], config: ExperimentConfig, *, workers: int = 1
+) -> Optional[Record]:
+    """Return a record of a run with these settings and as many workers, None if there is none.
+
+    A run on a corpus of one's own counts only where this machine's key says that its files are
+    still the same.
+    """
+    wanted = settings_hash(settings_of(config), workers)
+    for record in (each for each in records if each["hash"] == wanted):
+        path, files = config.data.path, record["corpus_files"]
+        if path is None or (files and is_same(files, content_of(Path(path)))):
+            return record
+    return None
+
+
+def keep(run: RunDirectory, folder: Path) -> Path:
+    """Copy the record of a finished run, whole or not at all, and return where it is.
+
+    Raises:
+        UserError: the run is not finished or has no record, or the folder has that of another run
+            with the same settings.
+    """
+    if not run.has("results") or not run.has("record"):
+        what = "was trained before there were records" if run.has("results") else "is not finished"
+        raise UserError(f"{run.path} {what}: there is nothing to keep")
+    record = run.read("record")
+    name = re.sub(r"[^\w.-]+", "_", record["name"])
+    path = folder / f"{name}-{record['hash']}.json"
+    if path.exists() and read_json(path) != record:
+        raise UserError(
+            f"{path} is of another run with the same settings: remove it, or name another folder "
+            "with --into"
+        )
+    write_json(path, record)
+    return path

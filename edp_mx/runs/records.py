@@ -1,0 +1,142 @@
+"""Finished runs and kept records below folders, filtered and sorted."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from edp_mx.errors import UserError
+from edp_mx.runs.record import Record, describe_run
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import read_json
+
+_FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
+           "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
+_INFINITE = float("inf")
+
+
+class Found(NamedTuple):
+    """A record and where it is: a run directory or a file."""
+
+    place: Path
+    record: Record
+
+
+def collect(paths: Sequence[Path]) -> List[Found]:
+    """Return what is at, or anywhere below, each path, without what is there twice.
+
+    A run that was trained before there were records is described without a hash.
+    """
+    found: Dict[str, Found] = {}
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
+        for each in _below(path):
+            found.setdefault(repr(sorted(each.record.items())), each)
+    return list(found.values())
+
+
+def _below(path: Path) -> Iterator[Found]:
+    if path.is_file():
+        record = read_json(path)
+        if not _is_record(record):
+            raise UserError(f"{path} is no record of a run, such as `edp-mx runs keep` writes")
+        yield Found(path, record)
+        return
+    for name, folders, files in os.walk(path):
+        folder = Path(name)
+        if "config.yaml" in files:
+            folders.clear()
+            run = RunDirectory(folder)
+            results = run.read("results") if run.has("results") else {}
+            if isinstance(results.get("test"), dict):  # else unfinished, or a pre-training
+                yield Found(folder, record_of(run, results))
+            continue
+        folders.sort()
+        for file in sorted(each for each in files if each.endswith(".json")):
+            record = read_json(folder / file)
+            if _is_record(record):
+                yield Found(folder / file, record)
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
+
+
+def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
+    """Return the record of a finished run; without a hash if it wrote none itself."""
+    return run.read("record") if run.has("record") else describe_run(run, results)
+
+
+def where(texts: Sequence[str]) -> Callable[[Record], bool]:
+    """Return the filter that `key=value` texts describe, all of which must hold.
+
+    A key is one of a record's or a setting's (`training.epochs`); a value may be a pattern.
+    """
+    wanted: List[Tuple[str, str]] = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UserError(f"--where {text}: write it as key=value, e.g. --where corpus=snips")
+        if key not in _FIELDS and "." not in key:
+            near = difflib.get_close_matches(key, _FIELDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_FIELDS)}"
+            raise UserError(f"--where {text}: there is no {key}; {hint} or a setting's dotted key")
+        wanted.append((key, value))
+    return lambda record: all(_is_like(_value(record, key), value) for key, value in wanted)
+
+
+def _value(record: Record, key: str) -> Any:
+    if key in _FIELDS:
+        return record[key]
+    if key in record["settings"]:
+        return record["settings"][key]
+    from edp_mx.config import default_of  # a setting that was left at its default
+
+    return default_of(key, record["family"])
+
+
+def _is_like(value: Any, wanted: str) -> bool:
+    """Return whether a value is the wanted one, as a number or as a text."""
+    try:
+        return float(value) == float(wanted)
+    except (TypeError, ValueError):
+        said = {None: "null", True: "true", False: "false"}.get(value) if _is_word(value) else None
+        return fnmatch.fnmatchcase(said or str(value), wanted)
+
+
+def _is_word(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _epsilon(record: Record) -> float:
+    bound = record["holds"]
+    log10 = bound.get("log10_epsilon")
+    return _INFINITE if log10 is None else log10
+
+
+def _validation(record: Record) -> float:
+    return record["validation"]["ser"] if record["validation"] else _INFINITE
+
+
+SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newest on top
+    "name": lambda record: record["name"],
+    "date": lambda record: -int(record["date"].replace("-", "") or 0),
+    "ser": lambda record: record["test"]["ser"],
+    "validation": _validation,
+    "intent": lambda record: -record["test"]["intent_accuracy"],
+    "f1": lambda record: -record["test"]["slot_f1"],
+    "epsilon": _epsilon,
+    "seconds": lambda record: record["seconds"],
+}
+
+
+def select(found: Sequence[Found], wheres: Sequence[str], sort: str = "name") -> List[Found]:
+    """Return those that all of `wheres` hold for, sorted."""
+    holds = where(wheres)
+    return sorted(
+        (each for each in found if holds(each.record)), key=lambda each: SORTS[sort](each.record)
+    )

@@ -1,0 +1,109 @@
+"""The trainings of a sweep, each `edp-mx train` in processes of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.config import overrides_of
+from edp_mx.runs.sweep.trial import Trial
+
+PAUSE = 0.2  # seconds between two looks at the processes
+_PR_SET_PDEATHSIG = 1  # Linux: the signal that a child gets when its parent dies
+
+
+class Ended(NamedTuple):
+    """A training that has ended, well or not."""
+
+    trial: Trial
+    run: RunDirectory
+    code: int
+    seconds: float
+
+
+def command(trial: Trial, run: RunDirectory, base: Sequence[Path], workers: int) -> List[str]:
+    """Return the command that trains a trial, or resumes it where its run was interrupted."""
+    program = [sys.executable, "-m", "edp_mx", "train"]
+    if workers > 1:
+        horovodrun = str(Path(sys.executable).parent / "horovodrun")
+        hosts = ["-H", os.environ["HOSTS"]] if os.environ.get("HOSTS") else []
+        program = [horovodrun, "-np", str(workers), "--gloo", *hosts, *program]
+    if run.checkpoint.exists():
+        return [*program, "--resume", str(run.path)]
+    return [
+        *program,
+        *(str(path) for path in base),
+        *("--run", str(run.path), "--set", *overrides_of(trial.values)),
+    ]
+
+
+def train_all(
+    trials: Iterator[Trial],
+    run_of: Callable[[Trial], RunDirectory],
+    base: Sequence[Path],
+    *,
+    workers: int,
+    at_once: int,
+    lock: int,
+) -> Iterator[Ended]:
+    """Train trials, some at once, and yield each that has ended.
+
+    A training ends with this process, even if this one is killed; until then it holds the file
+    descriptor `lock`, so that nobody resumes its run beside it.
+    """
+    training: Dict[int, Tuple[Trial, RunDirectory, subprocess.Popen, float]] = {}
+    number, is_more = 0, True
+    threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers) // at_once
+    try:
+        while is_more or training:
+            while is_more and len(training) < at_once:
+                trial = next(trials, None)
+                if trial is None:
+                    is_more = False
+                    break
+                run = run_of(trial)
+                process = _start(command(trial, run, base, workers), log_of(run), threads, lock)
+                training[number] = (trial, run, process, time.monotonic())
+                number += 1
+            time.sleep(PAUSE if training else 0)
+            for key in [k for k, (_, _, each, _) in training.items() if each.poll() is not None]:
+                trial, run, process, began = training.pop(key)
+                yield Ended(trial, run, process.returncode, time.monotonic() - began)
+    finally:
+        for _, _, process, _ in training.values():
+            process.terminate()
+        for _, _, process, _ in training.values():
+            process.wait()
+
+
+def _start(words: Sequence[str], log: Path, threads: int, lock: int) -> subprocess.Popen:
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            words,
+            env={**os.environ, "OMP_NUM_THREADS": str(max(1, threads))},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=(lock,),
+            preexec_fn=_end_with_parent,
+        )
+
+
+def log_of(run: RunDirectory) -> Path:
+    """Return the file beside a run that has all that its training said."""
+    return run.path.parent / f"{run.path.name}.log"
+
+
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
+
+
+def _end_with_parent() -> None:
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,112 @@
+"""One trial of a sweep: what it sets, and what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.errors import UserError
+from edp_mx.runs.record import Record, settings_hash, settings_of
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.config import Values, overrides_of
+
+_PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
+
+
+@dataclass
+class Trial:
+    """A combination of settings.
+
+    Attributes:
+        values: what it sets, the rung included.
+        cost: how long it takes relative to the others, as far as the rung tells.
+        hash: of all its settings.
+        record: once it has been trained, here or before.
+        error: why it failed.
+    """
+
+    values: Values
+    cost: float
+    hash: str = ""
+    config: Optional[ExperimentConfig] = None
+    record: Optional[Record] = None
+    error: Optional[str] = None
+
+    @classmethod
+    def of(cls, values: Values, base: List[Path], *, workers: int, cost: float) -> Trial:
+        """Return a trial, which has failed if its settings are refused."""
+        trial = cls(values, cost)
+        try:
+            trial.config = load_config(base, overrides_of(values))
+            trial.hash = settings_hash(settings_of(trial.config), workers)
+        except UserError as error:
+            trial.error = str(error)
+        return trial
+
+    @property
+    def ser(self) -> Optional[float]:
+        """The SER on validation; None unless it was trained."""
+        scores = self.record and self.record["validation"]
+        return scores["ser"] if scores else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be trained."""
+        return self.record is None and self.error is None
+
+
+def folder_of(trial: Trial, sweep: Path) -> RunDirectory:
+    """Return the run directory of a trial: one that can be resumed, or a new one."""
+    for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
+        run = RunDirectory(sweep / f"trial-{trial.hash}{suffix}")
+        if not run.path.exists() or (run.checkpoint.exists() and not run.has("results")):
+            return run
+    raise UserError(f"{sweep} holds a thousand attempts at the trial {trial.hash}; remove some")
+
+
+def last_sentence(log: Path) -> str:
+    """Return the error that a training ended with: its own sentence, else its last line."""
+    text = log.read_text("utf-8", errors="replace") if log.exists() else ""
+    lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
+    said = [line for line in lines if line.startswith("edp-mx train: ")] or list(
+        filter(None, lines)
+    )
+    return said[-1].split("edp-mx train: ")[-1] if said else "it said nothing"
+
+
+class Journal:
+    """What happened in a sweep, a line for each event; a torn last line is left out.
+
+    Which trials are finished stands in their records; the journal knows those that failed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, event: str, trial: Trial, **facts: Any) -> None:
+        """Append a line, on disk when this returns."""
+        date = time.strftime("%Y-%m-%dT%H:%M:%S")
+        line = {"date": date, "event": event, "hash": trial.hash, "set": trial.values, **facts}
+        torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n")
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write("\n" * torn + json.dumps(line, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def failures(self) -> Dict[str, str]:
+        """Return the errors of the trials that failed, by hash."""
+        found: Dict[str, str] = {}
+        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
+                row = json.loads(line)
+                if row["event"] == "failed":
+                    found[row["hash"]] = row["error"]
+        return found

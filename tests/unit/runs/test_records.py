@@ -1,0 +1,174 @@
+"""Records of finished runs: their hash, where they are found, and what is filtered."""
+
+import json
+
+import pytest
+import yaml
+
+from edp_mx.config import load_config
+from edp_mx.errors import UserError
+from edp_mx.reports.run_list import list_runs
+from edp_mx.runs import record as records
+from edp_mx.runs.record import find_record, keep, settings_hash, settings_of
+from edp_mx.runs.records import collect, select
+from edp_mx.runs.run_directory import RunDirectory
+
+BOUND = {"epsilon": 8.0, "log10_epsilon": 0.903}
+INFINITE = {"epsilon": None, "log10_epsilon": None}
+
+
+def config_of(tmp_path, *settings):
+    file = tmp_path / "empty.yaml"
+    file.write_text("training: {epochs: 3}\n")
+    return load_config(file, settings)
+
+
+def hash_of(tmp_path, *settings, workers=2):
+    return settings_hash(settings_of(config_of(tmp_path, *settings)), workers)
+
+
+def made(name="a", *, settings=None, workers=2, corpus="atis", ser=0.1, corpus_files=None):
+    settings = {"data.corpus": corpus, "training.epochs": 3, **(settings or {})}
+    scores = {"ser": ser, "intent_accuracy": 1 - ser, "slot_f1": 0.5}
+    return {
+        "name": name, "hash": settings_hash(settings, workers), "results_version": 1,
+        "date": "2026-01-02", "corpus": corpus, "family": "clc", "mechanism": "dp_sgd",
+        "test": scores, "validation": scores, "as_published": BOUND, "holds": INFINITE,
+        "holds_if": {**BOUND, "conditions": ["the vocabulary were public " * 4]}, "delta": 1e-4,
+        "n": 100, "epochs": 3, "steps": 30, "seconds": 5.0, "workers": workers, "machine": {},
+        "corpus_files": corpus_files, "settings": settings,
+    }  # fmt: skip
+
+
+def finished_run(path, record):
+    """A run directory with no more than what is looked at here."""
+    path.mkdir(parents=True)
+    (path / "config.yaml").write_text("name: x\n")
+    for name, value in (("results", {"test": {}}), ("record", record)):
+        (path / f"{name}.json").write_text(json.dumps(value))
+    return RunDirectory(path)
+
+
+def test_the_hash_is_of_what_decides_a_result(tmp_path):
+    plain = hash_of(tmp_path)
+    assert len(plain) == 16 and plain == hash_of(tmp_path, "training.epochs=3")
+    assert plain == hash_of(tmp_path, "name=other", "training.watchdog_seconds=5")
+    assert plain == hash_of(tmp_path, "training.batch_size=64")  # the default, said aloud
+    changed = ["training.epochs=4", "training.seed=1", "model.dropout=0.123", "data.corpus=snips",
+               "model.family=bert", "privacy.mechanism=none"]  # fmt: skip
+    others = [hash_of(tmp_path, each) for each in changed] + [hash_of(tmp_path, workers=1)]
+    assert len({plain, *others}) == 8
+
+
+def test_another_version_of_the_results_has_other_hashes(tmp_path, monkeypatch):
+    plain = hash_of(tmp_path)
+    monkeypatch.setattr(records, "RESULTS_VERSION", records.RESULTS_VERSION + 1)
+    assert hash_of(tmp_path) != plain
+
+
+def test_what_lies_at_a_path_counts_and_the_path_does_not(tmp_path):
+    for name, text in (("a", "one"), ("b", "one"), ("c", "two")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights.npz").write_text(text)
+        (tmp_path / name / "rank_0.log").write_text(name)
+    a, b, c = (hash_of(tmp_path, f"model.start_from={tmp_path / name}") for name in "abc")
+    assert a == b != c
+    settings = settings_of(config_of(tmp_path, f"model.start_from={tmp_path / 'a'}"))
+    assert str(tmp_path) not in json.dumps(settings)
+
+
+def test_a_saved_configuration_has_the_hash_of_the_one_it_was_saved_from(tmp_path):
+    from edp_mx.config import dump_config
+
+    config = config_of(tmp_path, "privacy.mechanism=dp_sgd", "privacy.target_epsilon=3")
+    saved = tmp_path / "saved.yaml"
+    saved.write_text(dump_config(config))
+    assert settings_of(load_config(saved)) == settings_of(config)
+
+
+def test_a_record_is_found_by_its_settings_and_workers(tmp_path):
+    config = config_of(tmp_path, "training.epochs=5")
+    record = made(settings=settings_of(config))
+    assert find_record([made(), record], config, workers=2) is record
+    assert find_record([made(), record], config, workers=1) is None
+    assert find_record([record], config_of(tmp_path), workers=2) is None
+
+
+def test_a_record_of_a_corpus_of_ones_own_needs_the_same_files(tmp_path):
+    corpus = tmp_path / "mine.jsonl"
+    corpus.write_text("a secret")
+    config = config_of(tmp_path, f"data.path={corpus}")
+    settings = settings_of(config)
+    assert records.content_of(corpus) not in json.dumps(settings)  # it would confirm a guess
+    known = records.keyed(records.content_of(corpus))
+    record = made(settings=settings, corpus_files=known)
+    assert find_record([record], config, workers=2) is record
+    elsewhere = {**record, "corpus_files": {**known, "key": "another machine's"}}
+    assert find_record([elsewhere], config, workers=2) is None
+    corpus.write_text("another secret")
+    assert find_record([record], config, workers=2) is None
+
+
+def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
+    first, second = made("a", ser=0.3), made("b", corpus="snips", ser=0.2)
+    finished_run(tmp_path / "runs" / "deep" / "a", first)
+    run = finished_run(tmp_path / "runs" / "b", second)
+    (tmp_path / "runs" / "b" / "results.json").unlink()
+    with pytest.raises(UserError, match="is not finished"):
+        keep(run, tmp_path / "kept")
+    run.write("results", {"test": {}})
+    path = keep(run, tmp_path / "kept")
+    assert path.name == f"b-{second['hash']}.json" and json.loads(path.read_text()) == second
+    assert keep(run, tmp_path / "kept") == path
+    (tmp_path / "kept" / "performance.json").write_text("[1]")
+    found = collect([tmp_path / "runs", tmp_path / "kept"])
+    assert [each.record["name"] for each in select(found, [], "ser")] == ["b", "a"]
+    for wheres, names in (
+        (["corpus=snips"], "b"),
+        (["corpus=*i*", "workers=2"], "ab"),
+        (["training.epochs=3.0"], "ab"),
+        (["training.batch_size=64"], "ab"),  # left at its default
+        (["model.start_from=null", "corpus=atis"], "a"),
+        (["training.epochs=4"], ""),
+    ):
+        assert [each.record["name"] for each in select(found, wheres)] == list(names)
+    for wrong in (["corpora=atis"], ["corpus"]):
+        with pytest.raises(UserError, match="--where"):
+            select(found, wrong)
+    run.write("record", {**second, "seconds": 6.0})
+    with pytest.raises(UserError, match="another run with the same settings"):
+        keep(run, tmp_path / "kept")
+
+
+def test_the_table_fits_a_terminal(tmp_path):
+    name = "nlu_eval_clc_edp_exponential-20260101-120000"
+    finished_run(tmp_path / name, made(name, ser=2.75))
+    table = list_runs(collect([tmp_path]))
+    assert all(len(line) <= 80 for line in table.splitlines()), table
+    assert "nlu_" in table and "275.00" in table and "∞ (8*)" in table
+
+
+def test_a_run_from_before_there_were_records_is_listed(tmp_path):
+    run = RunDirectory(tmp_path / "old")
+    config = {
+        "name": "old",
+        "data": {"corpus": "atis", "path": "/private/place"},
+        "model": {},
+        "privacy": {"mechanism": "none"},
+        "training": {"checkpoint": "best_on_validation"},
+    }
+    run.path.mkdir()
+    run.config.write_text(yaml.safe_dump(config))
+    rows = [{"ser": ser, "intent_error": 10.0, "slot_f1": 50.0} for ser in (40.0, 30.0, 35.0)]
+    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run.write("environment", {"num_workers": 2, "started": "2025-01-02T03:04:05+0000"})
+    bounds = dict.fromkeys(("as_published", "holds", "holds_if"), INFINITE)
+    run.write("privacy", {**bounds, "delta": 0.1, "num_examples": 9, "steps": 12, "epochs": 4})
+    test = {"ser": 0.25, "intent_accuracy": 0.5, "slot_f1": 0.5}
+    run.write("results", {"test": test, "training_seconds": 7.04})
+    (found,) = collect([tmp_path])
+    assert found.record["hash"] is None and found.record["test"] == test
+    assert found.record["validation"] == {"ser": 0.3, "intent_accuracy": 0.9, "slot_f1": 0.5}
+    assert (found.record["epochs"], found.record["steps"], found.record["date"]) == (
+        3, 9, "2025-01-02")  # fmt: skip
+    assert "private" not in json.dumps(found.record)

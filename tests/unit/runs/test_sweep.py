@@ -1,0 +1,182 @@
+"""A sweep: its file, its draws, its rungs and what it does not train again."""
+
+import json
+
+import pytest
+from support.commands import CONFIGS
+
+from edp_mx.errors import UserError
+from edp_mx.reports.sweep_table import describe_sweep
+from edp_mx.runs.record import settings_of
+from edp_mx.runs.sweep import run as sweeps
+from edp_mx.runs.sweep.config import load_sweep
+from edp_mx.runs.sweep.processes import Ended
+from edp_mx.runs.sweep.run import Limits, Sweep
+from edp_mx.runs.sweep.trial import Trial, last_sentence
+
+RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]
+HALVING = """\
+base: [base.yaml]
+method: random
+trials: 7
+parameters: {training.learning_rate: [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]}
+halving: {rungs: [1, 2, 4], eta: 2}
+"""
+
+
+def written(tmp_path, text):
+    (tmp_path / "base.yaml").write_text("training: {epochs: 3}\n")
+    file = tmp_path / "sweep.yaml"
+    file.write_text(text)
+    return file
+
+
+def ser_of(rate, epochs):
+    """What the pretended training gives; no two alike."""
+    return abs(rate - 0.0032 - 0.0005 * epochs)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Trainings are pretended; the list of (learning rate, epochs) that were made."""
+    made = []
+
+    def train_all(trials, run_of, base, **_):
+        for trial in trials:
+            training = trial.config.training
+            made.append((training.learning_rate, training.epochs))
+            run = run_of(trial)
+            run.path.mkdir()
+            run.config.write_text("name: base\n")
+            ser = ser_of(*made[-1])
+            scores = {"ser": ser, "intent_accuracy": 0.5, "slot_f1": 0.5}
+            fails = training.learning_rate == 0.006
+            run.path.with_name(f"{run.path.name}.log").write_text(
+                "[0]<stderr>:epoch 1\n[0]<stderr>:edp-mx train: the training diverged\n[1] gone\n"
+            )
+            if not fails:
+                run.write("results", {"test": scores})
+                run.write("record", {
+                    "hash": trial.hash, "results_version": 1, "settings": settings_of(trial.config),
+                    "test": scores, "validation": scores, "corpus": "atis", "seconds": 60.0,
+                    "holds": {"epsilon": 2.0}, "delta": 1e-5, "corpus_files": None, "date": "",
+                })  # fmt: skip
+            yield Ended(trial, run, 2 if fails else 0, 60.0)
+
+    monkeypatch.setattr(sweeps, "train_all", train_all)
+    return made
+
+
+def sweep_of(tmp_path, text, **options):
+    config, base = load_sweep(written(tmp_path, text))
+    return Sweep(config, base, tmp_path / "out", workers=1, records=[], **options)
+
+
+def test_successive_halving_trains_what_enumeration_says(tmp_path, trained):
+    sweep = sweep_of(tmp_path, HALVING.replace("random", "halving"))
+    assert sweep.run(Limits())
+    alive, wanted = RATES, []
+    for epochs in (1, 2, 4):
+        wanted += [(rate, epochs) for rate in alive]
+        ranked = sorted((r for r in alive if r != 0.006), key=lambda r: ser_of(r, epochs))
+        alive = ranked[: len(alive) // 2]
+    assert [len([1 for _, e in wanted if e == n]) for n in (1, 2, 4)] == [7, 3, 1]
+    assert sorted(trained) == sorted(wanted)
+
+
+def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained):
+    text = HALVING.replace("random", "halving")
+    calls = 0
+    while not (sweep := sweep_of(tmp_path, text)).run(Limits(runs=2)):
+        calls += 1
+        sweep.close()
+    assert calls == 5 and len(trained) == len(set(trained)) == 11  # 2 · 5 + 1
+    said = describe_sweep(sweep.trials)
+    assert "failed: training.learning_rate=0.006" in said and "the training diverged" in said
+    best = min(((rate, e) for rate, e in trained if rate != 0.006), key=lambda t: ser_of(*t))
+    assert f"best: --set training.learning_rate={best[0]} training.epochs={best[1]}" in said
+    assert "validation part of atis, which no ε covers unless" in said
+    assert "their ε add up to 20 at δ = 0.0001" in said
+    assert said.index(f"{100 * ser_of(*best):.2f}") < said.index("failed")
+    sweep.close()
+    again = sweep_of(tmp_path, text, is_retried=True)
+    again.run(Limits())
+    assert len(trained) == 12 and trained[-1] == (0.006, 1)
+
+
+def test_nothing_is_begun_after_the_hours(tmp_path, trained):
+    assert not sweep_of(tmp_path, HALVING).run(Limits(hours=0.0))
+    assert not trained
+
+
+def test_draws_lie_in_their_ranges_and_do_not_depend_on_their_number(tmp_path):
+    text = """\
+base: [base.yaml]
+method: random
+seed: 3
+trials: {n}
+parameters:
+  a: {{uniform: [0.1, 0.5]}}
+  b: {{log_uniform: [1.0e-4, 1]}}
+  c: {{int: [2, 4]}}
+  d: [x, y]
+"""
+    few, many = (load_sweep(written(tmp_path, text.format(n=n)))[0].proposals() for n in (5, 200))
+    assert few == many[:5] and len(many) == 200
+    assert all(0.1 <= each["a"] <= 0.5 and 1e-4 <= each["b"] <= 1 for each in many)
+    assert {each["c"] for each in many} == {2, 3, 4} and {each["d"] for each in many} == {"x", "y"}
+    assert 60 <= sum(each["b"] < 0.01 for each in many) <= 140  # half, in the logarithm
+    assert json.loads(json.dumps(many)) == many
+
+
+def test_a_grid_has_all_combinations(tmp_path):
+    text = "base: [base.yaml]\nparameters: {a: [1, 2], b: [x], c: [true, false]}\n"
+    proposals = load_sweep(written(tmp_path, text))[0].proposals()
+    assert proposals == [{"a": a, "b": "x", "c": c} for a in (1, 2) for c in (True, False)]
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "sweep").glob("*.yaml")), ids=lambda p: p.stem)
+def test_each_shipped_sweep_loads_with_what_it_sets(path):
+    config, base = load_sweep(path)
+    for values in config.proposals():
+        assert Trial.of(values, base, workers=1, cost=1).error is None
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("parameters: {a: [1]}", "base must name configuration files"),
+        ("base: [base.yaml]", "parameters must name settings"),
+        ("base: [no.yaml]\nparameters: {a: [1]}", "there is no"),
+        ("base: [base.yaml]\nparameters: {a: {uniform: [0, 1]}}", "a grid has no ranges"),
+        ("base: [base.yaml]\nparameters: {a: 3}", "must be a list of values or a range"),
+        ("base: [base.yaml]\nmethod: random\nparameters: {a: {log_uniform: [0, 1]}}", "above 0"),
+        ("base: [base.yaml]\nmethod: random\nparameters: {a: {int: [0.5, 1]}}", "whole number"),
+        ("base: [base.yaml]\nmethod: halving\nparameters: {a: [1]}", "halving.rungs must have"),
+        ("base: [base.yaml]\nmethod: halving\nparameters: {training.epochs: [1]}\n"
+         "halving: {rungs: [1, 2]}", "halving sets it by rung"),
+        ("base: [base.yaml]\nparameters: {a: [1]}\nhalving: {rungs: [2, 1]}", "must rise"),
+    ],
+)  # fmt: skip
+def test_a_wrong_sweep_is_refused(text, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        load_sweep(written(tmp_path, text))
+
+
+def test_settings_that_are_refused_fail_alone_and_a_typing_error_ends_the_sweep(tmp_path, trained):
+    text = "base: [base.yaml]\nparameters: {{training.{}: [0.002, -1]}}\n"
+    sweep = sweep_of(tmp_path, text.format("learning_rate"))
+    assert sweep.run(Limits()) and trained == [(0.002, 3)]
+    assert "must be above 0" in sweep.trials[1].error
+    sweep.close()
+    with pytest.raises(UserError, match="did you mean learning_rate"):
+        sweep_of(tmp_path, text.format("learning_rat")).run(Limits())
+
+
+def test_the_error_of_a_training_is_its_sentence(tmp_path):
+    log = tmp_path / "log"
+    assert last_sentence(log) == "it said nothing"
+    log.write_text("[1]<stderr>:edp-mx train: no data\nmpirun: something\n")
+    assert last_sentence(log) == "no data"
+    log.write_text("Traceback\nMemoryError\n\n")
+    assert last_sentence(log) == "MemoryError"
