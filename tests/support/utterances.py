@@ -1,7 +1,10 @@
 """Utterances for tests: without slots, and drawn ones."""
 
+import numpy as np
 from hypothesis import strategies as st
 
+from edp_mx.data.splits import split_by_keys
+from edp_mx.data.store import open_store, write_store
 from edp_mx.data.utterance import Utterance
 
 
@@ -14,6 +17,17 @@ def say(text, intent="x", id="", user=""):
 def utterance_of(pairs, intent="i", id="", user=""):
     """An utterance from its (token, tag) pairs."""
     return Utterance(*map(tuple, zip(*pairs)), intent, id, user)
+
+
+def split_in_order(sizes, keys, intents):
+    """The arrangement of a corpus that is kept as it was read."""
+    return np.arange(len(keys)), split_by_keys(keys, intents, seed=7)
+
+
+def stored(utterances, folder, arrange=split_in_order):
+    """The same utterances in files, all in one part."""
+    write_store(folder / "corpus.arrow", (("", u) for u in utterances), arrange)
+    return open_store(folder / "corpus.arrow")
 
 
 def drawn_pairs(words, max_size=7):

@@ -1,7 +1,5 @@
 """What a seed draws is what it has always drawn, in whatever types the places are kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

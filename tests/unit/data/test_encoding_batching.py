@@ -1,7 +1,5 @@
 """Encoding and batching against a loop over tokens and characters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

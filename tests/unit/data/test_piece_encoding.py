@@ -1,7 +1,5 @@
 """Utterances as word pieces: aligned with their tokens, cut where they are too long."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

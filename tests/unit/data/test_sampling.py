@@ -1,23 +1,11 @@
 """The shuffling sampler: fixed disjoint shards, exact sizes, each record at most once."""
 
-from __future__ import annotations
-
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edp_mx.data.sampling import Shard
 from edp_mx.errors import UserError
-
-
-def deal_all(num_records, *, batch_size, num_workers, **settings):
-    return [
-        Shard.deal(
-            num_records, batch_size=batch_size, num_workers=num_workers, rank=rank, **settings
-        )
-        for rank in range(num_workers)
-    ]
 
 
 def test_what_is_left_over_changes_and_nothing_is_left_over_for_ever():
@@ -51,7 +39,7 @@ def test_length_buckets(lengths, num_workers, size, length_buckets, seed):
         "adjacency": "zero_out",
     }
     try:
-        shards = deal_all(len(lengths), **settings)
+        shards = [Shard.deal(len(lengths), rank=r, **settings) for r in range(num_workers)]
     except UserError as error:
         assume("length_buckets" not in str(error))
         raise
@@ -74,16 +62,6 @@ def test_length_buckets(lengths, num_workers, size, length_buckets, seed):
     by_length = {}
     for record, bucket in bucket_of.items():
         assert by_length.setdefault(lengths[record], bucket) == bucket
-
-
-def test_buckets_need_public_lengths_and_zero_out():
-    settings = {"batch_size": 2, "num_workers": 1, "rank": 0, "seed": 0, "length_buckets": 2}
-    with pytest.raises(UserError, match=r"training\.length_buckets: .*zero_out"):
-        Shard.deal(4, lengths=[1, 2, 3, 4], **settings)
-    with pytest.raises(UserError, match="needs the length of each record"):
-        Shard.deal(4, adjacency="zero_out", **settings)
-    with pytest.raises(UserError, match="too many"):
-        Shard.deal(4, adjacency="zero_out", lengths=[1, 9, 9, 9], **settings)
 
 
 def test_the_order_is_independent_of_the_lengths_without_buckets():

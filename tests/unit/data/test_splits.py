@@ -1,7 +1,5 @@
 """The paper's split: sizes, strata, and no repeated utterance on two sides."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
