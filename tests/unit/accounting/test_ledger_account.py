@@ -167,20 +167,6 @@ def test_a_ledger_of_this_version_is_its_plan(tmp_path, plan):
     assert plan.composition(account.ledger.entries) == plan.composition(plan.entries())
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_both_versions_cost_the_same(tmp_path, version):
-    """The numbers of one run of each sampler, whichever version wrote it down."""
-    if version == 1:
-        shuffled = write_ledger(tmp_path / "s", facts_with(), whole())
-        drawn = write_ledger(tmp_path / "p", poisson_facts(), [poisson_line(t) for t in range(3)])
-    else:
-        shuffled = write_plan(tmp_path / "s", plan_with())
-        drawn = write_plan(tmp_path / "p", poisson_plan())
-    found = [account_for(path).spent.holds.epsilon.value for path in (shuffled, drawn)]
-    assert found[0] == pytest.approx(0.7654537498701685, rel=1e-12)  # of edp_mx 0.1
-    assert found[1] == pytest.approx(0.5655876961303558, rel=1e-6)
-
-
 RELEASED = plan_with(scales_source="dp_release", scales_multiplier=1.5)
 
 

@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from golden_vectors import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_oracle import delta_of_one_step, epsilon_by_integral
 from scipy.optimize import brentq
 from support.gaussian import gaussian_delta
+from support.golden_vectors import cases
 from threadpoolctl import threadpool_limits
 
 from edp_mx.accounting.events import Composition, Event

@@ -73,20 +73,6 @@ def test_the_interval_is_narrow_over_a_wide_range(neighbours, generator):
     assert seen > 30
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("q, z, steps, delta", [*RARE[::2], (1e-5, 1.0, 1000, 1e-7)])
-def test_rare_draws_beside_dp_accounting(q, z, steps, delta):
-    """On a lattice of a three-thousandth of ε theirs is some 0.2 % above the truth."""
-    pytest.importorskip("dp_accounting")
-    from dp_accounting.pld import privacy_loss_distribution
-
-    found = interval(q, z, steps, delta)
-    theirs = privacy_loss_distribution.from_gaussian_mechanism(
-        z, sampling_prob=q, value_discretization_interval=found.lower / 3000
-    ).self_compose(steps)
-    assert found.lower <= theirs.get_epsilon_for_delta(delta) <= 1.005 * found.upper
-
-
 @pytest.mark.parametrize("direction", ["remove", "add", "replace", "swap"])
 def test_dropped_ends_hold_no_more_than_they_may(direction):
     cells = cells_of(direction, sample_rate=1e-3, noise_multiplier=0.8, per_stddev=64)

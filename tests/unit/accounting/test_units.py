@@ -95,18 +95,6 @@ def test_a_clipped_unit_moves_the_sum_by_c_at_most(units, changed, size, unit, s
             assert most / size == pytest.approx(most_allowed)  # the bound is reached
 
 
-def test_divided_by_how_many_were_drawn_a_unit_would_move_the_mean_twice_as_far():
-    """Why the divisor is public: docs/privacy.md, section 8."""
-    others, one = np.full(99, C), -C
-    release = release_with(
-        unit="utterance", num_workers=1, micro_batch_size=100, adjacency="zero_out"
-    )
-    public = (others.sum() + one) / 100 - others.sum() / 100
-    drawn = (others.sum() + one) / 100 - others.sum() / 99
-    assert abs(public) == pytest.approx(release.aggregate_sensitivity, rel=1e-12)
-    assert abs(drawn) == pytest.approx(2 * release.aggregate_sensitivity, rel=1e-12)
-
-
 @given(
     workers=st.integers(1, 16),
     units=st.integers(1, 64),

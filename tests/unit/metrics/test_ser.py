@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from support.golden_vectors import cases
 
 from edp_mx.errors import UserError
 from edp_mx.metrics.ser import ALIGNMENTS, Counts, align, count_errors
 from edp_mx.metrics.spans import spans_of
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
-CASES = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] == "ser"]
+CASES = cases("ser")
 TAGS = st.sampled_from(["O", "O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"])
 TWO_ANNOTATIONS = st.lists(st.tuples(TAGS, TAGS), max_size=14)
 
@@ -58,33 +55,6 @@ def test_a_corpus_is_pooled_and_not_averaged(alignment, counts, ser):
     assert pooled == Counts(*counts)
     assert pooled.ser == pytest.approx(ser)
     assert pooled.ser != pytest.approx(np.mean([one.ser for one in each]))
-
-
-@pytest.mark.parametrize(
-    "reference, hypothesis, overlap, same_type, exact",
-    [
-        # a boundary error: one S, or one D and one I
-        ("B-a I-a O", "B-a I-a I-a", (0, 1, 0, 0), (0, 1, 0, 0), (0, 0, 1, 1)),
-        # one reference over two hypotheses: one S and one I; and the other way round
-        ("B-a I-a I-a", "B-b O B-c", (0, 1, 0, 1), (0, 0, 1, 2), (0, 0, 1, 2)),
-        ("B-b O B-c", "B-a I-a I-a", (0, 1, 1, 0), (0, 0, 2, 1), (0, 0, 2, 1)),
-        # a chain: the first fit by eye (second with second) would leave one pair out
-        ("B-a I-a B-b I-b", "B-c B-c I-c B-c", (0, 2, 0, 1), (0, 0, 2, 3), (0, 0, 2, 3)),
-        # same name elsewhere: S only by type
-        ("B-a O O", "O O B-a", (0, 0, 1, 1), (0, 1, 0, 0), (0, 0, 1, 1)),
-        # an identical span is taken first, though others overlap or share its name
-        ("B-a I-a O B-a", "B-a I-a O B-b", (1, 1, 0, 0), (1, 0, 1, 1), (1, 0, 1, 1)),
-        # two names in exchange: two S either way
-        ("B-a B-b", "B-b B-a", (0, 2, 0, 0), (0, 2, 0, 0), (0, 0, 2, 2)),
-        # neighbours that share no token are no pair
-        ("B-a I-a O O", "O O B-b I-b", (0, 0, 1, 1), (0, 0, 1, 1), (0, 0, 1, 1)),
-        ("O O", "O O", (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)),
-    ],
-)
-def test_by_hand(reference, hypothesis, overlap, same_type, exact):
-    spans = spans_of(reference.split()), spans_of(hypothesis.split())
-    for alignment, counts in {"overlap": overlap, "type": same_type, "exact": exact}.items():
-        assert align(*spans, alignment=alignment) == Counts(*counts), alignment
 
 
 @given(TWO_ANNOTATIONS)
