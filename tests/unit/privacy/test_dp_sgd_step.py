@@ -23,8 +23,6 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.trainer import PrivateTrainer
-from edp_mx.runtime import distributed
 
 SEED = {"seed": 11, "rank": 0}
 
@@ -45,13 +43,8 @@ class Step:
             noise=noise or NoiseStream.insecure(**SEED),
         )  # fmt: skip
 
-    def privatise(self, indices, *, epoch=0):
-        return self.mechanism.privatise(
-            one_by_one(self.network, self.examples, indices), epoch=epoch
-        )
-
     def privatised(self, indices, *, epoch=0):
-        self.privatise(indices, epoch=epoch)
+        self.mechanism.privatise(one_by_one(self.network, self.examples, indices), epoch=epoch)
         return self.flat.gradients().copy()
 
     def by_hand(self, indices):
@@ -59,11 +52,6 @@ class Step:
         rows = zip(self.examples.inputs[indices], self.examples.targets[indices])
         gradients = [gradient_by_hand(self.weights, x, y) for x, y in rows]
         return clipped_sum_by_hand(gradients, scales=SCALES, max_grad_norm=1.0)
-
-    def trainer(self):
-        distributed.start()
-        return PrivateTrainer(flat=self.flat, optimizer="sgd",
-                              optimizer_params={"learning_rate": 1.0})  # fmt: skip
 
 
 def normal_numbers(flat):

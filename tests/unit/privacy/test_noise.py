@@ -85,18 +85,6 @@ def test_equal_keys_are_refused_by_rank():
         refuse_equal(["a", "b", "b"])
 
 
-@pytest.mark.parametrize("size", [1, 7, 2 * PAIRS, 2 * PAIRS + 3])
-@pytest.mark.parametrize("stddev", [0.0, 0.3])
-def test_from_a_source_it_is_as_in_place_and_leaves_the_source(generator, size, stddev):
-    values = generator.normal(size=size).astype(np.float32)
-    in_place, source, target = values.copy(), values.copy(), np.full(size, np.nan, np.float32)
-    for array, given in ((in_place, None), (target, source)):
-        NoiseStream.insecure(seed=1, rank=0).scale_and_add(
-            array, factor=0.7, stddev=stddev, source=given
-        )
-    assert (target == in_place).all() and (source == values).all()
-
-
 def test_the_key_of_the_masks_is_another_secret():
     one, other = NoiseStream.from_operating_system(), NoiseStream.from_operating_system()
     assert one.mask_key != other.mask_key and one.mask_key.hex() != one.fingerprint
@@ -214,22 +202,6 @@ def test_a_gradient_is_never_copied(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < array.nbytes / 40
-
-
-def test_a_block_that_fails_is_heard_whoever_made_it(monkeypatch):
-    use_threads(monkeypatch, 3)
-    add = BoxMuller.scale_and_add
-
-    def fails_once(self, target, source, *, block, **settings):
-        if block == 4:
-            raise MemoryError("lost")
-        add(self, target, source, block=block, **settings)
-
-    stream = NoiseStream.from_operating_system()
-    with monkeypatch.context() as patch, pytest.raises(MemoryError, match="lost"):
-        patch.setattr(BoxMuller, "scale_and_add", fails_once)
-        stream.normal(6 * BLOCK)
-    assert stats.kstest(stream.normal(10_000), "norm").pvalue > RARE  # and it can go on
 
 
 def test_a_stream_is_neither_copied_nor_taken_into_a_fork(monkeypatch):
