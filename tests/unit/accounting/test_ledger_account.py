@@ -186,15 +186,6 @@ def test_a_release_of_alpha_with_other_noise_is_said(tmp_path):
     assert account.planned.holds.epsilon.value > account.spent.holds.epsilon.value
 
 
-def test_alpha_that_was_released_twice_or_not_at_all_is_said(tmp_path):
-    alpha, *epochs = RELEASED.entries()
-    twice = write_plan(tmp_path / "two", RELEASED, [alpha, alpha, *epochs])
-    (text,) = account_for(twice).differences
-    assert "released 2 times, planned was 1" in text
-    (text,) = account_for(write_plan(tmp_path / "none", RELEASED, epochs)).differences
-    assert "released 0 times" in text
-
-
 def test_a_head_of_this_version_that_is_none_names_line_1(tmp_path):
     for name, value in (("epochs", "ten"), ("surplus", 1), ("release", None), ("delta", 0)):
         path = write_plan(tmp_path / name, plan_with())

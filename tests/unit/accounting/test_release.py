@@ -62,15 +62,16 @@ def test_golden_values(case):
         np.testing.assert_allclose(found[key], value, rtol=case["rtol"], err_msg=key)
 
 
+UNITS = [("micro_batch", "published")]
+UNITS += [(unit, "calibrated") for unit in ("micro_batch", "utterance", "user")]
 RELEASES = st.builds(
-    Release,
-    unit=st.just("micro_batch"),
+    lambda unit, **changes: Release(unit=unit[0], variant=unit[1], **changes),
+    unit=st.sampled_from(UNITS),
     num_workers=st.integers(1, 64),
     micro_batch_size=st.integers(1, 64),
     max_grad_norm=st.floats(1e-3, 1e3),
     layer_scales=st.lists(st.floats(1e-2, 10), min_size=1, max_size=5),
     adjacency=st.sampled_from(["replace_one", "zero_out"]),
-    variant=st.sampled_from(["published", "calibrated"]),
     sampler=st.sampled_from(["shuffle", "poisson"]),
 )
 
@@ -83,7 +84,8 @@ def test_no_change_of_a_gradient_is_likelier_than_the_multiplier_says(release, s
     moves = generator.standard_normal((50, len(scales)))  # in the scaled space
     moves = np.concatenate([moves, np.eye(len(scales))])
     moves *= release.kappa * release.max_grad_norm / np.linalg.norm(moves, axis=1, keepdims=True)
-    moved = moves * scales  # (52, L) of a worker
+    parts = 1 if release.unit == "micro_batch" else release.micro_batch_size
+    moved = moves * scales / parts  # (52, L) of a worker
     whole = np.array(release.aggregate_noise_stddev(z)) * release.num_workers
     for stddev, multiplier in (
         (whole, release.effective_noise_multiplier(z)),

@@ -38,25 +38,6 @@ def test_golden_values(case, alignment):
     assert found.ser == pytest.approx(expected["ser"], rel=case["rtol"])
 
 
-# The golden case `ser_corpus` (f90) names f00 to f12, of which the file holds the even ones only:
-# its numbers cannot be checked here. The pooled counts of the even ones were added by hand.
-@pytest.mark.parametrize(
-    "alignment, counts, ser",
-    [
-        ("overlap", (10, 4, 3, 4), 11 / 17),
-        ("type", (10, 3, 4, 5), 12 / 17),
-        ("exact", (10, 2, 5, 6), 13 / 17),
-    ],
-)
-def test_a_corpus_is_pooled_and_not_averaged(alignment, counts, ser):
-    assert [case["id"] for case in CASES] == ["f00", "f02", "f04", "f06", "f08", "f10", "f12"]
-    each = [count_case(case, alignment) for case in CASES]
-    pooled = sum(each, Counts())
-    assert pooled == Counts(*counts)
-    assert pooled.ser == pytest.approx(ser)
-    assert pooled.ser != pytest.approx(np.mean([one.ser for one in each]))
-
-
 @given(TWO_ANNOTATIONS)
 def test_pairs_are_as_many_as_an_assignment_solver_finds(tags):
     reference, hypothesis = (spans_of(side) for side in (zip(*tags) if tags else ((), ())))

@@ -65,16 +65,13 @@ def test_groups_of_examples_change_nothing(shape, monkeypatch):
 
 
 def test_a_plain_matrix_is_a_sequence_of_one():
-    inputs, gradients = drawn(0, 6, 9), drawn(1, 6, 4)
-    weights, biases = loop(inputs[:, None], gradients[:, None])
-    both = dense.squared_norms(inputs, gradients)
-    assert_norms(both[0], weights)
-    assert_norms(both[1], biases)
-    totals = np.zeros((4, 9), np.float32), np.zeros(4, np.float32)
-    dense.add_weight_sum(totals[0], inputs, gradients, np.ones(6))
-    dense.add_bias_sum(totals[1], gradients, np.ones(6))
-    assert_sum(totals[0], 0.0, weights, np.ones(6))
-    assert_sum(totals[1], 0.0, biases, np.ones(6))
+    plain = drawn(0, 6, 9), drawn(1, 6, 4)
+    sequence = [array[:, None] for array in plain]
+    np.testing.assert_array_equal(dense.squared_norms(*plain), dense.squared_norms(*sequence))
+    totals = np.zeros((2, 4, 9), np.float32)
+    for total, (inputs, gradients) in zip(totals, (plain, sequence)):
+        dense.add_weight_sum(total, inputs, gradients, np.ones(6))
+    np.testing.assert_array_equal(*totals)
 
 
 def test_some_rows_of_a_weight():
