@@ -152,13 +152,6 @@ def test_a_confirmed_ledger_that_is_gone_is_not_begun_anew(tmp_path):
     assert not (tmp_path / "l").exists()
 
 
-def test_another_run_of_the_same_plan_is_told_apart(tmp_path):
-    mark = marked(tmp_path / "mine", EPOCH, NEXT)
-    write(tmp_path / "other", EPOCH, EPOCH, NEXT)
-    with pytest.raises(UserError, match="is not the one that lay beside"):
-        LedgerFile(tmp_path / "other", PLAN, mark=mark)
-
-
 @pytest.mark.parametrize("tail", ["", '{"what"'])
 def test_a_ledger_that_went_on_after_its_checkpoint_is_fine(tmp_path, tail):
     path = tmp_path / "l"

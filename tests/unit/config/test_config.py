@@ -47,12 +47,6 @@ def test_files_are_laid_over_each_other_and_the_name_follows(tmp_path):
         load_config([one, write(tmp_path, "wrong.yaml", "training:\n  epochs: x")])
 
 
-def test_what_was_dumped_loads_to_the_same(tmp_path):
-    config = load_config(CONFIGS / "mechanism" / "edp_calibrated.yaml", ["privacy.delta=1e-6"])
-    again = load_config(write(tmp_path, "a.yaml", dump_config(config)))
-    assert again == config
-
-
 def test_the_family_chooses_the_keys_of_the_model(tmp_path):
     assert load_config(write(tmp_path, "a.yaml", "model: {hidden_size: 8}")).model.family == "clc"
     path = write(tmp_path, "b.yaml", "model: {family: bert, num_layers: 2, checkpoint: here}")

@@ -85,5 +85,3 @@ def test_refusals():
         evaluate([], [])
     with pytest.raises(UserError, match="2 references but 1 hyp"):
         evaluate([(["O"], "x")] * 2, [(["O"], "x")])
-    with pytest.raises(UserError, match="alignment"):
-        evaluate([(["O"], "x")], [(["O"], "x")], "fuzzy")

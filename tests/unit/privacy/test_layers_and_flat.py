@@ -107,16 +107,6 @@ def test_training_over_the_flat_array_is_bit_identical(hybridize):
         assert (value == weights[1][name]).all(), name
 
 
-def test_a_gradient_is_used_once():
-    net = small()
-    flat = FlatGradients(layers_of(net))
-    backward(net)
-    flat.refuse_stale()
-    gluon.Trainer(net.collect_params(), "sgd", kvstore=None).step(1)
-    with pytest.raises(UserError, match="released (only )?once"):
-        flat.refuse_stale()
-
-
 def test_a_parameter_without_gradient_is_noticed():
     net = small()
     net.add(nn.Dense(1, in_units=2, prefix="unused_"))

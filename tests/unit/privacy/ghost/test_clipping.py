@@ -51,17 +51,6 @@ def assert_same_sum(found, expected):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_chunks_of_any_size_give_the_same(family, generator):
-    model = tiny(family)
-    batch = random_batch(generator, LENGTHS, family)
-    ghost, _, _ = ghost_for(model)
-    whole = taken(ghost.clip([lambda: model.loss(batch)]))
-    for chunks in ([[0, 1, 2], [3]], [[2], [0, 3], [1]], [[3], [2], [1], [0]]):
-        found = ghost.clip([lambda rows=rows: model.loss(part(batch, rows)) for rows in chunks])
-        assert_same_sum(taken(found), whole)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_norms_and_sum_are_those_of_the_same_dropout_masks(family, generator):
     model = tiny(family, dropout=0.3)
     batch = random_batch(generator, LENGTHS, family)

@@ -79,10 +79,6 @@ def test_against_mxnet(eps, spread):
     gamma, beta = norms_of(inputs, gradients, eps)
     assert_norms(gamma, [np.float64(one) for one, _ in alone])
     assert_norms(beta, [np.float64(one) for _, one in alone])
-    sums = np.zeros((2, 33), np.float32)
-    add_sums(sums, inputs, gradients, np.ones(4), eps)
-    for found, plain in zip(sums, gradient_of(inputs, gradients)):
-        np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
 
 
 def test_padding_of_constant_rows_is_harmless():
