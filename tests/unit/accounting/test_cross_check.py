@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from edp_mx.accounting.events import Composition, Event
@@ -18,8 +16,7 @@ def ours(steps, delta, neighbours="zero_out"):
     return epsilon_poisson_pld(Composition(neighbours, events), delta=delta)
 
 
-@functools.lru_cache(maxsize=None)
-def theirs(steps, *, spacing, is_upper=True):
+def theirs(steps, *, spacing):
     """dp-accounting; its adding and removing is our zero-out, with the multiplier as it is."""
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution
@@ -27,10 +24,7 @@ def theirs(steps, *, spacing, is_upper=True):
     total = None
     for q, z, count in steps:
         found = privacy_loss_distribution.from_gaussian_mechanism(
-            z,
-            sampling_prob=q,
-            value_discretization_interval=spacing,
-            pessimistic_estimate=is_upper,
+            z, sampling_prob=q, value_discretization_interval=spacing
         ).self_compose(count)
         total = found if total is None else total.compose(found)
     return total
@@ -39,16 +33,10 @@ def theirs(steps, *, spacing, is_upper=True):
 @pytest.mark.parametrize("steps", [CONSTANT, FALLING], ids=["constant", "falling"])
 def test_pld_is_that_of_dp_accounting(steps):
     """On their lattice of 1e-4 they are some 4e-7 above the truth."""
+    peer = theirs(steps, spacing=1e-4)
     for delta in (1e-3, 1e-6):
-        expected = theirs(steps, spacing=1e-4).get_epsilon_for_delta(delta)
+        expected = peer.get_epsilon_for_delta(delta)
         assert ours(steps, delta).estimate == pytest.approx(expected, rel=1e-6)
-
-
-def test_intervals_meet_those_of_dp_accounting():
-    found = ours(CONSTANT, 1e-5)
-    above = theirs(CONSTANT, spacing=1e-3).get_epsilon_for_delta(1e-5)
-    below = theirs(CONSTANT, spacing=1e-3, is_upper=False).get_epsilon_for_delta(1e-5)
-    assert below <= found.lower <= found.upper <= above
 
 
 @pytest.mark.parametrize("steps", [CONSTANT, FALLING], ids=["constant", "falling"])

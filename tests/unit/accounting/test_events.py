@@ -70,13 +70,7 @@ def test_impossible_events_are_refused_by_name(arguments, word):
         Event(*arguments)
 
 
-def test_each_accountant_is_given_only_its_own_sampler():
-    mixed = Composition("zero_out", [Event("shuffle", 1.0), Event("poisson", 1.0)])
-    with pytest.raises(UserError, match="use rf_exact"):
-        mixed.only("poisson")
-    with pytest.raises(UserError, match="use poisson_pld"):
-        mixed.only("shuffle")
-    assert Composition("zero_out").only("poisson") == ()
+def test_an_unknown_pair_of_neighbours_is_refused():
     with pytest.raises(UserError, match="neighbours"):
         Composition("add_remove")
 
