@@ -96,7 +96,8 @@ def clipped_sum_by_hand(gradients, *, scales, max_grad_norm):
         for gradient, norm in zip(gradients, norms)
         if np.isfinite(norm)
     ]
-    return [[sum(parts) for parts in zip(*layer)] for layer in zip(*clipped)], norms
+    total = [[sum(parts) for parts in zip(*layer)] for layer in zip(*clipped)]
+    return total or None, norms
 
 
 def tensors_of(flat, array):
