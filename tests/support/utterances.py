@@ -1,10 +1,11 @@
-"""Utterances for tests: without slots, and drawn ones."""
+"""Utterances for tests, without slots and drawn ones, and corpora of them: split, and in files."""
 
 import numpy as np
 from hypothesis import strategies as st
 
-from edp_mx.data.splits import split_by_keys
+from edp_mx.data.splits import PARTS, split_by_keys
 from edp_mx.data.store import open_store, write_store
+from edp_mx.data.strata import keys_of
 from edp_mx.data.utterance import Utterance
 
 
@@ -40,3 +41,11 @@ def drawn_corpora(words, max_size):
     """Draws corpora of utterances with one of three intents."""
     utterance = st.builds(utterance_of, drawn_pairs(words), st.sampled_from("uvw"))
     return st.lists(utterance, min_size=1, max_size=max_size)
+
+
+def split_corpus(utterances, **settings):
+    return split_by_keys(*keys_of(utterances), **settings)
+
+
+def ids_of(split, utterances):
+    return {part: [utterances[i].id for i in getattr(split, part)] for part in PARTS}

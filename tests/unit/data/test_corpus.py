@@ -2,8 +2,7 @@
 
 import pytest
 from support.jsonl import write_jsonl
-from support.splits import ids_of
-from support.utterances import say
+from support.utterances import ids_of, say
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus

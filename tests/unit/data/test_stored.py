@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.splits import ids_of, split_corpus
-from support.utterances import drawn_pairs, stored, utterance_of
+from support.utterances import drawn_pairs, ids_of, split_corpus, stored, utterance_of
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import spool as spool_module

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
-from support.splits import split_corpus
-from support.utterances import say, stored
+from support.utterances import say, split_corpus, stored
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
