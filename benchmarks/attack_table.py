@@ -3,12 +3,9 @@
 Run: .venv/bin/python benchmarks/attack_table.py --lira 16 --out results/attacks.md
      … --only atis --lira 0 --canaries --set model.hidden_size=128       a first, smaller table
 
-For each corpus and mechanism a target is trained with one worker, and attacked. LiRA's shadow
-models are trained once per corpus, as the SGD target is, and serve its four targets. Whatever is in
---runs is not done again.
+LiRA's shadow models are trained once per corpus and serve its four targets. Whatever is in --runs
+is not done again.
 """
-
-from __future__ import annotations
 
 import argparse
 import math
@@ -155,7 +152,12 @@ def page_of(folder: Path) -> str:
     """Render the page of all finished runs in a folder."""
     paths = [folder / f"{corpus}_clc_{name}" for corpus in CORPORA for name in MECHANISMS]
     runs = [RunDirectory(path) for path in paths if RunDirectory(path).has("results")]
-    attacks = {run.path.name: _attacks_on(run) for run in runs}
+    kinds = ("threshold", "shadow", "lira")
+    attacks: Dict[str, Found] = {run.path.name: {} for run in runs}
+    for run in runs:
+        for path in (run.path / f"attack-{kind}" / "attack.json" for kind in kinds):
+            results = read_json(path)["results"] if path.exists() else []
+            attacks[run.path.name].update({result["name"]: result for result in results})
     bounds = [run.read("privacy")["holds_if"] for run in runs]
     conditions = dict.fromkeys(f"- {c}" for bound in bounds for c in bound.get("conditions", []))
     return PAGE.format(
@@ -167,20 +169,6 @@ def page_of(folder: Path) -> str:
     )
 
 
-def _attacks_on(run: RunDirectory) -> Found:
-    names = ("threshold", "shadow", "lira")
-    paths = [run.path / f"attack-{name}" / "attack.json" for name in names]
-    found = [read_json(path)["results"] for path in paths if path.exists()]
-    return {result["name"]: result for results in found for result in results}
-
-
-def paper_auc(corpus: str, mechanism: str) -> float:
-    """Return the paper's AUC in %."""
-    sgd, *changes = PAPER[corpus]
-    place = MECHANISMS.index(mechanism)
-    return sgd * (1 + changes[place - 1] / 100) if place else sgd
-
-
 def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
     rows = []
     for run in runs:
@@ -188,9 +176,10 @@ def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
         found = attacks[name]
         aucs = (_estimate(found[attack]["auc"]) if attack in found else "" for attack in ATTACKS)
         scores = f"{100 * run.read('results')['test']['ser']:.2f}"
-        paper = f"{paper_auc(*name.split('_clc_')):.1f}"
+        corpus, mechanism = name.split("_clc_")
+        paper, change = PAPER[corpus][0], (0, *PAPER[corpus][1:])[MECHANISMS.index(mechanism)]
         epsilons = (format_epsilon(privacy[key]) for key in ("as_published", "holds_if"))
-        rows.append([name, scores, paper, *aucs, *epsilons])
+        rows.append([name, scores, f"{paper * (1 + change / 100):.1f}", *aucs, *epsilons])
     columns = ("run", "SER %", "paper", *ATTACKS.values(), "ε as published", "ε that holds, if")
     return render_table(columns, rows)
 

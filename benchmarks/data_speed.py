@@ -2,13 +2,10 @@
 
 Run: .venv/bin/python benchmarks/data_speed.py [--size N …] [--rounds 5] [--json FILE]
 
-Starts: one process each, from the configuration to the first batch, once cold, when the corpus is
-made and cached (below 50,000 utterances it is not), and `--rounds` times warm. Memory is the peak
-beyond the imports, without the mapped pages of the corpus' files, which all workers share. Batches
-are made in turn with SGD's steps at the paper's sizes.
+A start is a process from the configuration to the first batch, once cold, when the corpus is made
+and cached, and `--rounds` times warm. Memory is the peak beyond the imports, without the mapped
+pages of the corpus' files. Batches are made in turn with SGD's steps at the paper's sizes.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -47,7 +44,12 @@ Warm = Dict[int, Dict[str, List[float]]]  # by size and by what is measured, a v
 
 def main() -> None:
     """Measure and print; or be one start."""
-    options = _options()
+    parser = measuring.build_parser(__doc__, rounds=5)
+    parser.add_argument(
+        "--size", type=int, nargs="+", default=SIZES, metavar="N", help="two or more, in utterances"
+    )
+    parser.add_argument("--start-of", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
     measuring.settle_threads()
     if options.start_of:
         print(json.dumps(start(options.start_of)))
@@ -68,8 +70,7 @@ def figures_of(warm: Warm, batches: Dict[str, measuring.Seconds]) -> measuring.F
     smallest, before, largest = [*warm][0], [*warm][-2], [*warm][-1]
 
     def growth(what: str, base: int) -> List[float]:
-        sides = {"one": warm[largest][what], "other": warm[base][what]}
-        return measuring.ratios(sides, "one", "other")
+        return [one / other for one, other in zip(warm[largest][what], warm[base][what])]
 
     figures = {
         f"seconds to start on {largest:,} cached utterances": warm[largest][SECONDS],
@@ -84,12 +85,8 @@ def figures_of(warm: Warm, batches: Dict[str, measuring.Seconds]) -> measuring.F
 
 def encode(size: int, family: str) -> EncodedCorpus:
     """Return the training part of a stand-in, with a vocabulary that does not grow with it."""
-    data = DataConfig(
-        corpus="health",
-        size=size,
-        vocabulary=VocabularyConfig(source="sample"),
-        labels=LabelsConfig(source="sample"),
-    )
+    public = {"vocabulary": VocabularyConfig("sample"), "labels": LabelsConfig("sample")}
+    data = DataConfig(corpus="health", size=size, **public)
     config = ExperimentConfig(data=data, model=CLCConfig() if family == "clc" else BERTConfig())
     corpus = load_corpus(data)
     return encode_parts(config, corpus, vocabulary_for(config, corpus))["train"]
@@ -164,15 +161,6 @@ class _Memory:
     def _now() -> float:
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
-
-
-def _options() -> argparse.Namespace:
-    parser = measuring.build_parser(__doc__, rounds=5)
-    parser.add_argument(
-        "--size", type=int, nargs="+", default=SIZES, metavar="N", help="two or more, in utterances"
-    )
-    parser.add_argument("--start-of", type=int, help=argparse.SUPPRESS)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,8 @@
 Run: .venv/bin/python benchmarks/evaluation_speed.py [--model bert] [--rounds 4] [--json FILE]
 
 In turn: SGD steps on random micro-batches of ATIS' training part, and utterances of its test part
-predicted as `evaluate` does it, given to the attack, and read and printed as `edp-mx predict RUN -`
-does it. The models have the configurations' size and the weights that training begins with.
+given to `evaluate`, the attack and `edp-mx predict RUN -`. The models are untrained.
 """
-
-from __future__ import annotations
 
 import argparse
 import io
@@ -39,7 +36,9 @@ STEPS = 3  # of training in a round
 
 
 def main() -> None:
-    options = _options()
+    parser = measuring.build_parser(__doc__, rounds=4)
+    parser.add_argument("--utterances", type=int, default=1024, help="of the test part")
+    options = parser.parse_args()
     measuring.settle_threads()
     workers = distributed.start()
     figures: measuring.Figures = {}
@@ -127,12 +126,6 @@ def using(
                 json.dumps(understood.to_dict(), ensure_ascii=False)
 
     return {"evaluate": evaluate, "attack": attack, "predict": predict}
-
-
-def _options() -> argparse.Namespace:
-    parser = measuring.build_parser(__doc__, rounds=4)
-    parser.add_argument("--utterances", type=int, default=1024, help="of the test part")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 So no thread of a job spins, and no worker of it looks for messages, while another job is timed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

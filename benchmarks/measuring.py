@@ -1,7 +1,5 @@
 """What all benchmarks share: options, steps that take turns, quartiles, tables and the record."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -39,12 +37,9 @@ def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[
 def in_turn(
     steps: Mapping[str, Callable[[], float]], *, rounds: int, pause: float = 0.0
 ) -> Seconds:
-    """Let steps take turns and return the seconds of each in each counted round.
+    """Let steps take turns, each round begun by another one; return the seconds of each, by round.
 
-    Each round begins one step later than the last, so that no step always follows the same one.
-
-    Args:
-        pause: seconds before each step, for the threads of another process to stop spinning.
+    A pause before each step lets the threads of another process stop spinning.
     """
     names = list(steps)
     seconds: Seconds = {name: [] for name in names}
@@ -73,21 +68,23 @@ def timed(work: Callable[[], object]) -> Callable[[], float]:
 
 def show_seconds(title: str, seconds: Seconds, *bases: str) -> str:
     """Render milliseconds per step, and ratios to each of the bases, round by round."""
-    rows = []
-    for name, values in seconds.items():
-        found = (show(ratios(seconds, name, base), 2) for base in bases)
-        rows.append([name, show([1e3 * value for value in values], 1), *found])
-    table = render_table(("step", "ms", *(f"÷ {base}" for base in bases)), rows)
-    return f"\n{title}: median (quartiles)\n\n{table}"
+    times = {name: [1e3 * value for value in values] for name, values in seconds.items()}
+    return _show_table(title, ("step", "ms"), times, bases, digits=1)
 
 
 def show_rates(title: str, column: str, rates: Seconds, base: str, *, digits: int) -> str:
     """Render utterances per second, and ratios to the base, round by round."""
+    return _show_table(title, (column, "utterances/s"), rates, (base,), digits=digits)
+
+
+def _show_table(
+    title: str, columns: Sequence[str], found: Seconds, bases: Sequence[str], *, digits: int
+) -> str:
     rows = [
-        [name, show(values, digits), show(ratios(rates, name, base), 2)]
-        for name, values in rates.items()
+        [name, show(values, digits), *(show(ratios(found, name, base), 2) for base in bases)]
+        for name, values in found.items()
     ]
-    table = render_table((column, "utterances/s", f"÷ {base}"), rows)
+    table = render_table((*columns, *(f"÷ {base}" for base in bases)), rows)
     return f"\n{title}: median (quartiles)\n\n{table}"
 
 

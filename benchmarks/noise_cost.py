@@ -6,8 +6,6 @@ Our noise comes from AES-256 with a key of the operating system, MXNet's from a 
 constant seed. Each number of threads has a process of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 

@@ -6,8 +6,6 @@ Here T is one number for each model; of the rates τ that the paper searched tha
 z₀ is nearest to that of the same corpus without decay.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple

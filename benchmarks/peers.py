@@ -4,11 +4,8 @@ Run: benchmarks/setup_peers.sh
      .venv/bin/python benchmarks/peers.py [--model bert] [--rounds 11] [--json FILE]
 
 PyTorch runs in a process of its own, with the Python of `--venv`; both sides take turns. The slots'
-loss is a cross entropy on both, since Opacus cannot clip a CRF and PyTorch has none. All utterances
-are equally long. Opacus' noise is from PyTorch's own generator, ours from a cryptographic stream.
+loss is a cross entropy on both, since Opacus cannot clip a CRF. All utterances are equally long.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -24,7 +21,6 @@ import steps
 import subjects
 from jobs import Job
 
-from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.runtime import distributed
@@ -68,7 +64,9 @@ def measure(
     """Return a title and the seconds of each variant of both sides."""
     size = {"examples": options.batch, "tokens": options.tokens, "shortest": options.tokens}
     batch = subjects.synthetic_batch(family, **size)
-    np.savez(folder / "batch.npz", **arrays_of(batch))
+    names = ("words", "characters") if family == "clc" else ("pieces", "piece_lengths", "firsts")
+    inputs = dict(zip(names, batch.inputs))  # under the names that the PyTorch side knows
+    np.savez(folder / "batch.npz", slots=batch.slots, intents=batch.intents, **inputs)
     workers = distributed.start()
     turns = {}
     for name in OURS[:1] if options.plain else OURS:
@@ -99,15 +97,6 @@ def measure(
         f"MXNet {mx.__version__}, {', '.join(built['versions'])}, {options.rounds} rounds"
     )
     return title, seconds
-
-
-def arrays_of(batch: Batch) -> Dict[str, np.ndarray]:
-    """Return a batch under the names that the PyTorch side knows."""
-    names = ("words", "characters")
-    if isinstance(batch.inputs, PieceInputs):
-        names = ("pieces", "piece_lengths", "firsts")
-    labels = {"slots": batch.slots, "intents": batch.intents}
-    return {**dict(zip(names, batch.inputs)), **labels}
 
 
 def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:

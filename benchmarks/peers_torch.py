@@ -4,8 +4,6 @@ An example is one row of every tensor, as Opacus wants it: the convolution over 
 Conv2d with a window of 1 × 3 over (tokens, characters), which is the same as our Conv1d.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -85,18 +83,15 @@ class CLC(nn.Module):
 
     def forward(self, batch: Batch) -> Tuple[Tensor, Tensor]:
         """→ (N, T, 2H), (N, 2H)."""
-        spelled = self._spelled(batch["characters"])  # (N, T, F)
-        tokens = self.dropout(torch.cat([self.words(batch["words"]), spelled], 2))  # (N, T, E+F)
-        states = self.dropout(self.lstm(tokens)[0])  # (N, T, 2H); no utterance is padded
-        return states, states.max(1).values
-
-    def _spelled(self, characters: Tensor) -> Tensor:
-        """(N, T, C) → (N, T, F)."""
+        characters = batch["characters"]  # (N, T, C)
         mask = (characters > 0)[..., None]  # (N, T, C, 1)
         vectors = (self.characters(characters) * mask).permute(0, 3, 1, 2)  # (N, D, T, C)
         vectors = vectors.contiguous()  # else Opacus 1.6 makes a wrong gradient, without a word
         features = functional.relu(self.convolution(vectors))  # (N, F, T, C)
-        return (features * mask[:, None, :, :, 0]).max(3).values.transpose(1, 2)
+        spelled = (features * mask[:, None, :, :, 0]).max(3).values.transpose(1, 2)  # (N, T, F)
+        tokens = self.dropout(torch.cat([self.words(batch["words"]), spelled], 2))  # (N, T, E+F)
+        states = self.dropout(self.lstm(tokens)[0])  # (N, T, 2H); no utterance is padded
+        return states, states.max(1).values
 
 
 class Tagger(nn.Module):

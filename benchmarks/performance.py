@@ -2,12 +2,9 @@
 
 Run: .venv/bin/python benchmarks/performance.py [--only SECTION …]
 
-All together take less than ten minutes on two idle cores. The figures are kept in
-results/performance.json, from which the page is made: a section that `--only` leaves out, or that
-fails, stays as it was.
+The figures are kept in results/performance.json, from which the page is made: a section that
+`--only` leaves out, or that fails, stays as it was.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -39,7 +36,13 @@ Shown are medians, with quartiles in brackets; a bar holds if the median keeps t
 
 def main() -> int:
     """Measure, write the record after each section, and the page at the end."""
-    options = _options()
+    names = [section.name for section in SECTIONS]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="SECTION",
+        help=f"{', '.join(names)}; none: make the page from the record alone (default: all)"
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
+    options = parser.parse_args()
     failed = []
     try:
         path = options.out / "performance.json"
@@ -149,16 +152,6 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0))
     python = f"Python {platform.python_version()}"
     return ", ".join([f"{cores} cores", processors[0], python, *packages])
-
-
-def _options() -> argparse.Namespace:
-    names = [section.name for section in SECTIONS]
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="SECTION",
-        help=f"{', '.join(names)}; none: make the page from the record alone (default: all)"
-    )  # fmt: skip
-    parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

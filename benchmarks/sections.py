@@ -1,7 +1,5 @@
 """The sections of results/performance.md: what is run for each, within what time, and its bars."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass
 from typing import Sequence, Tuple

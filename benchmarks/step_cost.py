@@ -3,16 +3,12 @@
 Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--json FILE]
      horovodrun --gloo -np 2 .venv/bin/python benchmarks/step_cost.py --no-peak
 
-`crf` is the CRF's loss and gradient alone. Peak memory is that of a process of its own, libraries
-included, and is measured with one worker only.
+`crf` is the CRF's loss and gradient alone. Peak memory is that of a process of its own.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
 import resource
-from typing import Dict
 
 import measuring
 from steps import VARIANTS
@@ -37,14 +33,21 @@ def main() -> None:
         return
     has_peaks = options.peak and workers.size == 1
     # Before all else: a process inherits its parent's peak, which is still small.
-    peaks = {family: measure_peaks(family, options) for family in options.model if has_peaks}
+    size = [f"--batch={options.batch}", f"--tokens={options.tokens}"]
+    peaks = {
+        (family, name): measuring.in_a_process(
+            __file__, f"--model={family}", *size, "--peak-of", name
+        )
+        for family in options.model
+        for name in options.variants
+        if has_peaks
+    }
     figures: measuring.Figures = {}
     for family in options.model:
         steps = {
             name: VARIANTS[name](_subject(family, options, workers)) for name in options.variants
         }
         seconds = measuring.in_turn(steps, rounds=options.rounds)
-        peak = peaks.get(family, {})
         if workers.is_first:
             threads = os.environ["OMP_NUM_THREADS"]
             size = f"B = {options.batch}, T = {options.tokens}, {threads} thread(s) per worker"
@@ -53,20 +56,12 @@ def main() -> None:
         for name in options.variants[1:]:
             what = f"{family.upper()}, {name} ÷ sgd"
             figures[what] = measuring.ratios(seconds, name, "sgd")
-            if peak:
-                figures[f"{what}, peak memory"] = [peak[name] / peak["sgd"]]
-                print(f"peak memory of {name}: {peak[name]:.0f} MB, of sgd: {peak['sgd']:.0f} MB")
+            if has_peaks:
+                ours, plain = peaks[family, name], peaks[family, "sgd"]
+                figures[f"{what}, peak memory"] = [ours / plain]
+                print(f"peak memory of {name}: {ours:.0f} MB, of sgd: {plain:.0f} MB")
     if workers.is_first:
         measuring.record(options, figures)
-
-
-def measure_peaks(family: str, options: argparse.Namespace) -> Dict[str, float]:
-    """Return the MB that each variant takes in a process of its own."""
-    size = [f"--model={family}", f"--batch={options.batch}", f"--tokens={options.tokens}"]
-    return {
-        name: measuring.in_a_process(__file__, *size, "--peak-of", name)
-        for name in options.variants
-    }
 
 
 def _subject(family: str, options: argparse.Namespace, workers: Workers) -> Subject:

@@ -1,7 +1,5 @@
 """One training step of each variant: mechanism, trainer, and what comes before its step."""
 
-from __future__ import annotations
-
 from typing import Callable, Dict, List
 
 import mxnet as mx

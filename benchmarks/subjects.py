@@ -1,7 +1,5 @@
 """What the benchmarks train: a model of the paper's size on a synthetic batch."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Iterator, Optional, Union
 
@@ -107,23 +105,24 @@ class Subject:
 
     def chunks(self, size: int) -> Iterator[Losses]:
         """Yield functions that compute the losses of `size` examples each."""
+        everybody = np.arange(len(self.batch))
         for start in range(0, len(self.batch), size):
-            yield partial(self.losses, _part(self.batch, slice(start, start + size)))
+            yield partial(self.losses, part(self.batch, everybody[start : start + size]))
 
 
-def _part(batch: Batch, rows: slice) -> Batch:
-    """Some of a batch's utterances without the padding that they no longer need."""
-    lengths = batch.lengths[rows]
-    tokens = int(lengths.max())
+def part(batch: Batch, rows: np.ndarray) -> Batch:
+    """Return some of a batch's utterances without the padding that they no longer need."""
+    rows = np.atleast_1d(rows)
+    tokens = int(batch.lengths[rows].max())
     inputs: Union[WordInputs, PieceInputs]
     if isinstance(batch.inputs, PieceInputs):
-        pieces, piece_lengths, firsts = (array[rows] for array in batch.inputs)
-        inputs = PieceInputs(pieces[:, : piece_lengths.max()], piece_lengths, firsts[:, :tokens])
+        pieces, lengths, firsts = (array[rows] for array in batch.inputs)
+        inputs = PieceInputs(pieces[:, : lengths.max()], lengths, firsts[:, :tokens])
     else:
         inputs = WordInputs(*(array[rows, :tokens] for array in batch.inputs))
     return Batch(
         inputs=inputs,
-        lengths=lengths,
+        lengths=batch.lengths[rows],
         slots=batch.slots[rows, :tokens],
         intents=batch.intents[rows],
         indices=batch.indices[rows],

@@ -2,11 +2,8 @@
 
 Run: .venv/bin/python benchmarks/worker_cost.py [--workers 2 8] [--rounds 5] [--json FILE]
 
-All jobs are started first and take turns of a few steps; those that have no turn stand still. A
-worker has its share of the cores as threads, at least one, as the launcher gives it.
+All jobs are started first and take turns of a few steps; those that have no turn stand still.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -23,7 +20,12 @@ WARM_UP = 1  # turns that are not counted; each is several steps
 
 def main() -> None:
     """Start the jobs, measure and print; or be a worker of one."""
-    options = _options()
+    parser = measuring.build_parser(__doc__, rounds=5)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8], help="besides one")
+    parser.add_argument("--each", type=int, default=32, help="examples of every worker")
+    parser.add_argument("--steps", type=int, default=2, help="in a turn")
+    parser.add_argument("--serve", metavar="ADDRESS", help=argparse.SUPPRESS)
+    options = parser.parse_args()
     if options.serve:
         work(options)
         return
@@ -93,15 +95,6 @@ def work(options: argparse.Namespace) -> None:
         return sum(steps[family]() for _ in range(times)) / times
 
     serve(options.serve, take)
-
-
-def _options() -> argparse.Namespace:
-    parser = measuring.build_parser(__doc__, rounds=5)
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8], help="besides one")
-    parser.add_argument("--each", type=int, default=32, help="examples of every worker")
-    parser.add_argument("--steps", type=int, default=2, help="in a turn")
-    parser.add_argument("--serve", metavar="ADDRESS", help=argparse.SUPPRESS)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

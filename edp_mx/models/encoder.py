@@ -30,12 +30,15 @@ class ModelConfig(Settings):
             Face's layout. What fits is taken, and it counts as public.
         heads: drawn, or names: with a run in start_from, a label that the run does not know starts
             from the run's labels that are most alike in name.
+        intent_weight: of the intent's loss beside the slots', which is longer by the tokens: where
+            each gradient is clipped, the longer part takes most of C.
     """
 
     family: str = ""
     trained: str = setting("all", one_of=TRAINED)
     start_from: Optional[str] = path_field()
     heads: str = setting("drawn", one_of=("drawn", "names"))
+    intent_weight: float = setting(1.0, above=0)
 
 
 class Encoder(gluon.HybridBlock):

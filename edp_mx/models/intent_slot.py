@@ -50,9 +50,12 @@ class IntentSlotModel(gluon.Block):
     random draws.
     """
 
-    def __init__(self, encoder: Encoder, intent: nn.Dense, slot: SlotHead) -> None:
+    def __init__(
+        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
+    ) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self.encoder, self.intent, self.slot = encoder, intent, slot
+        self.intent_weight = intent_weight
 
     def forward(self, batch: Batch):
         """Return emissions and intent scores. Shapes: (N, T, K), (N, I)."""
@@ -70,7 +73,8 @@ class IntentSlotModel(gluon.Block):
         check_ids("intents", batch.intents, self.intent.weight.shape[0])
         emissions, intent_scores = self(batch)
         slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
-        return slot_losses + cross_entropy(intent_scores, batch.intents)
+        intent_losses = cross_entropy(intent_scores, batch.intents)  # (N,)
+        return slot_losses + self.intent_weight * intent_losses
 
     def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
         """Yield the network's outputs per batch, without dropout and without recording.
@@ -121,6 +125,7 @@ def build_model(
     num_intents: int,
     seed: int,
     context: mx.Context,
+    intent_weight: float = 1.0,
 ) -> IntentSlotModel:
     """Build a model that is ready to train, with the same parameter names in every process."""
     size = encoder.output_size
@@ -128,6 +133,7 @@ def build_model(
         encoder,
         nn.Dense(num_intents, in_units=encoder.num_pooled * size, prefix="intent_dense_"),
         SlotHead(size, num_slots, prefix="slot_"),
+        intent_weight=intent_weight,
     )
     initialize(encoder, seed=seed, context=context, rule=encoder.initial_values)
     for head in (model.intent, model.slot):

@@ -198,4 +198,5 @@ def model_for(
         num_intents=len(vocabulary.intents),
         seed=config.training.seed,
         context=context,
+        intent_weight=config.model.intent_weight,
     )

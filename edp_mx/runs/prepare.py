@@ -73,7 +73,10 @@ class Prepared:
         frozen = frozen_part(self.model.encoder)
         if frozen is None:
             return self
-        model = IntentSlotModel(frozen.rest, self.model.intent, self.model.slot)
+        whole = self.model
+        model = IntentSlotModel(
+            frozen.rest, whole.intent, whole.slot, intent_weight=whole.intent_weight
+        )
         model.hybridize(static_alloc=True)
         train, validation, test = (
             with_states(encoded, frozen, folder=folder, heartbeat=heartbeat)

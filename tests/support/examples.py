@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
-from support import releases
+from support import algorithm1, releases
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.plan import Plan
@@ -90,23 +90,14 @@ def mean_gradient_by_hand(weights, inputs, targets, *, size=None):
 
 def clipped_sum_by_hand(gradients, *, scales, max_grad_norm):
     """Σ min(1, C / ‖(g_k/α_k)_k‖) g, tensor by tensor, and the norms; non-finite ones left out."""
-    total, norms = None, []
-    for gradient in gradients:
-        squares = [
-            sum(np.square(tensor / scale).sum() for tensor in tensors)
-            for tensors, scale in zip(gradient, scales)
-        ]
-        norms.append(np.sqrt(sum(squares)))
-        if not np.isfinite(norms[-1]):
-            continue
-        factor = min(1.0, max_grad_norm / norms[-1]) if norms[-1] > 0 else 1.0
-        scaled = [[factor * tensor for tensor in tensors] for tensors in gradient]
-        total = scaled if total is None else _added(total, scaled)
-    return total, np.array(norms)
-
-
-def _added(one, other):
-    return [[a + b for a, b in zip(*pair)] for pair in zip(one, other)]
+    norms = np.array([algorithm1.scaled_norm(gradient, scales) for gradient in gradients])
+    clipped = [
+        algorithm1.worker_step(gradient, scales=scales, max_grad_norm=max_grad_norm)
+        for gradient, norm in zip(gradients, norms)
+        if np.isfinite(norm)
+    ]
+    total = [[sum(parts) for parts in zip(*layer)] for layer in zip(*clipped)]
+    return total or None, norms
 
 
 def tensors_of(flat, array):

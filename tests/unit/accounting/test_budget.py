@@ -8,12 +8,9 @@ import math
 import pytest
 from support.gaussian import gaussian_delta
 from support.made_ledgers import (
-    facts_with,
     plan_with,
     poisson_plan,
     run_of,
-    shuffled_line,
-    write_ledger,
     write_plan,
 )
 
@@ -69,15 +66,6 @@ def test_a_run_that_may_stop_early_counts_all_its_epochs(tmp_path):
     run.write("privacy", from_plan.to_dict())
     run.write("results", {"test": {"ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}})
     assert f"{spent.holds.epsilon.value:.3g} " in compare([run])
-
-
-def test_a_stopped_run_of_version_1_too(tmp_path):
-    release = {"num_workers": 1}
-    facts = facts_with(
-        release, noise_multiplier=2.0, epochs=40, steps=1000, num_examples=200, stops_early=True
-    )
-    path = write_ledger(tmp_path / "l", facts, [shuffled_line(t, 2.0) for t in range(2)])
-    assert account_for(path).spent.holds.rho.value == pytest.approx(rho_of(40), rel=1e-12)
 
 
 def test_a_run_that_cannot_stop_early_counts_what_it_released(tmp_path):

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import math
-
-import numpy as np
 import pytest
 
-from edp_mx.accounting.calibrate import calibrate_rf
-from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld
-from edp_mx.accounting.rdp import rdp_sampled_gaussian
-from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 
 CONSTANT = ((0.02, 0.8, 500),)
 FALLING = tuple((0.05, 1.2 * 0.8**t, 20) for t in range(3))
@@ -24,8 +16,7 @@ def ours(steps, delta, neighbours="zero_out"):
     return epsilon_poisson_pld(Composition(neighbours, events), delta=delta)
 
 
-@functools.lru_cache(maxsize=None)
-def theirs(steps, *, spacing, is_upper=True):
+def theirs(steps, *, spacing):
     """dp-accounting; its adding and removing is our zero-out, with the multiplier as it is."""
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution
@@ -33,10 +24,7 @@ def theirs(steps, *, spacing, is_upper=True):
     total = None
     for q, z, count in steps:
         found = privacy_loss_distribution.from_gaussian_mechanism(
-            z,
-            sampling_prob=q,
-            value_discretization_interval=spacing,
-            pessimistic_estimate=is_upper,
+            z, sampling_prob=q, value_discretization_interval=spacing
         ).self_compose(count)
         total = found if total is None else total.compose(found)
     return total
@@ -45,16 +33,10 @@ def theirs(steps, *, spacing, is_upper=True):
 @pytest.mark.parametrize("steps", [CONSTANT, FALLING], ids=["constant", "falling"])
 def test_pld_is_that_of_dp_accounting(steps):
     """On their lattice of 1e-4 they are some 4e-7 above the truth."""
+    peer = theirs(steps, spacing=1e-4)
     for delta in (1e-3, 1e-6):
-        expected = theirs(steps, spacing=1e-4).get_epsilon_for_delta(delta)
+        expected = peer.get_epsilon_for_delta(delta)
         assert ours(steps, delta).estimate == pytest.approx(expected, rel=1e-6)
-
-
-def test_intervals_meet_those_of_dp_accounting():
-    found = ours(CONSTANT, 1e-5)
-    above = theirs(CONSTANT, spacing=1e-3).get_epsilon_for_delta(1e-5)
-    below = theirs(CONSTANT, spacing=1e-3, is_upper=False).get_epsilon_for_delta(1e-5)
-    assert below <= found.lower <= found.upper <= above
 
 
 @pytest.mark.parametrize("steps", [CONSTANT, FALLING], ids=["constant", "falling"])
@@ -72,31 +54,3 @@ def test_pld_is_that_of_prv_accountant(steps):
     found = ours(steps, 1e-5)
     assert lower <= found.lower <= found.upper <= upper
     assert found.estimate == pytest.approx(estimate, rel=1e-5)
-
-
-@pytest.mark.parametrize("q, z", [(0.01, 1.1), (0.2, 0.7), (0.5, 5.0)])
-def test_divergences_are_those_of_dp_accounting(q, z):
-    rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
-    whole, fractional = [2.0, 3.0, 8.0, 32.0], [1.25, 2.5, 4.7]
-
-    def of_theirs(orders):
-        return np.array([rdp._compute_log_a(q, z, a) / (a - 1) for a in orders])
-
-    def of_ours(orders):
-        return rdp_sampled_gaussian(sample_rate=q, noise_multiplier=z, orders=orders)
-
-    np.testing.assert_allclose(of_ours(whole), of_theirs([int(a) for a in whole]), rtol=1e-9)
-    assert (of_ours(fractional) <= of_theirs(fractional) * (1 + 1e-9)).all()
-
-
-def test_gaussians_are_those_of_dp_accounting():
-    pytest.importorskip("dp_accounting")
-    from dp_accounting.pld import privacy_loss_distribution
-
-    gaussian = privacy_loss_distribution.from_gaussian_mechanism(
-        3.0 / math.sqrt(7), value_discretization_interval=1e-4
-    )
-    found = math.exp(log_epsilon_exact(log_rho_of([Event("shuffle", 3.0, 7)]), 1e-6))
-    assert found == pytest.approx(gaussian.get_epsilon_for_delta(1e-6), rel=1e-6)
-    z = calibrate_rf(target_epsilon=found, delta=1e-6, decay=Decay(), epochs=7)
-    assert z == pytest.approx(3.0, rel=1e-8)

@@ -42,10 +42,6 @@ def holds(plan):
 def test_the_noise_of_algorithm_1_is_refused():
     with pytest.raises(UserError, match="the noise of Algorithm 1"):
         release_with(variant="published")
-    with pytest.raises(
-        UserError, match="unit is 'batch'; choose one of micro_batch, utterance, user"
-    ):
-        release_with(unit="batch")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.made_ledgers import facts_with, plan_with, poisson_plan, shuffled_line, write_ledger
+from support.made_ledgers import (
+    facts_with,
+    plan_with,
+    poisson_facts,
+    poisson_line,
+    poisson_plan,
+    shuffled_line,
+    write_ledger,
+)
 
 from edp_mx.accounting.entries import Entry, merged
 from edp_mx.accounting.events import Event
@@ -40,10 +48,17 @@ def test_what_was_written_is_read(tmp_path):
     assert (ledger.plan, ledger.entries) == (drawn, (STEPS, STEPS))
 
 
-def test_a_ledger_of_version_1_is_read(tmp_path):
-    lines = [shuffled_line(epoch) for epoch in range(4)]
-    ledger = read_ledger(write_ledger(tmp_path / "l", facts_with(), lines))
-    assert ledger.plan == plan_with() and not ledger.is_torn
+@pytest.mark.parametrize(
+    "facts, lines, plan",
+    [
+        (facts_with(), [shuffled_line(epoch) for epoch in range(4)], plan_with()),
+        (facts_with(stops_early=True), [shuffled_line(0)], plan_with(stops_early=True)),
+        (poisson_facts(), [poisson_line(epoch) for epoch in range(3)], poisson_plan()),
+    ],
+)
+def test_a_ledger_of_version_1_is_read(tmp_path, facts, lines, plan):
+    ledger = read_ledger(write_ledger(tmp_path / "l", facts, lines))
+    assert ledger.plan == plan and not ledger.is_torn
     assert [entry.to_dict() for entry in ledger.entries] == lines
 
 
@@ -135,13 +150,6 @@ def test_a_confirmed_ledger_that_is_gone_is_not_begun_anew(tmp_path):
     with pytest.raises(UserError, match="nobody knows what the run has spent"):
         LedgerFile(tmp_path / "l", PLAN, mark=mark)
     assert not (tmp_path / "l").exists()
-
-
-def test_another_run_of_the_same_plan_is_told_apart(tmp_path):
-    mark = marked(tmp_path / "mine", EPOCH, NEXT)
-    write(tmp_path / "other", EPOCH, EPOCH, NEXT)
-    with pytest.raises(UserError, match="is not the one that lay beside"):
-        LedgerFile(tmp_path / "other", PLAN, mark=mark)
 
 
 @pytest.mark.parametrize("tail", ["", '{"what"'])

@@ -7,18 +7,17 @@ import time
 
 import numpy as np
 import pytest
-from golden_vectors import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_oracle import delta_of_one_step, epsilon_by_integral
 from scipy.optimize import brentq
 from support.gaussian import gaussian_delta
+from support.golden_vectors import cases
 from threadpoolctl import threadpool_limits
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld import parts
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
-from edp_mx.accounting.pld.pairs import OUTSIDE, cells_of
 from edp_mx.accounting.pld.refine import DirectedBounds
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.errors import UserError
@@ -118,28 +117,6 @@ def test_the_upper_bound_alone_is_that_of_the_interval():
     steps = Composition("zero_out", events_of(MIXED))
     found = epsilon_poisson_pld(steps, delta=1e-5).upper
     assert upper_epsilon_poisson_pld(steps, delta=1e-5) == found
-
-
-def test_replaced_records_cost_more_the_further_they_can_go():
-    steps = [(0.02, 1.0, 200)]
-    found = [interval(steps, 1e-5, n) for n in ("zero_out", "replace_in_mean", "replace_one")]
-    assert found[0].upper < found[1].lower and found[1].upper < found[2].lower
-
-
-@pytest.mark.parametrize("direction", ["remove", "add", "replace", "swap"])
-@pytest.mark.parametrize("q, z", [(0.01, 1.0), (0.5, 0.01), (1.0, 3.0), (0.3, 200.0), (0.01, 1e-6)])
-def test_cells_hold_all_of_p_between_their_losses(direction, q, z):
-    cells = cells_of(direction, sample_rate=q, noise_multiplier=z, per_stddev=64)
-    assert np.logaddexp.reduce(cells.log_p) == pytest.approx(0.0, abs=1e-3 if z < 1e-3 else 1e-9)
-    assert OUTSIDE < 1e-32
-    assert (cells.low <= cells.high).all() and (cells.up >= 0).all() and (cells.up <= 1).all()
-    assert (cells.low <= cells.loss).all() and (cells.loss <= cells.high).all()
-    if z >= 0.01:  # "connect the dots" keeps Q as well: P(low) e^(−low) + P(high) e^(−high)
-        kept = np.logaddexp(
-            np.log1p(-np.minimum(cells.up, 1 - 1e-16)) - cells.low,
-            np.log(np.maximum(cells.up, 1e-300)) - cells.high,
-        )
-        np.testing.assert_allclose(kept + cells.log_p, cells.log_q, atol=1e-6)
 
 
 @pytest.mark.parametrize("steps", [[], [(0.01, 1.0, 0)]])

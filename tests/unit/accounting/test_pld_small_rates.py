@@ -13,7 +13,6 @@ from scipy.stats import binom
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.pld.convolution import Group, Lattice, Mass, convolve
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld
-from edp_mx.accounting.pld.pairs import cells_of
 from edp_mx.accounting.pld.refine import DirectedBounds
 
 RARE = [  # q, z, steps, δ
@@ -71,29 +70,6 @@ def test_the_interval_is_narrow_over_a_wide_range(neighbours, generator):
             most = math.inf if is_rare else 1.005
             assert found.lower <= found.upper <= most * found.lower, (q, z, steps, delta)
     assert seen > 30
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("q, z, steps, delta", [*RARE[::2], (1e-5, 1.0, 1000, 1e-7)])
-def test_rare_draws_beside_dp_accounting(q, z, steps, delta):
-    """On a lattice of a three-thousandth of ε theirs is some 0.2 % above the truth."""
-    pytest.importorskip("dp_accounting")
-    from dp_accounting.pld import privacy_loss_distribution
-
-    found = interval(q, z, steps, delta)
-    theirs = privacy_loss_distribution.from_gaussian_mechanism(
-        z, sampling_prob=q, value_discretization_interval=found.lower / 3000
-    ).self_compose(steps)
-    assert found.lower <= theirs.get_epsilon_for_delta(delta) <= 1.005 * found.upper
-
-
-@pytest.mark.parametrize("direction", ["remove", "add", "replace", "swap"])
-def test_dropped_ends_hold_no_more_than_they_may(direction):
-    cells = cells_of(direction, sample_rate=1e-3, noise_multiplier=0.8, per_stddev=64)
-    kept = cells.without_ends(1e-6)
-    assert 1 - 2.001e-6 <= np.exp(kept.log_p).sum() < 1 - 1e-8
-    inside = (cells.low >= kept.low.min()) & (cells.high <= kept.high.max())
-    assert inside.sum() == len(kept.low) < len(cells.low)
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100_000])

@@ -6,23 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from golden_vectors import cases
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
+from support.golden_vectors import cases
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.rdp import (
-    ORDERS,
     epsilon_from_rdp,
     epsilon_poisson_rdp,
     rdp_sampled_gaussian,
 )
 from edp_mx.accounting.zcdp import log_epsilon_renyi
 from edp_mx.errors import UserError
-
-RATES = st.floats(-4, -0.01).map(lambda exponent: 10**exponent)
 
 
 def rdp(q, z, *orders):
@@ -75,17 +70,6 @@ def test_fractional_orders_join_whole_ones(q, z):
     np.testing.assert_allclose(close, whole, rtol=1e-9, atol=1e-14)
 
 
-@settings(max_examples=12, deadline=None)
-@given(RATES, st.floats(-2, 2).map(lambda exponent: 10**exponent), st.floats(1.01, 3))
-def test_monotone_in_rate_noise_and_order(q, z, factor):
-    slack = 1e-12
-    found = rdp(q, z, *ORDERS)
-    assert (np.diff(found) >= -slack * found[1:] - 1e-8).all()
-    assert (rdp(q / factor, z, *ORDERS) <= found * (1 + slack) + 1e-8).all()
-    assert (rdp(q, z * factor, *ORDERS) <= found * (1 + slack) + 1e-8).all()
-    assert (found <= np.array(ORDERS) / (2 * z * z) * (1 + slack) + 1e-8).all()
-
-
 @pytest.mark.parametrize("z", [1e-6, 1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("delta", [1e-12, 5e-4])
 def test_full_batches_are_the_closed_form(z, delta):
@@ -110,15 +94,15 @@ def test_the_ends():
 
 
 def test_what_it_does_not_speak_of_is_refused():
-    with pytest.raises(UserError, match="rf_exact"):
-        epsilon_poisson_rdp(Composition("zero_out", [Event("shuffle", 1.0)]), delta=1e-5)
     for neighbours in ("replace_one", "replace_in_mean"):
         with pytest.raises(UserError, match="poisson_pld"):
             epsilon_poisson_rdp(composition((0.1, 1.0, 1), neighbours=neighbours), delta=1e-5)
-    with pytest.raises(UserError, match="orders"):
-        rdp(0.1, 1.0, 1.0)
-    with pytest.raises(UserError, match="delta"):
-        epsilon_poisson_rdp(composition((0.1, 1.0, 1)), delta=0.0)
+    for arguments in ((0.1, 1.0, 1.0), (0.1, 1.0, math.nan), (0.1, math.nan, 2), (math.nan, 1, 2)):
+        with pytest.raises(UserError):
+            rdp(*arguments)
+    for delta in (0.0, math.nan):
+        with pytest.raises(UserError, match="delta"):
+            epsilon_poisson_rdp(composition((0.1, 1.0, 1)), delta=delta)
 
 
 @pytest.mark.parametrize(

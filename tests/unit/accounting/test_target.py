@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
@@ -129,15 +128,3 @@ def test_the_least_noise_is_that_of_the_last_epoch(decay, k):
     assert epsilon_of(least) is not None
     assert epsilon_of(least.with_noise_multiplier(least.noise_multiplier * (1 - 1e-9))) is None
     assert calibrated(plan, target_epsilon=1e12) == least
-
-
-def test_the_layer_scales_change_no_target():
-    plan = plan_with(decay=DECAYS[1])
-    known = plan.with_layer_scales((0.1, 1.0))
-    assert calibrated(known, target_epsilon=3.0) == calibrated(
-        plan, target_epsilon=3.0
-    ).with_layer_scales((0.1, 1.0))
-    longer = dataclasses.replace(plan, epochs=9)
-    assert calibrated(longer, target_epsilon=3.0).noise_multiplier > (
-        calibrated(plan, target_epsilon=3.0).noise_multiplier
-    )

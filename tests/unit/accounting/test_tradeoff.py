@@ -72,6 +72,9 @@ def test_nothing_and_everything():
     assert tpr_gaussian(2000.0, fpr=0.01) == accuracy_gaussian(2000.0) == 1
 
 
-def test_a_rate_that_is_none():
-    with pytest.raises(UserError, match="fpr"):
-        tpr_gaussian(0.0, fpr=0.0)
+def test_what_is_no_probability_is_refused():
+    for fpr in (0.0, math.nan):
+        with pytest.raises(UserError, match="fpr"):
+            tpr_gaussian(0.0, fpr=fpr)
+    with pytest.raises(UserError, match="delta"):
+        accuracy_within(LogNumber(0.0), math.nan)

@@ -95,39 +95,6 @@ def test_a_clipped_unit_moves_the_sum_by_c_at_most(units, changed, size, unit, s
             assert most / size == pytest.approx(most_allowed)  # the bound is reached
 
 
-def test_divided_by_how_many_were_drawn_a_unit_would_move_the_mean_twice_as_far():
-    """Why the divisor is public: docs/privacy.md, section 8."""
-    others, one = np.full(99, C), -C
-    release = release_with(
-        unit="utterance", num_workers=1, micro_batch_size=100, adjacency="zero_out"
-    )
-    public = (others.sum() + one) / 100 - others.sum() / 100
-    drawn = (others.sum() + one) / 100 - others.sum() / 99
-    assert abs(public) == pytest.approx(release.aggregate_sensitivity, rel=1e-12)
-    assert abs(drawn) == pytest.approx(2 * release.aggregate_sensitivity, rel=1e-12)
-
-
-@given(
-    workers=st.integers(1, 16),
-    units=st.integers(1, 64),
-    adjacency=st.sampled_from(["replace_one", "zero_out"]),
-    unit=st.sampled_from(["utterance", "user"]),
-    z=st.floats(1e-3, 100),
-)
-def test_of_each_clipped_unit_the_multiplier_is_what_is_left(workers, units, adjacency, unit, z):
-    release = release_with(
-        unit=unit, num_workers=workers, micro_batch_size=units, adjacency=adjacency
-    )
-    kappa = {"zero_out": 1, "replace_one": 2}[adjacency]
-    assert release.kappa == kappa and release.neighbours == adjacency
-    assert release.units_per_worker == units and release.batch_size == workers * units
-    assert release.effective_noise_multiplier(z) == pytest.approx(z, rel=1e-12)
-    alone = z / math.sqrt(workers)
-    assert release.worker_noise_multiplier(z) == pytest.approx(alone, rel=1e-12)
-    assert release.aggregate_sensitivity == pytest.approx(kappa * C / (workers * units))
-    assert release.record == ("user" if unit == "user" else "utterance")
-
-
 @pytest.mark.parametrize("unit", ["utterance", "user"])
 def test_k_belongs_to_micro_batches(unit):
     with pytest.raises(UserError, match=f"each {unit} is clipped by itself; leave it at 1"):

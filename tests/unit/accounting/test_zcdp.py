@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from golden_vectors import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
+from support.golden_vectors import cases
 
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.events import Event
@@ -72,15 +72,6 @@ def test_golden_heuristic(case):
     found = yu_rs_of_steps(steps, delta=inputs["delta"], largest_order=inputs["cap"])
     names = {"rho": "rho", "largest_order": "u_alpha", "epsilon": "eps"}
     assert found == pytest.approx({k: expected[v] for k, v in names.items()}, rel=case["rtol"])
-
-
-def test_table_1_of_the_paper():
-    """CLC on ATIS: log10 of ε is 4.4, 5.8 and 24.4, at T = 50 and values of the paper's grid."""
-    settings = {4.4: (0.0321, Decay()), 5.8: (0.167, Decay("linear", 0.9))}
-    settings[24.4] = (0.0245, Decay("exponential", 0.5))
-    for published, (z, decay) in settings.items():
-        log = log_epsilon_simple(log_rho_rf(z, decay=decay, epochs=50), 5e-4)
-        assert round(log / math.log(10), 1) == published
 
 
 @EVERY_CONVERSION

@@ -23,12 +23,6 @@ def write(folder, name, text):
     return path
 
 
-def test_defaults_make_a_whole_configuration(tmp_path):
-    config = load_config(write(tmp_path, "a.yaml", ""))
-    assert config.training.batch_size == 64
-    assert config.privacy.variant == "calibrated"
-
-
 def test_includes_merge_from_left_to_right_and_the_file_itself_wins(tmp_path):
     write(tmp_path, "one.yaml", "training: {epochs: 1, batch_size: 8}\nname: one")
     write(tmp_path, "two.yaml", "training: {epochs: 2, learning_rate: 1e-2}")
@@ -51,12 +45,6 @@ def test_files_are_laid_over_each_other_and_the_name_follows(tmp_path):
     assert load_config([one, two], ["name=mine"]).name == "mine"
     with pytest.raises(UserError, match=r"wrong\.yaml, line 2: training\.epochs"):
         load_config([one, write(tmp_path, "wrong.yaml", "training:\n  epochs: x")])
-
-
-def test_what_was_dumped_loads_to_the_same(tmp_path):
-    config = load_config(CONFIGS / "mechanism" / "edp_calibrated.yaml", ["privacy.delta=1e-6"])
-    again = load_config(write(tmp_path, "a.yaml", dump_config(config)))
-    assert again == config
 
 
 def test_the_family_chooses_the_keys_of_the_model(tmp_path):
@@ -97,34 +85,24 @@ def test_small_numbers_are_numbers(tmp_path, number):
          "line 1: training.epoch: there is no such key; did you mean epochs?"),
         ("name: a\nbatch: 3", "line 2: batch: there is no such key; known keys are"),
         ("training:\n  epochs: many", "line 2: training.epochs: 'many' is not a whole number"),
-        ("training: {epochs: 1.5}", "training.epochs: 1.5 is not a whole number"),
         ("training: {epochs: true}", "training.epochs: True is not a whole number"),
         ("training: {epochs: 0}", "line 1: training.epochs must be at least 1, not 0"),
         ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
         ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
         ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),
-        ("privacy: {mechanism: dp_sgd, per_example: hook}",
-         "line 1: privacy.clipping must be one of"),
-        ("privacy: {delta: 1.0e-5, delta_mode: paper}", "exclude each other"),
         ("model: {family: lstm}", "line 1: model.family must be one of clc, bert, not 'lstm'"),
         ("model:\n  family: bert\n  num_layer: 4",
          "line 3: model.num_layer: there is no such key; did you mean num_layers?"),
-        ("model: {family: clc, num_heads: 4}",
-         "line 1: model.num_heads: there is no such key; did you mean"),
         ("training: 3", "training: 3 is not a mapping of keys"),
         ("training: {epochs: 1, epochs: 2}", "line 1: training.epochs is set twice"),
         ("a: [1", "line 1: not YAML"),
         ("name: 'a\0b'", "not YAML that can be read"),
         ("training: &a {epochs: *a}", "a.yaml"),
-        ("- 1", "is a mapping of keys"),
         ("include: other.yaml", "line 1: include: must be a list"),
         ("include: [absent.yaml]", "include: there is no "),
         ("include: [a.yaml]", "includes itself"),
         ("name: !!python/object/apply:os.getcwd []", "line 1: not YAML"),  # nothing is executed
         ("privacy: {unit: user}", "unit is user, but mechanism edp_sgd clips each micro_batch"),
-        ("privacy: {mechanism: dp_sgd, unit: sentence}",
-         "unit is sentence, but mechanism dp_sgd clips each"),
-        ("privacy: {mechanism: dp_sgd, unit: micro_batch}", "dp_sgd clips each utterance or user"),
         ("privacy: {per_example: loop, clipping: loop}",
          "privacy.per_example: there is no such key"),
         ("privacy: {mechanism: dp_sgd, micro_batches_per_worker: 2}",

@@ -1,7 +1,5 @@
 """What the tests of the data share."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is kept of a corpus is never stale, never torn, private, and saves time and memory."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -22,7 +20,6 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -220,51 +217,13 @@ print(json.dumps([found.fingerprint(), len(made)]))
 """
 
 
-def answers(script, *arguments, cache, count=1):
-    """What `count` processes print that run the script at the same time."""
-    environment = {**os.environ, "EDP_MX_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    processes = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(count)
-    ]
-    return [json.loads(process.communicate(timeout=500)[0]) for process in processes]
-
-
 def test_of_processes_that_start_together_one_reads(cache):
-    fingerprints, made = zip(*answers(LOAD, cache=cache.parent, count=3))
+    environment = {**os.environ, "EDP_MX_CACHE": str(cache.parent), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", LOAD]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    answers = [json.loads(process.communicate(timeout=500)[0]) for process in processes]
+    fingerprints, made = zip(*answers)
     assert len(set(fingerprints)) == 1 and sum(made) == 1
     assert len(entries(cache)) == 1
-
-
-MEMORY = """
-import ctypes, json, sys
-ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no pages of 2 MB, which would round what is measured
-from edp_mx.data import corpus
-from edp_mx.data.encoding import encode
-from edp_mx.data.sampling import Shard
-from edp_mx.data.vocabulary import Vocabulary
-corpus.KEPT_FROM = 100
-vocabulary = Vocabulary.from_json(json.loads(sys.argv[2]))
-def held():  # memory of its own; pages of mapped files are not
-    with open("/proc/self/status") as file:
-        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
-before = held()
-found = corpus.load_corpus(corpus.DataConfig(corpus="health", size=int(sys.argv[1])))
-encoded = encode(found.train, vocabulary)
-shard = Shard.deal(len(encoded), batch_size=64, num_workers=1, rank=0, seed=0)
-for indices in shard.micro_batches(0):
-    encoded.batch(indices)
-print(json.dumps([held() - before, len(found.utterances)]))
-"""
-
-
-@pytest.mark.slow
-def test_memory_does_not_follow_the_utterances(cache):
-    """60,000 more: a list takes 1,100 bytes of each, files that are read 120, opened ones 20."""
-    words = Vocabulary.build(list(make_utterances("health", size=500, seed=9)))
-    words, taken = json.dumps(words.to_json()), {}
-    for size in (20_000, 80_000):
-        for _ in range(2):  # written, then opened
-            ((taken[size], count),) = answers(MEMORY, size, words, cache=cache.parent)
-            assert count == size
-    assert (taken[80_000] - taken[20_000]) / 60_000 < 70

@@ -1,11 +1,8 @@
 """Corpora by name: where they are looked for, how they are split, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from support.jsonl import write_jsonl
-from support.splits import ids_of
-from support.utterances import say
+from support.utterances import ids_of, say
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
@@ -87,7 +84,9 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
         find_corpus(DataConfig(corpus="mine"))
 
 
-def test_a_corpus_too_small_to_split_is_refused(tmp_path):
-    write_jsonl(tmp_path / "all.jsonl", [say("a"), say("b")])
+@pytest.mark.parametrize("users, size", [([""], 2), (["ann", "bo"], 40)])
+def test_a_corpus_too_small_to_split_is_refused(tmp_path, users, size):
+    utterances = [say(str(i), user=users[i % len(users)]) for i in range(size)]
+    write_jsonl(tmp_path / "all.jsonl", utterances)
     with pytest.raises(UserError, match="too few utterances"):
         load_corpus(DataConfig(corpus="mine", path=str(tmp_path)))

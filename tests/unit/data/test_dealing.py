@@ -1,7 +1,5 @@
 """What is clipped in one step: the same units however workers are counted, and at most K each."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 
@@ -101,6 +99,8 @@ def test_a_draw_whose_sizes_do_not_fit_is_refused():
     with pytest.raises(ValueError, match="sizes for 3 records, not 2"):
         Draw(np.arange(2), np.array([1, 2]))
     assert Draw(np.arange(0), np.arange(0)).units() == []
+    with pytest.raises(ValueError, match="the user of each of the 96 records"):
+        deal(**{**SOUND_USERS, "users": None})
 
 
 # ---------------------------------------------------------------------------------- micro-batches
@@ -121,13 +121,6 @@ def test_workers_and_lanes_draw_the_same_however_they_are_counted(sampler, bucke
         drawn.append([[sum(step, []) for step in zip(*epoch)] for epoch in steps])
     assert drawn[0] == drawn[1] == drawn[2] == drawn[3]
     assert len(drawn[0][0][0]) == 8 and drawn[0][0] != drawn[0][1]
-
-
-def test_a_micro_batch_may_be_empty_and_still_counts():
-    (dealt,) = deal_all(1, unit="micro_batch", sampler="poisson", num_records=200, batch_size=2,
-                        micro_batches_per_worker=4)  # fmt: skip
-    sizes = np.array([draw.sizes for draw in dealt.draws(0)])
-    assert sizes.shape == (100, 4) and (sizes == 0).any() and (sizes > 0).any()
 
 
 def test_utterances_and_lanes_are_the_records_of_the_shards():
@@ -281,7 +274,6 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
                                     r"privacy\.micro_batches_per_worker: 4\)"),
         (SOUND, {"unit": "utterance", "batch_size": 13, "micro_batches_per_worker": 1},
          r"\.batch_size: 13 is not a multiple of 2 \(2 workers\)"),
-        (SOUND, {"batch_size": 0}, r"\.batch_size: 0 does not lie between 1 and the 96"),
         (SOUND, {"batch_size": 104}, r"\.batch_size: 104 does not lie between 1 and the 96 utt"),
         (SOUND, {"num_records": 7, "sampler": "poisson", "batch_size": 5},
          r"7 utterances are too few for 2 workers with privacy\.micro_batches_per_worker: 4"),
@@ -290,8 +282,10 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
         (SOUND, {"rank": 2}, "rank 2 is none of 2 workers"),
         (SOUND, {"length_buckets": 3}, r"\.length_buckets: .* privacy\.adjacency: zero_out"),
         (SOUND, {"length_buckets": 3, "sampler": "poisson"}, r"\.length_buckets: .*poisson"),
+        (SOUND, {"length_buckets": 3, "adjacency": "zero_out"}, "the length of each record"),
+        (SOUND, {"length_buckets": 3, "adjacency": "zero_out", "lengths": [1] + [9] * 95},
+         "too many"),
         (SOUND_USERS, {"max_utterances_per_user": None}, r"\.max_utterances_per_user must be ≥ 1"),
-        (SOUND_USERS, {"max_utterances_per_user": 0}, r"utterances_per_user must be ≥ 1, not 0"),
         (SOUND_USERS, {"length_buckets": 2}, r"\.length_buckets: 2 .* draws users"),
         (SOUND_USERS, {"batch_size": 14}, r"\.batch_size: 14 .* between 1 and the 12 users"),
     ],
@@ -299,8 +293,3 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
 def test_what_cannot_be_dealt_names_its_key(sound, wanted, complaint):
     with pytest.raises(UserError, match=complaint):
         deal(**{**sound, **wanted})
-
-
-def test_users_are_dealt_by_the_user_of_each_record():
-    with pytest.raises(ValueError, match="the user of each of the 96 records"):
-        deal(**{**SOUND_USERS, "users": None})

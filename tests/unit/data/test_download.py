@@ -1,7 +1,5 @@
 """Fetching against a real server on 127.0.0.1 that fails in every way a real one does."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Word vectors from files: what is kept, what it costs, what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Keyed fingerprints: equal for the same key and text, and of no use to whoever lacks the key."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import stat

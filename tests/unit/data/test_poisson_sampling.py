@@ -4,8 +4,6 @@ Each statistical check is a function of a 0/1 table of draws (steps × records);
 shown on tables drawn otherwise.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

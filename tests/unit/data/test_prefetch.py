@@ -1,19 +1,13 @@
 """What is prefetched comes in order, fails where it would have failed, and leaves no thread."""
 
-from __future__ import annotations
-
 import threading
 import time
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edp_mx.data.encoding import encode
 from edp_mx.data.prefetch import prefetch
-from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.vocabulary import Vocabulary
 
 
 def threads():
@@ -82,13 +76,3 @@ def test_no_more_than_depth_are_made_while_the_caller_works():
     assert {thread.name[:8] for _, thread in made} == {"prefetch"}
     assert set(drawn_in) == {threading.current_thread()}
     results.close()
-
-
-def test_prefetched_batches_are_those_made_in_line(generator):
-    utterances = list(make_utterances("video", size=200, seed=1))
-    corpus = encode(utterances, Vocabulary.build(utterances))
-    drawn = [generator.integers(0, 200, generator.integers(1, 9)) for _ in range(20)]
-    for indices, batch in zip(drawn, prefetch(corpus.batch, drawn)):
-        wanted = corpus.batch(indices)
-        for one, other in zip((*batch.inputs, batch.slots), (*wanted.inputs, wanted.slots)):
-            np.testing.assert_array_equal(one, other)

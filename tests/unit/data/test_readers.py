@@ -1,7 +1,5 @@
 """Readers: real corpora, own layouts, and one sentence with file and line for what is broken."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter
@@ -98,8 +96,6 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
         (("a\nb\n", "O\nO\n", "x\n"), r"label ends after line 1"),
         (("a\nb c\n",), r"seq\.in, line 2: 2 tokens but 1 slot tags"),
         (("a\nb\n", "O\nX-y\n"), r"seq\.in, line 2: 'X-y' is not a BIO tag"),
-        (("a\nb\n", "O\nB-\n"), r"seq\.in, line 2: 'B-' is not a BIO tag"),
-        (("a\n\n",), r"seq\.in, line 2: the utterance is empty"),
         (("a\n\nb\n", "O\n\nO\n", "x\n\ny\n"), r"seq\.in, line 2: the utterance is empty"),
         (("a\nb\n", "O\nO\n", "x\n \n"), r"seq\.in, line 2: the intent is missing"),
         ((b"a\n\xff\n",), r"seq\.in, line 2: not UTF-8"),
@@ -107,10 +103,7 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
             {"users": "ann\n"},
             r"user ends after line 1, but .* line 2: seq\.in, seq\.out, label, user",
         ),
-        ({"users": ""}, r"user ends after line 0"),
-        ({"users": "ann\nbo\neve\n"}, r"seq\.in ends after line 2"),
         ({"users": "ann\n \n"}, r"user, line 2: the user is missing"),
-        ({"users": "\nbo\n"}, r"user, line 1: the user is missing"),
     ],
 )
 def test_broken_files_side_by_side_name_file_and_line(tmp_path, contents, complaint):
@@ -125,12 +118,6 @@ def test_a_fourth_file_names_users_and_counts_as_one_of_the_corpus(tmp_path):
     three_files(tmp_path, users=" ann b \r\nbo\n\n")
     assert [u.user for u in read_utterances(tmp_path)] == ["ann b", "bo"]
     assert [path.name for _, path in files_of(tmp_path)] == ["seq.in", "seq.out", "label", "user"]
-
-
-def test_a_missing_third_file_is_named(tmp_path):
-    (three_files(tmp_path, "a\n", "O\n", "x\n") / "label").unlink()
-    with pytest.raises(UserError, match="label is missing"):
-        read_utterances(tmp_path)
 
 
 def test_own_splits_need_no_validation_part_but_train_and_test(tmp_path):
@@ -172,20 +159,13 @@ FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation
         ("jsonl", '{"tokens": ["a"], "slots": ["O"]}', '"intent" is missing'),
         ("jsonl", GOOD.replace("}", ', "slot": 1}'), 'unknown key "slot"'),
         ("jsonl", GOOD.replace('["a"]', '"a"'), '"tokens" is not a list'),
-        ("jsonl", GOOD.replace('["a"]', '[""]'), '"tokens" is not a list'),
-        ("jsonl", '{"tokens": [], "slots": [], "intent": "x"}', "utterance is empty"),
         ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 tokens but 2 slot tags"),
-        ("jsonl", GOOD.replace("O", "o"), "not a BIO tag"),
         ("jsonl", GOOD.replace('"x"', '""'), "intent is missing"),
         ("jsonl", GOOD.replace('"x"', "1"), "must be strings"),
-        *(
-            ("jsonl", GOOD.replace("}", f', "user": {user}}}'), '"user" must be a non-empty string')
-            for user in ('""', "7", "null", '["ann"]')
-        ),
+        ("jsonl", GOOD.replace("}", ', "user": ""}'), '"user" must be a non-empty string'),
+        ("jsonl", GOOD.replace("}", ', "user": 7}'), '"user" must be a non-empty string'),
         ("csv", "1;qa;x;a [b : c", "unbalanced"),
-        ("csv", "1;qa;x;a b] c", "unbalanced"),
         ("csv", "1;qa;x;a [b c]", "nameless"),
-        ("csv", "1;qa;x;a [b : ]", "without a slot name or a value"),
         ("csv", "1;qa;x", "3 columns but the header has 4"),
         ("csv", '1;qa;x;""', "utterance is empty"),
         ("csv", "1;;x;a", "scenario or the intent is empty"),
@@ -197,19 +177,6 @@ def test_a_broken_line_is_named_with_its_file(tmp_path, kind, line, complaint):
     where = rf"a\.{kind}, line {before.count(chr(10)) + 1}"
     with pytest.raises(UserError, match=f"{where}: .*{complaint}"):
         read_utterances(tmp_path / f"a.{kind}")
-
-
-def test_ids_that_repeat_are_refused(tmp_path):
-    write_jsonl(tmp_path / "a.jsonl", [Utterance(("a",), ("O",), "x", "7")] * 2)
-    with pytest.raises(UserError, match="'7' occurs twice"):
-        read_utterances(tmp_path / "a.jsonl")
-
-
-def test_a_torn_archive_is_a_sentence(tmp_path):
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(GOOD.encode() * 1000)[:-20])
-    with pytest.raises(UserError, match=r"cannot read .*a\.jsonl\.gz"):
-        read_utterances(path)
 
 
 def test_a_folder_of_json_lines_is_split_by_its_names(tmp_path):
@@ -264,10 +231,8 @@ def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
     [
         ('{"A": [\n}', "line 2: not JSON"),
         ("[]", "line 1: not an object"),
-        ('{"A": {}}', '"A" is not a list'),
         ('{"A": [{"data": [{"text": "a"}]}, {}]}', 'utterance 2 of A: the list "data" is missing'),
         ('{"A": [{"data": [{"entity": "a"}]}]}', 'utterance 1 of A: a chunk lacks its "text"'),
-        ('{"A": [{"data": [{"text": " "}]}]}', "utterance 1 of A: the utterance is empty"),
     ],
 )
 def test_broken_snips_files_name_file_and_place(tmp_path, content, complaint):
@@ -326,19 +291,22 @@ def test_doubled_quotes_and_semicolons_are_read_strictly(fields):
     assert split_fields(quoted, len(fields)) == fields
 
 
-def test_a_missing_column_is_named(tmp_path):
-    (tmp_path / "a.csv").write_text("answerid;scenario;answer_annotation\n")
-    with pytest.raises(UserError, match=r'a\.csv, line 1: the column "intent" is missing'):
-        read_utterances(tmp_path)
-
-
 # -------------------------------------------------------------------------------------- layouts
-def test_unknown_places_and_layouts_are_refused(tmp_path):
-    with pytest.raises(UserError, match="does not exist"):
-        read_utterances(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="no known layout"):
-        read_utterances(tmp_path)
-    with pytest.raises(UserError, match="none of auto, three_files"):
-        read_utterances(tmp_path, "conll")
-    with pytest.raises(UserError, match="no file in the layout nlu_eval"):
-        read_utterances(tmp_path, "nlu_eval")
+def test_what_is_not_there_torn_or_in_no_layout_is_refused(tmp_path):
+    (three_files(tmp_path / "two") / "label").unlink()
+    write_jsonl(tmp_path / "twice.jsonl", [Utterance(("a",), ("O",), "x", "7")] * 2)
+    (tmp_path / "torn.jsonl.gz").write_bytes(gzip.compress(GOOD.encode() * 1000)[:-20])
+    (tmp_path / "columns.csv").write_text("answerid;scenario;answer_annotation\n")
+    (tmp_path / "empty").mkdir()
+    for name, layout, complaint in (
+        ("two", "auto", "label is missing"),
+        ("twice.jsonl", "auto", "'7' occurs twice"),
+        ("torn.jsonl.gz", "auto", r"cannot read .*torn\.jsonl\.gz"),
+        ("columns.csv", "auto", r'columns\.csv, line 1: the column "intent" is missing'),
+        ("nowhere", "auto", "does not exist"),
+        ("empty", "auto", "no known layout"),
+        ("empty", "conll", "none of auto, three_files"),
+        ("empty", "nlu_eval", "no file in the layout nlu_eval"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            read_utterances(tmp_path / name, layout)

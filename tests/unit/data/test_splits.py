@@ -1,15 +1,12 @@
 """The paper's split: sizes, strata, and no repeated utterance on two sides."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.splits import ids_of, split_corpus
-from support.utterances import say
+from support.utterances import ids_of, say, split_corpus
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.splits import PARTS, Split, own_split

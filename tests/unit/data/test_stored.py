@@ -1,7 +1,5 @@
 """A corpus in files is, bit for bit, the same corpus in memory."""
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -11,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.splits import ids_of, split_corpus
-from support.utterances import drawn_pairs, utterance_of
+from support.utterances import drawn_pairs, ids_of, split_corpus, stored, utterance_of
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import spool as spool_module
@@ -21,8 +18,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import encode
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.splits import PARTS, split_by_keys
-from edp_mx.data.store import open_store, write_store
+from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import (
     StoredUtterances,
     ids_at,
@@ -41,20 +37,15 @@ from edp_mx.runtime.files import write_json
 
 words = st.text("aBé\0\ud800 ", min_size=1, max_size=4)
 pairs = drawn_pairs(words, max_size=6)
-contents = st.lists(st.tuples(pairs, st.sampled_from("uvw")), min_size=1, max_size=25)
+users = st.sampled_from([("",), ("ann", "bo", "eve")]).map(st.sampled_from)  # nobody, or somebody
+contents = users.flatmap(
+    lambda user: st.lists(st.tuples(pairs, st.sampled_from("uvw"), user), min_size=1, max_size=25)
+)
 
 
 def utterances_of(contents):
-    return [utterance_of(pairs, intent, f"ü/{i}") for i, (pairs, intent) in enumerate(contents)]
-
-
-def arrange(sizes, keys, intents):
-    return np.arange(len(keys)), split_by_keys(keys, intents, seed=7)
-
-
-def stored(utterances, folder, arrange=arrange):
-    write_store(folder / "corpus.arrow", (("", u) for u in utterances), arrange)
-    return open_store(folder / "corpus.arrow")
+    return [utterance_of(pairs, intent, f"ü/{i}", *user)
+            for i, (pairs, intent, *user) in enumerate(contents)]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +62,8 @@ def test_text_comes_back_as_it_went_in(contents, data):
     with tempfile.TemporaryDirectory() as folder:
         found = stored(utterances, Path(folder))
         assert list(found.utterances) == utterances
-        assert [u.id for u in found.utterances] == [u.id for u in utterances]
+        who = [(u.id, u.user) for u in utterances]
+        assert [(u.id, u.user) for u in found.utterances] == who
         place = data.draw(st.integers(-len(utterances), len(utterances) - 1))
         assert found.utterances[place] == utterances[place]
         some = data.draw(st.lists(st.integers(0, len(utterances) - 1)))

@@ -1,7 +1,5 @@
 """Synthetic corpora: same seed same bytes, both paths agree, aligned tags, noise, long tails."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

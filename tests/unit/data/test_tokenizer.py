@@ -1,7 +1,5 @@
 """Another tokenizer than word pieces: byte-level BPE, from its file to a batch of a BERT."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

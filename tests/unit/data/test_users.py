@@ -1,7 +1,5 @@
 """Users: read, kept, numbered, and each on one side of a split."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from dataclasses import replace
@@ -12,21 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
-from support.splits import split_corpus
-from support.utterances import say
+from support.utterances import say, split_corpus, stored
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.splits import PARTS, own_split, split_by_keys, users_on_two_sides
-from edp_mx.data.store import open_store, write_store
+from edp_mx.data.splits import PARTS, own_split, users_on_two_sides
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.users import names_users, records_by_user, users_of
-from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
 
@@ -38,23 +33,7 @@ def said_by(names, texts=("yes please", "no", "call mum", "play it")):
     ]
 
 
-def stored(utterances, folder):
-    """The same utterances in files, all in one part."""
-    arrange = lambda _, keys, intents: (  # noqa: E731
-        np.arange(len(keys)),
-        split_by_keys(keys, intents, seed=7),
-    )
-    write_store(folder / "corpus.arrow", (("", u) for u in utterances), arrange)
-    return open_store(folder / "corpus.arrow")
-
-
 names = st.lists(st.sampled_from(["ann", "bo", "ü\ud800", "eve"]), min_size=1, max_size=30)
-
-
-# -------------------------------------------------------------------------------------- reading
-def test_the_user_is_no_part_of_what_makes_utterances_equal():
-    one = Utterance(("a",), ("O",), "x", "1", "ann")
-    assert one == replace(one, user="bo") and Utterance(("a",), ("O",), "x").user == ""
 
 
 def test_a_fingerprint_changes_with_a_user_and_only_then():
@@ -117,23 +96,6 @@ def test_a_corpus_that_names_some_users_is_refused(tmp_path, monkeypatch):
             load_corpus(config)
 
 
-def test_a_kept_corpus_has_its_users(tmp_path, monkeypatch):
-    path = tmp_path / "mine.jsonl"
-    write_jsonl(path, said_by([f"user {i % 40}" for i in range(300)]))
-    config = DataConfig(corpus="mine", path=str(path), split_seed=2)
-    held = load_corpus(config)
-    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(corpus_module, "KEPT_FROM", 100)
-    for _ in range(2):  # written, then only opened
-        kept = load_corpus(config)
-        assert isinstance(kept.train, StoredUtterances)
-        assert kept.fingerprint() == held.fingerprint()
-        for part in PARTS:
-            one, other = getattr(kept, part), getattr(held, part)
-            assert [u.user for u in one] == [u.user for u in other]
-            np.testing.assert_array_equal(users_of(one), users_of(other))
-
-
 # ------------------------------------------------------------------------------------- splitting
 def test_a_corpus_without_users_is_split_as_it_always_was(digest):
     split = split_corpus(list(make_utterances("health", size=3000, seed=1)), seed=0)
@@ -173,9 +135,3 @@ def test_held_out_validation_takes_whole_users():
     train, validation = (set(users[p].tolist()) for p in (split.train, split.validation))
     assert len(validation) == 2 and not train & validation
     assert users_on_two_sides(split, users) == 20  # the corpus' own test part is left as it is
-
-
-def test_too_few_users_are_told(tmp_path):
-    write_jsonl(tmp_path / "mine.jsonl", said_by(["ann", "bo"] * 20))
-    with pytest.raises(UserError, match="too few utterances, or users,"):
-        load_corpus(DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl")))

@@ -1,7 +1,5 @@
 """Vocabularies: what is known, what is not, and from where."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

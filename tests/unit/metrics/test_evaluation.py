@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import namedtuple
+from dataclasses import astuple
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -47,19 +49,14 @@ def test_slot_scores_are_those_of_seqeval(corpus):
 @given(CORPUS, st.sampled_from(list(ALIGNMENTS)))
 def test_scores_are_pooled_over_utterances(corpus, alignment):
     references, hypotheses = both_sides(corpus)
-    pooled = sum(
-        (
-            count_errors(
-                tags,
-                found,
-                reference_intent=meant,
-                hypothesis_intent=understood,
-                alignment=alignment,
-            )
-            for (tags, meant), (found, understood) in zip(references, hypotheses)
-        ),
-        Counts(),
-    )
+    each = [
+        count_errors(
+            tags, found, reference_intent=meant, hypothesis_intent=understood, alignment=alignment
+        )
+        for (tags, meant), (found, understood) in zip(references, hypotheses)
+    ]
+    pooled = Counts(*np.sum([astuple(counts) for counts in each], axis=0))
+    assert sum(each, Counts()) == pooled
     scores = evaluate(references, hypotheses, alignment)
     assert scores.ser == pooled.ser and scores.correct == pooled.correct
     assert (scores.deletions, scores.insertions) == (pooled.deletions, pooled.insertions)
@@ -88,5 +85,3 @@ def test_refusals():
         evaluate([], [])
     with pytest.raises(UserError, match="2 references but 1 hyp"):
         evaluate([(["O"], "x")] * 2, [(["O"], "x")])
-    with pytest.raises(UserError, match="alignment"):
-        evaluate([(["O"], "x")], [(["O"], "x")], "fuzzy")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from support.golden_vectors import cases
 
 from edp_mx.errors import UserError
 from edp_mx.metrics.ser import ALIGNMENTS, Counts, align, count_errors
 from edp_mx.metrics.spans import spans_of
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
-CASES = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] == "ser"]
+CASES = cases("ser")
 TAGS = st.sampled_from(["O", "O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"])
 TWO_ANNOTATIONS = st.lists(st.tuples(TAGS, TAGS), max_size=14)
 
@@ -39,52 +36,6 @@ def test_golden_values(case, alignment):
     counts = (found.correct, found.substitutions, found.deletions, found.insertions)
     assert counts == tuple(expected[key] for key in "CSDI")
     assert found.ser == pytest.approx(expected["ser"], rel=case["rtol"])
-
-
-# The golden case `ser_corpus` (f90) names f00 to f12, of which the file holds the even ones only:
-# its numbers cannot be checked here. The pooled counts of the even ones were added by hand.
-@pytest.mark.parametrize(
-    "alignment, counts, ser",
-    [
-        ("overlap", (10, 4, 3, 4), 11 / 17),
-        ("type", (10, 3, 4, 5), 12 / 17),
-        ("exact", (10, 2, 5, 6), 13 / 17),
-    ],
-)
-def test_a_corpus_is_pooled_and_not_averaged(alignment, counts, ser):
-    assert [case["id"] for case in CASES] == ["f00", "f02", "f04", "f06", "f08", "f10", "f12"]
-    each = [count_case(case, alignment) for case in CASES]
-    pooled = sum(each, Counts())
-    assert pooled == Counts(*counts)
-    assert pooled.ser == pytest.approx(ser)
-    assert pooled.ser != pytest.approx(np.mean([one.ser for one in each]))
-
-
-@pytest.mark.parametrize(
-    "reference, hypothesis, overlap, same_type, exact",
-    [
-        # a boundary error: one S, or one D and one I
-        ("B-a I-a O", "B-a I-a I-a", (0, 1, 0, 0), (0, 1, 0, 0), (0, 0, 1, 1)),
-        # one reference over two hypotheses: one S and one I; and the other way round
-        ("B-a I-a I-a", "B-b O B-c", (0, 1, 0, 1), (0, 0, 1, 2), (0, 0, 1, 2)),
-        ("B-b O B-c", "B-a I-a I-a", (0, 1, 1, 0), (0, 0, 2, 1), (0, 0, 2, 1)),
-        # a chain: the first fit by eye (second with second) would leave one pair out
-        ("B-a I-a B-b I-b", "B-c B-c I-c B-c", (0, 2, 0, 1), (0, 0, 2, 3), (0, 0, 2, 3)),
-        # same name elsewhere: S only by type
-        ("B-a O O", "O O B-a", (0, 0, 1, 1), (0, 1, 0, 0), (0, 0, 1, 1)),
-        # an identical span is taken first, though others overlap or share its name
-        ("B-a I-a O B-a", "B-a I-a O B-b", (1, 1, 0, 0), (1, 0, 1, 1), (1, 0, 1, 1)),
-        # two names in exchange: two S either way
-        ("B-a B-b", "B-b B-a", (0, 2, 0, 0), (0, 2, 0, 0), (0, 0, 2, 2)),
-        # neighbours that share no token are no pair
-        ("B-a I-a O O", "O O B-b I-b", (0, 0, 1, 1), (0, 0, 1, 1), (0, 0, 1, 1)),
-        ("O O", "O O", (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0)),
-    ],
-)
-def test_by_hand(reference, hypothesis, overlap, same_type, exact):
-    spans = spans_of(reference.split()), spans_of(hypothesis.split())
-    for alignment, counts in {"overlap": overlap, "type": same_type, "exact": exact}.items():
-        assert align(*spans, alignment=alignment) == Counts(*counts), alignment
 
 
 @given(TWO_ANNOTATIONS)

@@ -19,22 +19,6 @@ def test_as_seqeval_reads_them(tags):
     assert spans_of(tags) == expected
 
 
-@pytest.mark.parametrize(
-    "tags, spans",
-    [
-        ([], []),
-        (["O", "O"], []),
-        (["I-a"], [("a", 0, 1)]),  # an I- may open a span
-        (["B-a", "I-b"], [("a", 0, 1), ("b", 1, 2)]),  # another name splits
-        (["B-a", "B-a"], [("a", 0, 1), ("a", 1, 2)]),
-        (["I-a", "O", "I-a"], [("a", 0, 1), ("a", 2, 3)]),
-        (["B-a", "I-a", "I-a"], [("a", 0, 3)]),
-    ],
-)
-def test_by_hand(tags, spans):
-    assert spans_of(tags) == spans
-
-
 @pytest.mark.parametrize("tag", ["", "o", "X-a", "B-", "I-", "Ba", "E-a", "-a", "b-a"])
 def test_other_tags_are_refused(tag):
     with pytest.raises(UserError, match="not BIO"):

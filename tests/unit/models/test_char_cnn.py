@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mxnet import autograd
-from support.models import central_difference
 
 from edp_mx.models.char_cnn import CharCNN
 
@@ -60,22 +57,3 @@ def test_equals_a_loop_over_unpadded_characters(spelled, width, spare):
     found = features(cnn, padded).asnumpy()
     expected = [[loop_features(cnn, np.array(token, int)) for token in row] for row in spelled]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("is_hybrid", [False, True])
-def test_tied_windows_share_one_gradient(is_hybrid):
-    """ "aaaaaa" has four equal windows: the derivative must be that of one of them."""
-    cnn, characters = small_cnn(), [[[2] * 6 + [0]]]
-    cnn.hybridize(is_hybrid)
-    weight = cnn.convolution.weight
-    with autograd.record():
-        output = features(cnn, characters)
-    output.backward()
-    gradient = weight.grad().asnumpy()
-    for index in np.ndindex(gradient.shape):
-        nudge = np.zeros_like(gradient)
-        nudge[index] = 1e-2
-        change = central_difference(
-            weight, nudge, lambda: features(cnn, characters).sum().asscalar()
-        )
-        assert gradient[index] == pytest.approx(change / 2e-2, abs=2e-3)

@@ -92,11 +92,3 @@ def test_padding_and_neighbours_change_nothing():
     np.testing.assert_allclose(together.emissions[1, :2], alone.emissions[0], atol=1e-14)
     np.testing.assert_allclose(together.transitions[1], alone.transitions[0], atol=1e-14)
     assert not together.emissions[1, 2].any()
-
-
-def test_marginals_are_probabilities():
-    rng = np.random.default_rng(6)
-    lengths = np.array([7, 1, 4])
-    result = marginals(rng.normal(size=(3, 7, 5)), lengths, random_chain(rng, 5))
-    np.testing.assert_allclose(result.unary.sum(2), np.arange(7) < lengths[:, None], atol=1e-12)
-    np.testing.assert_allclose(result.pairwise.sum((1, 2)), lengths - 1, atol=1e-12)

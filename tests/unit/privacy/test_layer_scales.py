@@ -1,8 +1,5 @@
 """α: where it comes from and how it is normalised."""
 
-import json
-from pathlib import Path
-
 import mxnet as mx
 import numpy as np
 import pytest
@@ -10,16 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
+from support.golden_vectors import cases
 
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import FLOOR, normalise_scales, scales_by_norm, scales_by_size
 from edp_mx.privacy.layers import layers_of
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
-CASES = [case for case in json.loads(GOLDEN.read_text())["cases"] if case["fn"] == "floor_alpha"]
 
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", cases("floor_alpha"), ids=lambda case: case["id"])
 def test_golden(case):
     assert case["inputs"]["rel_floor"] == FLOOR
     np.testing.assert_allclose(

@@ -60,9 +60,17 @@ def test_a_shared_parameter_counts_once():
     assert [p.name for layer in layers_of(net) for p in layer.parameters] == ["a_weight", "a_bias"]
 
 
+def small_with(grad_req):
+    net = small()
+    net.collect_params().setattr("grad_req", grad_req)
+    return net
+
+
 @pytest.mark.parametrize(
     "spoil, message",
     [
+        (lambda: small_with("add"), "words_weight has grad_req='add'"),
+        (lambda: small_with("null"), "no trainable parameter"),
         (lambda: network(nn.Dense(3, in_units=2), nn.BatchNorm(in_channels=3)), "BatchNorm"),
         (lambda: network(nn.Embedding(5, 2, sparse_grad=True)), "sparse gradients"),
         (
@@ -74,20 +82,6 @@ def test_a_shared_parameter_counts_once():
 def test_what_would_leak_is_refused_by_name(spoil, message):
     with pytest.raises(UserError, match=message):
         layers_of(spoil())
-
-
-def test_accumulating_gradients_are_refused():
-    net = small()
-    net[1].weight.grad_req = "add"
-    with pytest.raises(UserError, match="a_weight has grad_req='add'"):
-        layers_of(net)
-
-
-def test_a_network_with_nothing_to_train_is_refused():
-    net = small()
-    net.collect_params().setattr("grad_req", "null")
-    with pytest.raises(UserError, match="no trainable parameter"):
-        layers_of(net)
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
@@ -111,27 +105,6 @@ def test_training_over_the_flat_array_is_bit_identical(hybridize):
         weights.append({name: p.data().asnumpy() for name, p in net.collect_params().items()})
     for name, value in weights[0].items():
         assert (value == weights[1][name]).all(), name
-
-
-def test_layer_norms_are_those_of_the_parameters():
-    net = small()
-    flat = FlatGradients(layers_of(net))
-    backward(net)
-    expected = [
-        sum(np.square(p.grad().asnumpy().astype(np.float64)).sum() for p in layer.parameters)
-        for layer in flat.layers
-    ]
-    np.testing.assert_allclose(flat.squared_norms(flat.gradients()), expected, rtol=1e-6)
-
-
-def test_a_gradient_is_used_once():
-    net = small()
-    flat = FlatGradients(layers_of(net))
-    backward(net)
-    flat.refuse_stale()
-    gluon.Trainer(net.collect_params(), "sgd", kvstore=None).step(1)
-    with pytest.raises(UserError, match="released (only )?once"):
-        flat.refuse_stale()
 
 
 def test_a_parameter_without_gradient_is_noticed():

@@ -1,12 +1,10 @@
 """One worker's part of Algorithm 1 against the slow form and the golden vectors."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support import algorithm1
 from support.examples import plan_with
+from support.golden_vectors import cases
 from support.prescribed import flat_of, losses_with
 from support.releases import release_with
 
@@ -16,9 +14,6 @@ from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import LoopClipping
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
-CASES = {case["id"]: case for case in json.loads(GOLDEN.read_text())["cases"]}
 
 
 class GivenNoise:
@@ -79,9 +74,8 @@ def release_of(scales, *, num_workers=1, micro_batch_size=4, c=1.0, variant="pub
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("case_id", ["e0", "e2"])
-def test_golden_vectors_of_algorithm_1(case_id):
-    case = CASES[case_id]
+@pytest.mark.parametrize("case", cases("algorithm1"), ids=lambda case: case["id"])
+def test_golden_vectors_of_algorithm_1(case):
     inputs, expected = case["inputs"], case["expected"]
     release = release_of(
         inputs["alpha"],
@@ -168,7 +162,7 @@ def test_noise_has_the_released_stddev_in_each_layer(variant, k):
 
 def test_one_example_can_turn_a_clipped_mean_round():
     """Why κ = 2: docs/privacy.md, section 2."""
-    witness = CASES["c92"]
+    (witness,) = cases("sensitivity_witness")
     inputs, expected = witness["inputs"], witness["expected"]
     release = release_of(inputs["alpha"], c=inputs["C"], micro_batch_size=2)
     values = []

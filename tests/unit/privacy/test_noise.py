@@ -28,9 +28,6 @@ def test_the_numbers_are_standard_normal():
     assert abs(values.mean()) * SIZE**0.5 < Z
     assert abs(values.var() - 1) * (SIZE / 2) ** 0.5 < Z
     assert abs((values**4).mean() - 3) * (SIZE / 96) ** 0.5 < Z
-    for bound in (3, 4):  # the tails, where clipping would first show
-        expected = 2 * stats.norm.sf(bound) * SIZE
-        assert abs((abs(values) > bound).sum() - expected) < Z * expected**0.5
 
 
 def test_the_far_tails_are_neither_thin_nor_thick():
@@ -70,31 +67,10 @@ def test_an_insecure_stream_repeats_itself_but_differs_by_rank():
     assert not (again[0] == again[2]).any()
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1, 5 * PAIRS])
-def test_scale_and_add_is_scale_then_add(size, generator):
-    array = generator.normal(size=size).astype(np.float32)
-    noise = NoiseStream.insecure(seed=1, rank=0).normal(size)
-    result = array.copy()
-    NoiseStream.insecure(seed=1, rank=0).scale_and_add(result, factor=0.3, stddev=2.5)
-    np.testing.assert_allclose(result, 0.3 * array + 2.5 * noise, rtol=1e-5, atol=1e-5)
-
-
 def test_equal_keys_are_refused_by_rank():
     refuse_equal(["a", "b", "c"])
     with pytest.raises(UserError, match="workers 1 and 2"):
         refuse_equal(["a", "b", "b"])
-
-
-@pytest.mark.parametrize("size", [1, 7, 2 * PAIRS, 2 * PAIRS + 3])
-@pytest.mark.parametrize("stddev", [0.0, 0.3])
-def test_from_a_source_it_is_as_in_place_and_leaves_the_source(generator, size, stddev):
-    values = generator.normal(size=size).astype(np.float32)
-    in_place, source, target = values.copy(), values.copy(), np.full(size, np.nan, np.float32)
-    for array, given in ((in_place, None), (target, source)):
-        NoiseStream.insecure(seed=1, rank=0).scale_and_add(
-            array, factor=0.7, stddev=stddev, source=given
-        )
-    assert (target == in_place).all() and (source == values).all()
 
 
 def test_the_key_of_the_masks_is_another_secret():
@@ -171,11 +147,12 @@ def test_parts_are_as_one_after_the_other_and_the_rest_stays(monkeypatch, genera
         assert (together[:BLOCK][20:] != values[:BLOCK][20:]).mean() > 0.99
 
 
-def test_a_factor_of_one_keeps_every_bit_of_the_sum(generator):
-    values = generator.normal(size=1001).astype(np.float32)
-    noise = NoiseStream.insecure(seed=1, rank=0).normal(1001)
+@pytest.mark.parametrize("size", [0, 1, 1001, BLOCK - 1, BLOCK, BLOCK + 1, 5 * PAIRS])
+def test_a_factor_of_one_keeps_every_bit_of_the_sum(size, generator):
+    values = generator.normal(size=size).astype(np.float32)
+    noise = NoiseStream.insecure(seed=1, rank=0).normal(size)
     for source in (None, values):
-        array = values.copy() if source is None else np.full(1001, np.nan, np.float32)
+        array = values.copy() if source is None else np.full(size, np.nan, np.float32)
         NoiseStream.insecure(seed=1, rank=0).scale_and_add(
             array, factor=1.0, stddev=1.0, source=source
         )
@@ -214,22 +191,6 @@ def test_a_gradient_is_never_copied(monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < array.nbytes / 40
-
-
-def test_a_block_that_fails_is_heard_whoever_made_it(monkeypatch):
-    use_threads(monkeypatch, 3)
-    add = BoxMuller.scale_and_add
-
-    def fails_once(self, target, source, *, block, **settings):
-        if block == 4:
-            raise MemoryError("lost")
-        add(self, target, source, block=block, **settings)
-
-    stream = NoiseStream.from_operating_system()
-    with monkeypatch.context() as patch, pytest.raises(MemoryError, match="lost"):
-        patch.setattr(BoxMuller, "scale_and_add", fails_once)
-        stream.normal(6 * BLOCK)
-    assert stats.kstest(stream.normal(10_000), "norm").pvalue > RARE  # and it can go on
 
 
 def test_a_stream_is_neither_copied_nor_taken_into_a_fork(monkeypatch):

@@ -14,7 +14,7 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.norm_clipping import LoopClipping
-from edp_mx.privacy.running_sum import RunningSum, add_scaled
+from edp_mx.privacy.running_sum import add_scaled
 
 SHAPES = [(3,), (2, 2)]
 SCALES = (1.0, 0.25)
@@ -118,20 +118,3 @@ def test_scaled_arrays_are_added_in_float64(size, generator):
     expected = total + 0.3 * values.astype(np.float64)
     add_scaled(total, values, factor=0.3)
     np.testing.assert_allclose(total, expected, rtol=1e-15, atol=1e-15)
-
-
-def test_a_sum_of_one_array_is_that_array_and_of_several_is_float64(generator):
-    sums, arrays = RunningSum(6), generator.normal(size=(3, 6)).astype(np.float32)
-    for _ in range(2):
-        sums.clear()
-        sums.put(arrays[0], factor=0.5)
-        values, factor = sums.result()
-        assert values is arrays[0] or values.base is arrays
-        assert factor == 0.5 and sums.result()[1] == 0.5
-        for array in arrays[1:]:
-            sums.settle()
-            sums.put(array, factor=2.0)
-        values, factor = sums.result()
-        assert values.dtype == np.float64 and factor == 1.0
-        weights = np.array([0.5, 2, 2])
-        np.testing.assert_allclose(values, weights @ arrays.astype(np.float64), rtol=1e-15)

@@ -87,27 +87,24 @@ def test_what_was_released_trains_once(parts):
     assert (parts.weight == before).all()
 
 
-def test_a_raw_gradient_in_its_place_is_refused(parts):
+def raw(parts):
     released = parts.privatise()
     parts.backward()
-    with pytest.raises(UserError, match="raw"):
+    return released
+
+
+@pytest.mark.parametrize("made, message", [
+    (raw, "raw"),
+    (lambda parts: (parts.privatise(), parts.privatise())[0], "released (only )?once"),
+    (lambda parts: Parts().privatise(), "released (only )?once"),
+], ids=["raw", "before another step", "of another network"])  # fmt: skip
+def test_what_is_not_this_step_s_release_is_refused(parts, made, message):
+    released = made(parts)
+    with pytest.raises(UserError, match=message):
         parts.trainer.step_private(released)
     assert (parts.weight == 0).all()
-
-
-def test_what_was_released_before_another_step_was_made_is_refused(parts):
-    first, second = parts.privatise(), parts.privatise()
-    with pytest.raises(UserError, match="released (only )?once"):
-        parts.trainer.step_private(first)
-    parts.trainer.step_private(second)
+    parts.trainer.step_private(parts.privatise())
     assert np.linalg.norm(parts.weight) == pytest.approx(0.1, rel=1e-4)
-
-
-def test_what_another_network_released_is_refused(parts):
-    stranger = Parts()
-    with pytest.raises(UserError, match="released (only )?once"):
-        parts.trainer.step_private(stranger.privatise())
-    assert (parts.weight == 0).all()
 
 
 def test_a_clipped_sum_without_noise_is_nothing_that_the_trainer_takes(parts):

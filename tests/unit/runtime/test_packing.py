@@ -44,6 +44,8 @@ def test_rows_come_back_with_zeros_at_padding(lengths, spare, reverse):
     packing.fill(out, lambda place: np.copyto(place, rows))
     np.testing.assert_array_equal(out, expected)
     np.testing.assert_array_equal(packing.spread(rows, batch.shape), expected)
+    packing.add(out, rows)
+    np.testing.assert_array_equal(out, 2 * expected)
 
 
 @given(lengths=lengths_of, reverse=st.booleans())
@@ -72,13 +74,3 @@ def test_equal_lengths_cost_no_copy():
         given = []
         packing.fill(batch, given.append)
         assert np.shares_memory(given[0], batch)
-
-
-@given(lengths=lengths_of, spare=st.integers(0, 2), reverse=st.booleans())
-def test_rows_are_added_where_they_came_from(lengths, spare, reverse):
-    shape = max(lengths) + spare, len(lengths), 2
-    batch, start = np.random.default_rng(0).normal(size=(2, *shape)).astype(np.float32)
-    packing, found = Packing.of(np.array(lengths), reverse=reverse), start.copy()
-    packing.add(found, packing.pack(batch))
-    is_token = np.arange(shape[0])[:, None] < lengths  # (T, N)
-    np.testing.assert_array_equal(found, start + np.where(is_token[:, :, None], batch, 0))

@@ -60,38 +60,37 @@ def test_a_file_that_is_torn_or_would_execute_is_refused_by_name(tmp_path, conte
         load_weights(network(), tmp_path / "weights.npz")
 
 
-def run_selection(sers, **settings):
-    """Weights 1, 2, 3 … after each epoch; the epochs done and the weight at the end."""
-    net = network()
+SERS = [0.5, 0.2, 0.3, 0.4, 0.1]
+BEST = {"checkpoint": "best_on_validation"}
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True])
+@pytest.mark.parametrize(
+    "sers, settings, epochs, weight",
+    [
+        (SERS, {}, 5, 5),  # by default all epochs run and the last weights stay
+        (SERS[:4], BEST, 4, 2),
+        ([math.nan, 0.3, 0.4], BEST, 3, 2),
+        (SERS, {"early_stop_patience": 2}, 4, 4),
+        (SERS, {"early_stop_patience": 3}, 5, 5),
+        (SERS, {**BEST, "early_stop_patience": 2}, 4, 2),
+    ],
+)
+def test_which_weights_a_run_ends_with(sers, settings, epochs, weight, is_interrupted):
+    """Weights 1, 2, 3 … after each epoch; interrupted after each of them, or not."""
+    net, done = network(), 0
     selection = Selection(net, TrainingConfig(**settings))
-    done = 0
     for epoch, ser in enumerate(sers):
         set_weights(net, {k: np.full_like(v, epoch + 1) for k, v in weights_of(net).items()}, "")
         done += 1
         if selection.stops_after(epoch, ser):
             break
+        if is_interrupted:
+            standing = selection.standing
+            selection = Selection(net, TrainingConfig(**settings))
+            selection.resume(*standing)
     selection.restore()
-    return done, int(net.weight.data()[0, 0].asscalar())
-
-
-SERS = [0.5, 0.2, 0.3, 0.4, 0.1]
-
-
-BEST = {"checkpoint": "best_on_validation"}
-
-
-@pytest.mark.parametrize(
-    "sers, settings, expected",
-    [
-        (SERS, {}, (5, 5)),  # by default all epochs run and the last weights stay
-        (SERS[:4], BEST, (4, 2)),
-        ([math.nan, 0.3, 0.4], BEST, (3, 2)),
-        (SERS, {"early_stop_patience": 2}, (4, 4)),
-        (SERS, {"early_stop_patience": 3}, (5, 5)),
-    ],
-)
-def test_which_weights_a_run_ends_with(sers, settings, expected):
-    assert run_selection(sers, **settings) == expected
+    assert (done, int(net.weight.data()[0, 0].asscalar())) == (epochs, weight)
 
 
 def test_an_utterance_that_was_cut_gets_o_for_the_rest():

@@ -147,12 +147,6 @@ def chunks(units, lengths, size):
     return list(chunks_of(draw_of(units), np.asarray(lengths), chunk_size=size))
 
 
-@pytest.mark.parametrize("drawn, sizes", [(0, []), (4, [4]), (5, [4, 1]), (9, [4, 4, 1])])
-def test_single_records_come_in_chunks_of_the_clippings_size(drawn, sizes):
-    found = chunks(singly(range(drawn)), np.ones(20, int), 4)
-    assert [len(chunk) for chunk in found] == sizes
-
-
 def test_units_are_in_chunks_with_their_like():
     units = [[0, 1, 2], [3], [], [4, 5], [6], [7, 8], [9, 10, 11, 12]]
     lengths = [9, 1, 1, 5, 2, 2, 3, 1, 1, 1, 1, 1, 1]

@@ -6,14 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from mxnet.gluon import nn
 
 from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.checkpoint import Selection
-from edp_mx.training.config import TrainingConfig
 from edp_mx.training.state import TrainingState, read_ledger_mark
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
@@ -102,30 +99,6 @@ def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
     state(other).write(path)
     with pytest.raises(UserError, match=f"not a checkpoint of {kind.KIND}"):
         kind.read(path)
-
-
-def test_a_selection_goes_on_where_it_stood():
-    """Interrupted after each epoch: the same end as without."""
-    sers = [0.5, 0.2, 0.3, 0.4, 0.1]
-    config = TrainingConfig(checkpoint="best_on_validation", early_stop_patience=2)
-
-    def run(interrupted):
-        net = nn.Dense(1, in_units=1, prefix="net_")
-        net.initialize()
-        selection, done = Selection(net, config), 0
-        for epoch, ser in enumerate(sers):
-            net.weight.set_data(np.full((1, 1), epoch))
-            done += 1
-            if selection.stops_after(epoch, ser):
-                break
-            if interrupted:
-                standing = selection.standing
-                selection = Selection(net, config)
-                selection.resume(*standing)
-        selection.restore()
-        return done, float(net.weight.data().asscalar())
-
-    assert run(interrupted=True) == run(interrupted=False) == (4, 1.0)
 
 
 def test_it_says_how_far_the_ledger_had_come(tmp_path):

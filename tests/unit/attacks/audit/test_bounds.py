@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
-from unit.accounting.golden_vectors import cases
+from support.golden_vectors import cases
 
 from edp_mx.attacks.audit.bounds import (
     ErrorCounts,

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from unit.accounting.golden_vectors import cases
+from support.golden_vectors import cases
 
 from edp_mx.attacks.audit.guessing import guess_coins, one_run_epsilon, one_run_p_value
 

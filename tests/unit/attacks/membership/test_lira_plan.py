@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.splits import ids_of
+from support.utterances import ids_of
 
 from edp_mx.attacks.membership.lira import shadow as lira_shadow
 from edp_mx.attacks.membership.lira.attack import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
@@ -151,17 +152,9 @@ def test_frozen_parameters_are_loaded_too(tmp_path):
 def test_all_sizes_that_differ_are_named_in_one_sentence():
     theirs = BERTConfig(num_layers=12, hidden_size=768, layer_norm_epsilon=1e-5, dropout=0.3)
     checkpoint = Checkpoint(theirs, WordPiece(PIECES), {}, "folder")
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError, match="num_layers: 12, .*hidden_size: 768, .*epsilon: 1e-05$"):
         require_sizes(BERTConfig(), checkpoint)
-    assert str(refused.value) == (
-        "model.checkpoint: folder is a BERT with num_layers 12 and hidden_size 768 and "
-        "layer_norm_epsilon 1e-05; set model.num_layers: 12, model.hidden_size: 768, "
-        "model.layer_norm_epsilon: 1e-05"
-    )
-    require_sizes(
-        BERTConfig(num_layers=12, hidden_size=768, layer_norm_epsilon=1e-5, frozen_layers=3),
-        checkpoint,
-    )
+    require_sizes(replace(theirs, frozen_layers=3), checkpoint)
 
 
 def test_a_bert_that_the_tensors_do_not_fit_stays_as_it_was(tmp_path):

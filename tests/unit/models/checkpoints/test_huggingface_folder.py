@@ -69,7 +69,6 @@ def test_a_masked_lm_head_that_cannot_be_ours_is_left_aside(tmp_path, caplog, fa
     [
         (lambda t: t.pop(WORDS), f"lacks the tensor {WORDS}"),
         (lambda t: t[WORDS].__setitem__((3, 3), np.nan), f"{WORDS} holds a value that is not"),
-        (lambda t: t[WORDS].__setitem__((3, 3), -np.inf), f"{WORDS} holds a value that is not"),
         (lambda t: t.update({WORDS: np.ones((40, 24), int)}), f"{WORDS} holds I64"),
         (lambda t: t.update({f"bert.{WORDS}": t[WORDS]}), f"{WORDS} twice"),
         (lambda t: t.update({"encoder.layer.0.new.bias": t[WORDS]}), "layer.0.new.bias"),
@@ -111,15 +110,12 @@ def test_pieces_of_a_tokenizer_json(tmp_path):
     ("settings", "told"),
     [
         ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new' is none of gelu, relu"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ({"is_decoder": True}, "is_decoder is True"),
-        ({"add_cross_attention": True}, "add_cross_attention is True"),
         ({"type_vocab_size": 1}, "type_vocab_size is 1, but only a BERT with 2"),
         ({"model_type": "roberta"}, "model_type is 'roberta'"),
         ({"hidden_size": None}, "hidden_size is missing"),
         ({"num_attention_heads": 7}, "must be a multiple of the 7 heads"),
         ({"num_hidden_layers": "4"}, "num_hidden_layers is '4'"),
-        ({"num_hidden_layers": True}, "num_hidden_layers is True"),
         ({"layer_norm_eps": "1e-12"}, "layer_norm_eps is '1e-12'"),
         ({"hidden_dropout_prob": 1.0}, "dropout must be"),
         ({"num_hidden_layers": 3}, "has no tensor encoder.layer.3.attention.output.LayerNorm.bias"),

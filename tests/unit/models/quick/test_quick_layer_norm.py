@@ -94,30 +94,6 @@ def test_the_same_as_gluons_own(hybrid, shape, frozen):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_gradients_may_be_added_up(hybrid, generator):
-    net = nn.LayerNorm(in_channels=6)
-    block = nn.HybridSequential()
-    block.add(net)
-    block.initialize()
-    quicken(block, mx.cpu())
-    if hybrid:
-        block.hybridize(static_alloc=True)
-    x = mx.nd.array(generator.normal(size=(5, 6)))
-    for parameter in (net.gamma, net.beta):
-        parameter.grad_req = "add"
-    x.attach_grad("add")
-    seen = []
-    for _ in range(2):
-        with autograd.record():
-            loss = block(x).square().sum() * 0.5 + block(x).sin().sum()
-        loss.backward()
-        seen.append([a.asnumpy().copy() for a in (x.grad, net.gamma.grad(), net.beta.grad())])
-    for first, second in zip(*seen):
-        np.testing.assert_allclose(second, 2 * first, rtol=1e-5, atol=1e-6)
-        assert abs(first).max() > 1e-3
-
-
-@pytest.mark.parametrize("hybrid", [False, True])
 def test_one_array_may_be_read_by_many(hybrid, generator):
     """From some number of readers on MXNet has gradients added in place, if it is told nothing."""
 

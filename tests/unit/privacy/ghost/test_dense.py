@@ -1,9 +1,8 @@
 """The Dense rule against loops over single examples and positions in float64, and against MXNet."""
 
-import mxnet as mx
 import numpy as np
 import pytest
-from ghost_layers import assert_norms, assert_sum, drawn, drawn_factors, laid_out, recorded
+from ghost_layers import assert_norms, assert_sum, drawn, drawn_factors, laid_out
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,40 +64,15 @@ def test_groups_of_examples_change_nothing(shape, monkeypatch):
     np.testing.assert_allclose(dense.weight_squared_norms(inputs, gradients), whole[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_against_mxnet(shape):
-    """One example at a time for the norms; all of them at once, with factors 1, for the sums."""
-    inputs, gradients = draw(shape)
-    d, p = shape[2:]
-
-    def gradient_of(a, g):
-        def layer(x, w, b):
-            return mx.nd.FullyConnected(x, w, b, num_hidden=p, flatten=False)
-
-        return recorded(layer, a, (np.zeros((p, d)), np.zeros(p)), g)
-
-    alone = [gradient_of(a[None], g[None]) for a, g in zip(inputs, gradients)]
-    weight, bias = dense.squared_norms(inputs, gradients)
-    assert_norms(weight, [np.float64(w) for w, _ in alone])
-    assert_norms(bias, [np.float64(b) for _, b in alone], scales=term_norms(inputs, gradients)[1])
-    sums = np.zeros((p, d), np.float32), np.zeros(p, np.float32)
-    dense.add_weight_sum(sums[0], inputs, gradients, np.ones(shape[0]))
-    dense.add_bias_sum(sums[1], gradients, np.ones(shape[0]))
-    for found, plain in zip(sums, gradient_of(inputs, gradients)):
-        np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
-
-
 def test_a_plain_matrix_is_a_sequence_of_one():
-    inputs, gradients = drawn(0, 6, 9), drawn(1, 6, 4)
-    weights, biases = loop(inputs[:, None], gradients[:, None])
-    both = dense.squared_norms(inputs, gradients)
-    assert_norms(both[0], weights)
-    assert_norms(both[1], biases)
-    totals = np.zeros((4, 9), np.float32), np.zeros(4, np.float32)
-    dense.add_weight_sum(totals[0], inputs, gradients, np.ones(6))
-    dense.add_bias_sum(totals[1], gradients, np.ones(6))
-    assert_sum(totals[0], 0.0, weights, np.ones(6))
-    assert_sum(totals[1], 0.0, biases, np.ones(6))
+    plain = drawn(0, 6, 9), drawn(1, 6, 4)
+    sequence = [array[:, None] for array in plain]
+    found, expected = dense.squared_norms(*plain), dense.squared_norms(*sequence)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    totals = np.zeros((2, 4, 9), np.float32)
+    for total, (inputs, gradients) in zip(totals, (plain, sequence)):
+        dense.add_weight_sum(total, inputs, gradients, np.ones(6))
+    np.testing.assert_allclose(*totals, rtol=1e-6, atol=1e-6)
 
 
 def test_some_rows_of_a_weight():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ghost_layers import assert_norms, assert_sum, drawn, drawn_factors
+from ghost_layers import assert_norms, drawn
 
 from edp_mx.privacy.ghost import explicit
 
@@ -27,21 +27,8 @@ def test_an_example_that_is_not_finite_has_no_finite_norm_and_spoils_no_other():
     assert list(np.isfinite(norms)) == [True, False, False, True]
     total = np.zeros(200, np.float32)
     explicit.add_sum(total, gradients, np.array([0.5, 0.0, 0.0, 0.25]))
+    explicit.add_sum(total, gradients, np.zeros(4))
     np.testing.assert_array_equal(total, np.full(200, 0.75, np.float32))
-
-
-def test_sums_are_added_to_what_is_there():
-    gradients, factors = drawn(1, 5, 4, 3), drawn_factors(2, 5)
-    total = drawn(3, 4, 3)
-    start = total.astype(np.float64)
-    explicit.add_sum(total, gradients, factors)
-    assert_sum(total, start, gradients.astype(np.float64), factors)
-
-
-def test_a_sum_without_any_example_is_nothing():
-    total = np.ones((4, 3), np.float32)
-    explicit.add_sum(total, np.full((2, 4, 3), np.nan, np.float32), np.zeros(2))
-    np.testing.assert_array_equal(total, 1)
 
 
 def test_a_factor_that_float32_would_round_up_counts_as_none():

@@ -79,10 +79,6 @@ def test_against_mxnet(eps, spread):
     gamma, beta = norms_of(inputs, gradients, eps)
     assert_norms(gamma, [np.float64(one) for one, _ in alone])
     assert_norms(beta, [np.float64(one) for _, one in alone])
-    sums = np.zeros((2, 33), np.float32)
-    add_sums(sums, inputs, gradients, np.ones(4), eps)
-    for found, plain in zip(sums, gradient_of(inputs, gradients)):
-        np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
 
 
 def test_padding_of_constant_rows_is_harmless():
@@ -103,16 +99,3 @@ def test_long_sequences_do_not_drift():
     gamma, beta = norms_of(inputs, gradients, 1e-5)
     assert_norms(gamma, gammas, scales=1e-3)
     assert_norms(beta, betas, scales=1e-3)
-
-
-def test_large_gradients_and_examples_that_are_not_finite():
-    inputs, gradients = drawn(0, 3, 4, 5), drawn(1, 3, 4, 5) * np.float32(1e25)
-    gammas, betas = loop(inputs, gradients, 1e-5)
-    gradients[0, 1, 2] = np.inf
-    gamma, beta = norms_of(inputs, gradients, 1e-5)
-    assert not np.isfinite(gamma[0]) and not np.isfinite(beta[0])
-    assert_norms(gamma[1:], gammas[1:])
-    sums = np.zeros((2, 5), np.float32)
-    add_sums(sums, inputs, gradients, np.array([0.0, 1.0, 0.5]), 1e-5)
-    assert_sum(sums[0], 0.0, gammas[1:], [1.0, 0.5], scale=4)
-    assert_sum(sums[1], 0.0, betas[1:], [1.0, 0.5], scale=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "privacy_vectors.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "privacy_vectors.json"
 
 
 def cases(function):
