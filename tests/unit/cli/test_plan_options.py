@@ -1,7 +1,5 @@
 """`--mechanism dp_sgd` of a plan: its release, its defaults, what it says."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

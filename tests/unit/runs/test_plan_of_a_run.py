@@ -1,7 +1,5 @@
 """From a configuration to the plan of its run; the same z₀ as `edp-mx calibrate` finds."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

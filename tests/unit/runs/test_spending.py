@@ -1,7 +1,5 @@
 """What a run may spend: written down before it is released, refused where it cannot be known."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,11 +1,16 @@
-"""A verdict says what it refutes."""
+"""A verdict says what it refutes, and which claim a one-run audit is held against."""
 
 import math
 
 import pytest
 
 from edp_mx.accounting.bound import Bound, unbounded
+from edp_mx.accounting.decay import Decay
+from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.accounting.plan import Plan
+from edp_mx.accounting.release import Release
+from edp_mx.attacks.audit.one_run import claim_that_holds
 from edp_mx.attacks.audit.verdict import Verdict
 
 
@@ -40,9 +45,23 @@ def test_no_bound_at_all_cannot_be_refuted():
     assert not empty.is_refuted and "no bound at all" in empty.describe()
 
 
-def test_the_sentence_says_it_all():
-    text = verdict(13.9).describe()
-    for part in ("REFUTED: at 95 %", "epsilon = 13.9 at delta = 1e-05", "claims 4.4",
-                 "claims 15: not refuted"):  # fmt: skip
-        assert part in text
-    assert verdict(1.0).describe().startswith("not refuted: at 95 %")
+def claimed(**changes):
+    release = Release(unit="micro_batch", num_workers=2, micro_batch_size=8, max_grad_norm=1.0,
+                      layer_scales=(1.0,), adjacency="zero_out", variant="calibrated")  # fmt: skip
+    return guarantee(Plan(release, noise_multiplier=2.0, decay=Decay(), epochs=3,
+                          steps_per_epoch=10, num_records=1000, delta=5e-4, **changes))  # fmt: skip
+
+
+FIRST_BATCH = {"scales_source": "first_batch", "private_inputs": ["layer_scales"]}
+
+
+@pytest.mark.parametrize(
+    "granted", [{}, {"private_inputs": ["vocabulary"]}, {"private_inputs": ["lengths"]}]
+)
+def test_vocabulary_and_lengths_do_not_depend_on_coins(granted):
+    assert claim_that_holds(claimed(**granted)).epsilon == claimed().holds.epsilon
+
+
+@pytest.mark.parametrize("broken", [FIRST_BATCH, {"seed_is_fixed": True}])
+def test_what_coins_can_reach_makes_the_claim_infinite(broken):
+    assert claim_that_holds(claimed(**broken)).epsilon.log == math.inf
