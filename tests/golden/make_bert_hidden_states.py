@@ -11,8 +11,6 @@ and the masked-LM head's scores.
     python make_bert_hidden_states.py --compare OUT     # reads ours with transformers, compares
 """
 
-from __future__ import annotations
-
 import argparse
 import zlib
 from pathlib import Path

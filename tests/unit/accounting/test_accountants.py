@@ -1,7 +1,5 @@
 """A claim by a named accountant: allowed exactly where that accountant counts what was released."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Calibration: golden multipliers, and the way back."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

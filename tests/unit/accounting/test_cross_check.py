@@ -1,7 +1,5 @@
 """Ours beside the field's: dp-accounting 0.6 and prv-accountant 0.2, where they are installed."""
 
-from __future__ import annotations
-
 import pytest
 
 from edp_mx.accounting.events import Composition, Event

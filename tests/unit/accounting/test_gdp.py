@@ -1,7 +1,5 @@
 """The central limit: golden values, its own limit, and that it is no bound."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers beyond a double."""
 
-from __future__ import annotations
-
 import math
 import sys
 

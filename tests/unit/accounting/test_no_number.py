@@ -1,7 +1,5 @@
 """No NaN becomes a number, no warning reaches users, and what is never drawn costs nothing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rényi divergences of sampled Gaussians: golden values, quadrature, and the ends of the range."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What Algorithm 1 releases, against golden values and simulated draws."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

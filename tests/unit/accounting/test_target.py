@@ -1,7 +1,5 @@
 """From a wanted ε to z₀: one solver, in closed form where there is one, and noise that is there."""
 
-from __future__ import annotations
-
 import json
 import math
 

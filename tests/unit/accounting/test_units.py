@@ -1,7 +1,5 @@
 """What is clipped, in which units: k micro-batches on a worker, each utterance, each user."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

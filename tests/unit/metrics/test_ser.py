@@ -1,7 +1,5 @@
 """SER against golden values, hand-made cases and an assignment solver."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

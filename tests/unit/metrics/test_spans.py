@@ -1,7 +1,5 @@
 """Spans against seqeval on random and hand-made tags."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The character CNN against a plain loop, and that padding is neutral."""
 
-from __future__ import annotations
-
 import mxnet as mx
 import numpy as np
 from hypothesis import given, settings

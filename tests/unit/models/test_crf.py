@@ -1,7 +1,5 @@
 """The CRF block: what autograd sees of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

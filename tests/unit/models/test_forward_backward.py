@@ -1,7 +1,5 @@
 """The CRF's loss and gradients against enumeration, and where float64 itself runs out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from crf_oracle import enumerated_loss, random_chain

@@ -1,7 +1,5 @@
 """Ids that MXNet would clip without a word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

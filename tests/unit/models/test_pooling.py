@@ -1,7 +1,5 @@
 """Pooling: only tokens are seen."""
 
-from __future__ import annotations
-
 import mxnet as mx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A new encoder needs a description and a line in the registry: a toy one is trained here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import mxnet as mx

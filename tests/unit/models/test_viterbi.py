@@ -1,7 +1,5 @@
 """Viterbi against enumeration."""
 
-from __future__ import annotations
-
 import numpy as np
 from crf_oracle import random_chain
 from hypothesis import given, settings

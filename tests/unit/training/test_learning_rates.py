@@ -1,7 +1,5 @@
 """Learning rates by group, seen in what a step changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from mxnet import autograd, gluon

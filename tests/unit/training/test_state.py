@@ -1,7 +1,5 @@
 """Where a run stands, on disk and back, and on every worker."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
