@@ -1,18 +1,18 @@
-"""`edp-mx account`: its contract for other programs, and its sentences for people."""
+"""`edp-mx account`: its contract for other programs, its plans, and its sentences for people."""
 
+import argparse
+import json
 import math
 from functools import partial
 
 import pytest
 from support.cli import parse, printed, strictly
-from support.made_ledgers import (
-    facts_with,
-    run_with,
-    shuffled_line,
-)
+from support.made_ledgers import facts_with, run_with, shuffled_line
 
 from edp_mx.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
+from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError
 
 LEAST = ["--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"]
@@ -141,19 +141,6 @@ def test_what_cannot_be_counted_is_one_sentence(options, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--layer-scales", "1,x"], "1,0.5"),
-        (["--adjacency", "replace_all"], "zero-out"),
-    ],
-)
-def test_what_argparse_refuses_shows_how_it_is_written(options, words, capsys):
-    with pytest.raises(SystemExit):
-        parse("account", *LEAST, *options)
-    assert words in capsys.readouterr().err
-
-
 def test_all_accountants_of_poisson_steps(run):
     found = strictly(run(*POISSON, *DRAWN, "--json"))
     steps = [Event("poisson", 2.0, 300, 0.01)]
@@ -258,3 +245,37 @@ def test_a_plot_comes_with_its_numbers(run, tmp_path, finished, is_run):
     last = picture.with_suffix(".csv").read_text().splitlines()[-1].split(",")
     assert float(last[1]) == pytest.approx(found["as_published"]["epsilon"], rel=1e-9)
     assert float(last[3]) == pytest.approx(found["holds"]["epsilon"], rel=1e-9)
+
+
+SIZES = ["--epochs", "3", "--num-examples", "1000", "--workers", "2", "--micro-batch-size", "16"]
+ZERO_OUT = ["--sampler", "poisson", "--adjacency", "zero-out"]
+
+
+def plan_with(*options, variant="published"):
+    parser = argparse.ArgumentParser()
+    add_plan_options(parser, variant=variant)
+    return plan_of(parser.parse_args([*SIZES, *options]), variant=variant)
+
+
+def test_dp_sgd_is_calibrated_whatever_the_command_s_default():
+    for variant in ("published", "calibrated"):
+        release = plan_with("--mechanism", "dp_sgd", variant=variant).release
+        assert (release.unit, release.variant, release.kappa) == ("utterance", "calibrated", 2)
+        assert plan_with(variant=variant).release.unit == "micro_batch"
+    with pytest.raises(UserError, match="the noise of Algorithm 1"):
+        plan_with("--mechanism", "dp_sgd", "--variant", "published")
+
+
+def test_the_account_of_a_plan(capsys):
+    options = ["account", "--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *SIZES, *ZERO_OUT]
+    found = json.loads(printed(capsys, *options, "--json"))
+    steps = Composition("zero_out", [Event("poisson", 1.2, 3 * 31, 0.032)])
+    expected = upper_epsilon_poisson_pld(steps, delta=1 / 2000)
+    assert found["holds"]["epsilon"] == pytest.approx(expected, rel=1e-9)
+    assert found["holds"]["kappa"] == 1
+    assert found["holds"]["aggregate_sensitivity"] == pytest.approx(1 / 32)
+    assert found["holds"]["aggregate_noise_stddev"] == pytest.approx([1.2 / 32])
+    assert found["as_published"]["accountant"] == "paper_rs"
+    assert "kappa                                        1             1" in printed(
+        capsys, *options
+    )
