@@ -59,6 +59,9 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
         (("make", "video", "--size", "0"), "size"),
         (("fetch", "weather"), "atis, snips, nlu_eval"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
+        (("text", "nowhere"), "'nowhere' is none of"),
+        (("text", "health", "--size", "0"), "--size is 0; it must be 1 or more"),
+        (("text", "health", "--seed", "-1"), "--seed is -1; it must be 0 or more"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(arguments, named, tmp_path):
@@ -135,14 +138,3 @@ def test_a_public_corpus_is_found_by_its_name(corpora, tmp_path, monkeypatch):
     assert main(["data", "text", "atis", "--out", str(out)]) == 0
     lines = gzip.decompress(out.read_bytes()).decode().splitlines()
     assert lines == [" ".join(utterance.tokens) for utterance in read_utterances(corpora / "atis")]
-
-
-@pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "'nowhere' is none of"),
-    (["health", "--size", "0"], "--size is 0; it must be 1 or more"),
-    (["health", "--seed", "-1"], "--seed is -1; it must be 0 or more"),
-])  # fmt: skip
-def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path, capsys, arguments, message):
-    assert main(["data", "text", *arguments, "--out", str(tmp_path / "a.txt")]) == 2
-    assert message in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())

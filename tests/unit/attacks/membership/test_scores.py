@@ -192,23 +192,6 @@ def test_a_member_that_alone_taught_a_label_is_left_out_as_a_stranger_with_it_wo
     assert len(public.members) == 7
 
 
-def test_both_sides_lose_rare_labels_alike(generator):
-    """Labels drawn from a long tail: whoever is left has the same labels on both sides."""
-    labels = [f"i{n}" for n in np.minimum(generator.zipf(1.6, 40_000), 10_000)]
-    everybody = [utterance(f"w{i}", f"u/{i}", intent=label) for i, label in enumerate(labels)]
-    train, test = everybody[:20_000], everybody[20_000:]
-    kept = chosen(train, test, intents={u.intent for u in train})
-    often = Counter(labels)
-    rare = [
-        sum(often[u.intent] <= 4 for u in side) / len(side)
-        for side in (kept.members, kept.non_members)
-    ]
-    all_rare = [sum(often[u.intent] <= 4 for u in side) / len(side) for side in (train, test)]
-    # 6 standard errors each; a member that alone taught its label would make 0.018 of the second
-    assert all_rare[0] == pytest.approx(all_rare[1], abs=0.01)
-    assert rare[0] == pytest.approx(rare[1], abs=0.006) and rare[0] < all_rare[0] - 0.012
-
-
 def test_unknown_words_are_counted_where_the_words_came_from_the_training_part():
     vocabulary = Vocabulary.build(part("train", ["a b", "b c"]))
     found = unknown_words(part("test", ["a B", "x b y", "c z"]), vocabulary)
