@@ -110,6 +110,6 @@ def test_a_text_that_has_changed_ends_the_resumption(tmp_path):
 def test_a_run_that_diverges_says_so(tmp_path):
     config = write_config(tmp_path)
     settings = [*SHORT, "pretraining.learning_rate=1e30"]
-    result = edp_mx("pretrain", config, "--run", tmp_path / "run", "--set", *settings, code=2)
+    result = pretrain(1, config, "--run", tmp_path / "run", "--set", *settings, code=2)
     assert "the pre-training diverged before step" in result.stderr
     assert yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["name"] == "copies"

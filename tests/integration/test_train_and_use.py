@@ -185,7 +185,10 @@ def test_unsound_settings_are_refused_in_one_sentence(tmp_path, setting, message
 
 
 def test_a_training_that_diverges_says_so(tmp_path):
-    result = train(tmp_path / "run", "sgd", ["training.learning_rate=1e30"], code=2)
+    settings = [*TINY, "training.learning_rate=1e30"]
+    result = from_a_shell(
+        "train", QUICKSTART, "--run", tmp_path / "run", "--set", *settings, code=2
+    )
     assert "the training diverged in epoch 1" in result.stderr
     assert not (tmp_path / "run" / "results.json").exists()
 
