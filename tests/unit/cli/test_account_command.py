@@ -188,11 +188,6 @@ def test_a_named_accountant_of_a_run(run, finished, tmp_path):
     assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
 
 
-def test_rate_and_steps_follow_from_the_number_of_examples(run):
-    found = strictly(run(*POISSON[:4], *POISSON[6:], "--num-examples", "1000", "--json"))
-    assert found["sampler"] == {"name": "poisson", "sample_rate": 0.0015, "steps_per_epoch": 667}
-
-
 def test_a_run_is_counted_from_its_ledger_alone(run, finished):
     assert [path.name for path in finished.iterdir()] == ["privacy_ledger.jsonl"]
     found = strictly(run(finished, "--json"))
