@@ -123,18 +123,14 @@ def test_the_orders_lose_less_than_a_hundredth(q, z, steps, delta):
 GIVEN = [case for case in cases("poisson_compose") if "eps_gdp_clt" in case["expected"]]
 
 
-def poisson_steps(*steps):
-    return Composition("zero_out", [Event("poisson", z, count, q) for q, z, count in steps])
-
-
 @pytest.mark.parametrize("case", GIVEN, ids=lambda case: case["id"])
 def test_golden_values_of_the_limit(case):
-    log = log_epsilon_gdp_clt(poisson_steps(*case["inputs"]["steps"]), case["inputs"]["delta"])
+    log = log_epsilon_gdp_clt(composition(*case["inputs"]["steps"]), case["inputs"]["delta"])
     assert math.exp(log) == pytest.approx(case["expected"]["eps_gdp_clt"], rel=case["rtol"])
 
 
 def test_it_is_below_what_holds_and_says_so():
-    steps = poisson_steps((0.01, 1.1, 1000))
+    steps = composition((0.01, 1.1, 1000))
     assert not ACCOUNTANTS["gdp_clt"].is_bound
     assert math.exp(log_epsilon_gdp_clt(steps, 5e-4)) < epsilon_poisson_pld(steps, delta=5e-4).lower
 
@@ -143,17 +139,17 @@ def test_many_small_steps_come_to_it():
     """q √T kept, T up: the true ε and the limit meet."""
     gaps = []
     for steps in (100, 10_000):
-        small = poisson_steps((0.5 / math.sqrt(steps), 2.0, steps))
+        small = composition((0.5 / math.sqrt(steps), 2.0, steps))
         true = epsilon_poisson_pld(small, delta=1e-3).estimate
         gaps.append(abs(true / math.exp(log_epsilon_gdp_clt(small, 1e-3)) - 1))
     assert gaps[1] < 0.2 * gaps[0] < 0.02
 
 
 def test_the_ends_of_the_limit():
-    assert log_mu_gdp_clt(poisson_steps()) == -math.inf
-    assert log_epsilon_gdp_clt(poisson_steps(), 1e-5) == -math.inf
-    assert log_mu_gdp_clt(poisson_steps((0.1, 0.0, 1))) == math.inf
-    assert log_epsilon_gdp_clt(poisson_steps((0.1, 0.0, 1)), 1e-5) == math.inf
-    huge = log_mu_gdp_clt(poisson_steps((0.1, 1e-6, 1)))  # μ² = q² e^(10^12)
+    assert log_mu_gdp_clt(composition()) == -math.inf
+    assert log_epsilon_gdp_clt(composition(), 1e-5) == -math.inf
+    assert log_mu_gdp_clt(composition((0.1, 0.0, 1))) == math.inf
+    assert log_epsilon_gdp_clt(composition((0.1, 0.0, 1)), 1e-5) == math.inf
+    huge = log_mu_gdp_clt(composition((0.1, 1e-6, 1)))  # μ² = q² e^(10^12)
     assert huge == pytest.approx(0.5e12, rel=1e-9)
-    assert log_epsilon_gdp_clt(poisson_steps((0.1, 1e-6, 1)), 1e-5) == pytest.approx(1e12, rel=1e-9)
+    assert log_epsilon_gdp_clt(composition((0.1, 1e-6, 1)), 1e-5) == pytest.approx(1e12, rel=1e-9)
