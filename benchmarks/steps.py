@@ -61,11 +61,7 @@ def crf(subject: Subject) -> Step:
 
 
 VARIANTS: Dict[str, Callable[[Subject], Step]] = {
-    "sgd": sgd,
-    "edp_sgd": edp_sgd,
-    "dp_sgd_ghost": dp_sgd_ghost,
-    "dp_sgd_loop": dp_sgd_loop,
-    "crf": crf,
+    variant.__name__: variant for variant in (sgd, edp_sgd, dp_sgd_ghost, dp_sgd_loop, crf)
 }
 
 

@@ -3,8 +3,6 @@
 The bugs are planted in the workers' own processes, by patching the product there.
 """
 
-from __future__ import annotations
-
 from typing import Any, Dict, NamedTuple
 
 import pytest

@@ -11,8 +11,6 @@ and the masked-LM head's scores.
     python make_bert_hidden_states.py --compare OUT     # reads ours with transformers, compares
 """
 
-from __future__ import annotations
-
 import argparse
 import zlib
 from pathlib import Path
@@ -22,31 +20,13 @@ import numpy as np
 GOLDEN = Path(__file__).parent / "bert_hidden_states.npz"
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *"012345678")
 COMMON = {"vocab_size": len(PIECES), "max_position_embeddings": 16, "pad_token_id": 0}
+SIZES = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size")
 CASES = {
-    "tiny": {
-        **COMMON,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 12,
-        "hidden_size": 24,
-        "intermediate_size": 40,
-    },
-    "relu": {
-        **COMMON,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 2,
-        "hidden_size": 18,
-        "intermediate_size": 12,
-        "hidden_act": "relu",
-        "layer_norm_eps": 0.01,  # large enough to be missed if it were lost
-    },
-    "paper": {
-        **COMMON,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 12,
-        "hidden_size": 312,
-        "intermediate_size": 1200,
-    },
+    "tiny": {**COMMON, **dict(zip(SIZES, (4, 12, 24, 40)))},
+    "relu": {**COMMON, **dict(zip(SIZES, (3, 2, 18, 12))), "hidden_act": "relu"},
+    "paper": {**COMMON, **dict(zip(SIZES, (4, 12, 312, 1200)))},
 }
+CASES["relu"]["layer_norm_eps"] = 0.01  # large enough to be missed if it were lost
 LENGTHS = {"tiny": (12, 2, 16, 7), "relu": (9, 3, 1), "paper": (11, 4)}
 
 

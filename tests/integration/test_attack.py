@@ -196,15 +196,12 @@ def test_runs_are_set_side_by_side(runs, tmp_path, capsys):
         "loss",
         "shadow classifier",
     }
-    for wrong in (["--compare", shadow], [target, shadow], [target, "--out", "x.png"],
-                  ["--compare", target, "--out", "x.pdf"], [tmp_path],
+    for wrong in (["--compare", shadow], ["--compare", target, "--out", "x.pdf"], [tmp_path],
                   [target, "--shadow", target], [target, "--shadow", tmp_path / "absent.yaml"],
-                  [target, "--shadow", "--from-scores"], [target, "--lira", 2],
-                  [target, "--shadow", shadow, "--set", "training.epochs=1"],
-                  ["--compare", target, "--json"]):  # fmt: skip
+                  [target, "--shadow", "--from-scores"], [target, "--lira", 2]):  # fmt: skip
         attack(*wrong, code=2)
     errors = capsys.readouterr().err
-    assert len(errors.strip().splitlines()) == 11 and "Traceback" not in errors
+    assert len(errors.strip().splitlines()) == 7 and "Traceback" not in errors
     assert "is the attacked run itself" in errors
 
 

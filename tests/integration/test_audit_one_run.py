@@ -8,7 +8,6 @@ from support.commands import CONFIGS, assert_is_whole, edp_mx, read
 from support.jsonl import users_corpus
 from support.tables import read_table
 
-from edp_mx.accounting.ledger_account import account_for
 from edp_mx.data import draws
 from edp_mx.data.draws import Draw
 
@@ -63,25 +62,6 @@ def test_strong_noise_shows_nothing_and_its_claim_stands(tmp_path):
     claim = found["claims"]["holds"]
     assert found["refuted"] is False and claim["epsilon"] < 3
     assert found["epsilon_at_least"] < 0.6 and found["epsilon_at_least"] <= claim["epsilon"]
-
-
-def test_the_claim_of_poisson_steps_to_a_target(tmp_path):
-    run = tmp_path / "run"
-    found = audit(
-        run, "--canaries", 40, "--confidence", 0.999,
-        settings=["training.epochs=2", "privacy.mechanism=edp_sgd", "privacy.sampler=poisson",
-                  "privacy.target_epsilon=3"],
-    )  # fmt: skip
-    claim = found["claims"]["holds"]
-    assert 2.99 < claim["epsilon"] <= 3 and claim["accountant"] == "poisson_pld"
-    assert found["refuted"] is False
-    head, _, *lines = map(json.loads, (run / "privacy_ledger.jsonl").read_text().splitlines())
-    n = head["plan"]["num_records"]
-    assert [line["what"] for line in lines] == ["epoch 0", "epoch 1"]
-    assert all(line["sample_rate"] == 16 / n and line["count"] == round(n / 16) for line in lines)
-    assert account_for(run / "privacy_ledger.jsonl").spent.holds_if.epsilon.value == (
-        pytest.approx(claim["epsilon"], rel=1e-9)
-    )
 
 
 def test_the_claim_counts_released_scales_and_ends_with_the_budget(tmp_path):

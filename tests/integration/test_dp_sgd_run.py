@@ -68,12 +68,6 @@ def test_replaced_utterances_and_released_scales_are_composed_in_one_pair(tmp_pa
                                   delta=privacy["delta"]), rel=1e-9)  # fmt: skip
 
 
-def test_the_noise_of_algorithm_1_is_refused_in_one_sentence(tmp_path):
-    errors = edp_mx("train", *CALIBRATED, "--run", tmp_path / "run", "--set", *TINY,
-                    "privacy.variant=published", code=2).stderr  # fmt: skip
-    assert "the noise of Algorithm 1" in errors and "variant: calibrated" in errors
-
-
 @pytest.mark.slow
 def test_two_workers_with_empty_draws_end_where_the_loop_ends(tmp_path):
     """The same run of two workers by each way to clip; noise and draws repeat, masks are off.

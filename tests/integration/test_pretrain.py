@@ -72,7 +72,7 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
 def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
     run, config, _ = whole
     kill_in_the_middle(tmp_path / "run", config)
-    errors = pretrain(1, "--resume", tmp_path / "run").stderr
+    errors = edp_mx("pretrain", "--resume", tmp_path / "run").stderr
     assert "resuming after step" in errors and "resuming after step 0" not in errors
     assert rows(tmp_path / "run") == rows(run)
     one, other = (read_checkpoint(folder / "model").tensors for folder in (run, tmp_path / "run"))

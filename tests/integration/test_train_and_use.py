@@ -18,6 +18,9 @@ from support.commands import (
     weights,
 )
 
+from edp_mx.config import load_config
+from edp_mx.data import corpus
+
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
 LAYERS = {"sgd": [QUICKSTART], "edp_exponential": CALIBRATED}
@@ -66,13 +69,6 @@ def test_the_guarantee_is_that_of_the_accountant_alone(runs):
         assert privacy[kind]["epsilon"] == pytest.approx(account[kind]["epsilon"], rel=1e-12)
     assert privacy["kappa"] == 2 and privacy["num_workers"] == 1
     assert privacy["not_covered"]
-
-
-def test_without_a_mechanism_epsilon_is_infinite_with_its_reason(runs):
-    privacy = read(runs / "sgd", "privacy")
-    for kind in ("as_published", "holds", "holds_if"):
-        assert privacy[kind]["epsilon"] is None
-        assert "no privacy mechanism" in privacy[kind]["reason"]
 
 
 def test_evaluate_gives_the_scores_of_training(runs):
@@ -138,6 +134,25 @@ def test_the_same_seed_trains_the_same_model(runs, tmp_path):
     assert one.keys() == other.keys()
     for name in one:
         np.testing.assert_allclose(one[name], other[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_corpus_that_is_mapped_from_files_trains_the_same_model(runs, tmp_path, monkeypatch):
+    held, run = runs / "sgd", tmp_path / "opened"
+    monkeypatch.setattr(corpus, "KEPT_FROM", 100)
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
+    corpus.load_corpus(load_config(QUICKSTART, TINY).data)  # written; what follows opens it
+    train(run, "sgd")
+    assert len(list((tmp_path / "cache" / "corpora").glob("*.arrow"))) == 1
+    for name in ("split.json", "vocabulary.json", "layers.json"):
+        assert (run / name).read_bytes() == (held / name).read_bytes()
+    prints = [read(one, "environment")["fingerprints"] for one in (held, run)]
+    assert prints[0] == prints[1]
+    scores, expected = (read(one, "results")["test"] for one in (run, held))
+    assert scores == pytest.approx(expected, rel=1e-3)
+    for name, value in weights(run).items():
+        np.testing.assert_allclose(weights(held)[name], value, rtol=1e-4, atol=1e-5)
+    again = json.loads(edp_mx("evaluate", run, "--json").stdout)
+    assert again["ser"] == pytest.approx(expected["ser"], rel=1e-3)
 
 
 def test_private_runs_differ_even_with_the_same_seed(runs, tmp_path):

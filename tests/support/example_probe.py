@@ -1,7 +1,5 @@
 """An attack on DP-SGD with many audited examples on a worker, and others against them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edp_mx.attacks.audit.bounds import ErrorCounts, mu_from_errors

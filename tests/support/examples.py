@@ -1,7 +1,5 @@
 """A small network whose per-example gradients are known in float64, and DP-SGD around it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mxnet as mx

@@ -1,7 +1,5 @@
 """δ of one Gaussian at ε, in closed form: the oracle of shuffled epochs."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.stats import norm

@@ -1,7 +1,5 @@
 """The cases of `tests/golden/privacy_vectors.json`, made by an independent implementation."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small BERT in Hugging Face's layout, written without our own code."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

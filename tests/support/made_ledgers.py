@@ -1,7 +1,5 @@
 """Ledgers as a run writes them, without running one: of edp_mx 0.1, and of this version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

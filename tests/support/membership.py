@@ -1,7 +1,5 @@
 """Scores of made-up models, for tests of the attacks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from edp_mx.attacks.membership.scores import MembershipScores, Origin

@@ -1,7 +1,5 @@
 """Releases that tests change one thing of."""
 
-from __future__ import annotations
-
 from edp_mx.accounting.release import Release
 
 

@@ -4,8 +4,6 @@
 log E e^(sL), each by Gauss–Legendre over the outcomes; nothing in it is shared with the package.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run may still release, and what it might have released had it not been stopped."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Decays against sums over epochs, and at the ends of the number range."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The worst pair of a Poisson step between exchanged records (docs/privacy.md, section 4)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Where each example is clipped: κ, the noise, the pair of neighbours, and ε beside the field's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What was released: merging, refusals, and the multiplier that each pair of neighbours wants."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The report: which ε is finite when, what it says, and that it is strict JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

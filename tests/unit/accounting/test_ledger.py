@@ -1,7 +1,5 @@
 """The ledger: on disk before the release, torn at its end at most, refused when damaged."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

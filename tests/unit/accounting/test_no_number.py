@@ -1,21 +1,19 @@
-"""No NaN becomes a number, no warning reaches users, and what is never drawn costs nothing."""
-
-from __future__ import annotations
+"""Numbers beyond a double; no NaN becomes one, and what is never drawn costs nothing."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.accounting.lognumber import LogNumber, exp_of, log_of
 from edp_mx.accounting.pld.convolution import Group, Lattice, Mass, convolve
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld
-from edp_mx.accounting.rdp import (
-    epsilon_from_rdp,
-    epsilon_poisson_rdp,
-)
+from edp_mx.accounting.rdp import epsilon_from_rdp, epsilon_poisson_rdp
 from edp_mx.accounting.tradeoff import accuracy_gaussian, tpr_gaussian
 from edp_mx.accounting.zcdp import CONVERSIONS, log_rho_of
 
@@ -72,3 +70,19 @@ def test_no_numerical_warning_of_the_sums_of_losses(z, q, neighbours):
             steps = Composition(neighbours, [Event("poisson", z, 100, q)])
             found = epsilon_poisson_pld(steps, delta=delta)
             assert 0 <= found.lower <= found.upper
+
+
+@given(st.floats(1e-300, 1e300))
+def test_plain_numbers_come_back(value):
+    number = LogNumber(math.log(value))
+    assert number.value == pytest.approx(value, rel=1e-12)
+    assert number.log10 == pytest.approx(math.log10(value), rel=1e-12, abs=1e-14)
+
+
+def test_the_ends():
+    assert LogNumber(math.log(sys.float_info.max)).value is not None
+    assert LogNumber(710.0).value is None and LogNumber(710.0).log10 is not None
+    assert LogNumber(-math.inf).value == 0.0 and LogNumber(-math.inf).log10 is None
+    infinite = LogNumber(math.inf)
+    assert infinite.is_infinite and infinite.value is None and infinite.log10 is None
+    assert (exp_of(1e4), exp_of(-math.inf), log_of(0.0)) == (math.inf, 0.0, -math.inf)

@@ -1,7 +1,5 @@
 """The Poisson accountant against golden values, closed forms, and an integral without a lattice."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -1,7 +1,5 @@
 """The Poisson accountant where records are drawn rarely: losses with a thin, long tail."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -1,7 +1,5 @@
 """What must be true of every accountant, whatever the numbers (docs/privacy.md)."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

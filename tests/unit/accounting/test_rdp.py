@@ -1,6 +1,4 @@
-"""Rényi divergences of sampled Gaussians: golden values, quadrature, and the ends of the range."""
-
-from __future__ import annotations
+"""Rényi divergences and the central limit: golden values, quadrature, limits and the ends."""
 
 import math
 
@@ -10,12 +8,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 from support.golden_vectors import cases
 
+from edp_mx.accounting.accountants import ACCOUNTANTS
 from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.rdp import (
-    epsilon_from_rdp,
-    epsilon_poisson_rdp,
-    rdp_sampled_gaussian,
-)
+from edp_mx.accounting.gdp import log_epsilon_gdp_clt, log_mu_gdp_clt
+from edp_mx.accounting.pld.interval import epsilon_poisson_pld
+from edp_mx.accounting.rdp import epsilon_from_rdp, epsilon_poisson_rdp, rdp_sampled_gaussian
 from edp_mx.accounting.zcdp import log_epsilon_renyi
 from edp_mx.errors import UserError
 
@@ -121,3 +118,38 @@ def test_the_orders_lose_less_than_a_hundredth(q, z, steps, delta):
     best, _ = epsilon_from_rdp(spent, orders=fine, delta=delta)
     found = epsilon_poisson_rdp(composition((q, z, steps)), delta=delta)
     assert 0.9 * best < found < 1.01 * best
+
+
+GIVEN = [case for case in cases("poisson_compose") if "eps_gdp_clt" in case["expected"]]
+
+
+@pytest.mark.parametrize("case", GIVEN, ids=lambda case: case["id"])
+def test_golden_values_of_the_limit(case):
+    log = log_epsilon_gdp_clt(composition(*case["inputs"]["steps"]), case["inputs"]["delta"])
+    assert math.exp(log) == pytest.approx(case["expected"]["eps_gdp_clt"], rel=case["rtol"])
+
+
+def test_it_is_below_what_holds_and_says_so():
+    steps = composition((0.01, 1.1, 1000))
+    assert not ACCOUNTANTS["gdp_clt"].is_bound
+    assert math.exp(log_epsilon_gdp_clt(steps, 5e-4)) < epsilon_poisson_pld(steps, delta=5e-4).lower
+
+
+def test_many_small_steps_come_to_it():
+    """q √T kept, T up: the true ε and the limit meet."""
+    gaps = []
+    for steps in (100, 10_000):
+        small = composition((0.5 / math.sqrt(steps), 2.0, steps))
+        true = epsilon_poisson_pld(small, delta=1e-3).estimate
+        gaps.append(abs(true / math.exp(log_epsilon_gdp_clt(small, 1e-3)) - 1))
+    assert gaps[1] < 0.2 * gaps[0] < 0.02
+
+
+def test_the_ends_of_the_limit():
+    assert log_mu_gdp_clt(composition()) == -math.inf
+    assert log_epsilon_gdp_clt(composition(), 1e-5) == -math.inf
+    assert log_mu_gdp_clt(composition((0.1, 0.0, 1))) == math.inf
+    assert log_epsilon_gdp_clt(composition((0.1, 0.0, 1)), 1e-5) == math.inf
+    huge = log_mu_gdp_clt(composition((0.1, 1e-6, 1)))  # μ² = q² e^(10^12)
+    assert huge == pytest.approx(0.5e12, rel=1e-9)
+    assert log_epsilon_gdp_clt(composition((0.1, 1e-6, 1)), 1e-5) == pytest.approx(1e12, rel=1e-9)

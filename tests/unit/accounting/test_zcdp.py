@@ -1,7 +1,5 @@
 """zCDP and its conversions: golden values, quadrature, order, monotony, the ends of the range."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`edp-mx audit`: its sentences, its JSON and its exit codes, with one worker."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

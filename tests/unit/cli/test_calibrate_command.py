@@ -1,7 +1,5 @@
 """`edp-mx calibrate`: what it prints gives the ε that was asked for, by `edp-mx account`."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

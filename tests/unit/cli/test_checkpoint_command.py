@@ -1,7 +1,5 @@
 """`edp-mx checkpoint` from the command line's side: a folder in, a folder out, sizes on stdout."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

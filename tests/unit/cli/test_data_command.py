@@ -1,7 +1,6 @@
 """`edp-mx data` from the command line's side: results on stdout, one sentence on stderr."""
 
-from __future__ import annotations
-
+import gzip
 import hashlib
 import json
 from functools import partial
@@ -9,11 +8,10 @@ from functools import partial
 import pytest
 from support import cli
 
+from edp_mx.cli import main
 from edp_mx.data import embeddings
-from edp_mx.data.description import describe, quantiles
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
 run = partial(cli.run, "data")
@@ -58,10 +56,12 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("make", "weather", "--size", "5"), "weather"),
         (("make", "video", "--size", "0"), "size"),
         (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
+        (("text", "nowhere"), "'nowhere' is none of"),
+        (("text", "health", "--size", "0"), "--size is 0; it must be 1 or more"),
+        (("text", "health", "--seed", "-1"), "--seed is -1; it must be 0 or more"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(arguments, named, tmp_path):
@@ -103,14 +103,6 @@ def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
         assert ("without a user            1" in told) == bool(wanted)
 
 
-def test_quantiles_and_repeats_are_counted_by_hand():
-    rows = [Utterance(("a",) * n, ("O",) * n, "i") for n in (1, 1, 2, 7)]
-    told = describe(rows)
-    assert (told.utterances, told.repeated, told.tokens) == (4, 1, 11)
-    assert told.lengths == (1, 1, 1, 2, 7, 7)
-    assert quantiles({}) == ()
-
-
 def test_train_embeddings_makes_vectors_that_load(tmp_path, capsys):
     text, out = tmp_path / "text.txt", tmp_path / "v.bin"
     text.write_text("call mum at home\ncall dad at work\n" * 20)
@@ -123,3 +115,26 @@ def test_train_embeddings_makes_vectors_that_load(tmp_path, capsys):
     assert found == ("mum", "unseen") and vectors.shape == (2, 8) and abs(vectors).sum() > 0
     with pytest.raises(UserError, match="does not exist"):
         run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(out))
+
+
+def lines_of(name, size, seed):
+    return [" ".join(utterance.tokens) for utterance in make_utterances(name, size=size, seed=seed)]
+
+
+def test_stand_ins_and_paths_are_written_one_after_the_other(tmp_path, capsys):
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"tokens": ["call", "mum"], "slots": ["O", "O"], "intent": "call"}\n')
+    out = tmp_path / "out" / "text.txt"
+    assert main(["data", "text", "health", str(mine), "video", "--size", "30", "--seed", "4",
+                 "--out", str(out)]) == 0  # fmt: skip
+    lines = out.read_text().splitlines()
+    assert lines == [*lines_of("health", 30, 4), "call mum", *lines_of("video", 30, 4)]
+    assert "61 lines from health" in capsys.readouterr().out
+
+
+def test_a_public_corpus_is_found_by_its_name(corpora, tmp_path, monkeypatch):
+    monkeypatch.setenv("EDP_MX_DATA", str(corpora))
+    out = tmp_path / "atis.txt.gz"
+    assert main(["data", "text", "atis", "--out", str(out)]) == 0
+    lines = gzip.decompress(out.read_bytes()).decode().splitlines()
+    assert lines == [" ".join(utterance.tokens) for utterance in read_utterances(corpora / "atis")]

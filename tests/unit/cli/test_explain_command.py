@@ -1,7 +1,5 @@
 """`edp-mx explain`: the page says what is so, of good runs and of hopeless ones."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -112,11 +110,6 @@ def test_infinite_without_conditions_has_no_numbers(page, changes, words):
     assert "This is no guarantee: epsilon is infinite, because" in text and words in flat(text)
     assert "no limit to what can be found out" in text and "| right guesses" not in text
     assert "epsilon would be" not in text
-
-
-def test_nothing_released_yet(page):
-    text = page(facts_with(), [])
-    assert "Nothing was released yet" in text and "epochs 0 to 3 are missing" in text
 
 
 def test_poisson_steps_and_a_repeated_epoch(page):

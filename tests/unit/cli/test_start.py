@@ -1,12 +1,14 @@
-"""What all commands have in common: examples in their help, and a quick start without MXNet."""
+"""What all commands share: examples in their help, a start without MXNet, and who says an error."""
 
-from __future__ import annotations
+import argparse
 
 import pytest
 from support.cli import parse, printed, without_mxnet
 from support.made_ledgers import facts_with, run_with, shuffled_line
 
+from edp_mx import cli
 from edp_mx.cli import SUBCOMMANDS
+from edp_mx.errors import UserError
 
 ACTIONS = {
     "audit": ("noise", "step", "one-run"),
@@ -52,3 +54,24 @@ def test_mxnet_is_loaded_by_no_command_that_needs_none(tmp_path):
     corpus.write_text('{"tokens": ["hi"], "slots": ["O"], "intent": "greet"}\n')
     lines = COMMANDS_WITHOUT_MODELS.format(run=run, corpus=corpus, new=tmp_path / "new")
     without_mxnet(*map(str.split, lines.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("rank", "is_shared", "is_said"),
+    [("0", True, True), ("0", False, True), ("1", True, False), ("1", False, True)],
+)
+def test_a_shared_error_is_said_by_the_first_worker_alone(
+    rank, is_shared, is_said, monkeypatch, capsys
+):
+    def run(_):
+        raise UserError("a file is torn", is_shared=is_shared)
+
+    class Parser:
+        def parse_args(self, _):
+            return argparse.Namespace(run=run, command="train")
+
+    monkeypatch.setattr(cli, "parser", Parser)
+    monkeypatch.setattr(cli, "OTHERS_WAIT", 0.0)
+    monkeypatch.setenv("HOROVOD_RANK", rank)
+    assert cli.main([]) == 2
+    assert ("edp-mx train: a file is torn" in capsys.readouterr().err) == is_said

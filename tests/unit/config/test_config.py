@@ -191,8 +191,3 @@ def test_each_pre_training_loads_and_makes_the_bert_that_is_fine_tuned(path):
     assert config.name == f"pretrain_{path.stem}" and config.text.train
     fine_tuned = load_config(CONFIGS / "atis_bert.yaml", ["model.checkpoint=null"])
     assert config.model == fine_tuned.model
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("audit/*.yaml")), ids=stem)
-def test_each_audit_loads(path):
-    assert load_config(path).name == path.stem

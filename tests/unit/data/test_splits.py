@@ -1,16 +1,29 @@
-"""The paper's split: sizes, strata, and no repeated utterance on two sides."""
+"""The paper's split: sizes, strata, no repeated utterance and no user on two sides."""
 
+import itertools
+import tempfile
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.utterances import ids_of, say, split_corpus
+from support.jsonl import write_jsonl
+from support.utterances import ids_of, say, split_corpus, stored
 
+from edp_mx.data import columns as columns_module
+from edp_mx.data import corpus as corpus_module
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.splits import PARTS, Split, own_split
+from edp_mx.data.splits import PARTS, Split, own_split, users_on_two_sides
+from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.strata import keys_of
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.users import names_users, records_by_user, users_of
 from edp_mx.errors import UserError
 
 FRACTIONS = {"train": 0.45, "validation": 0.05, "test": 0.50}
@@ -111,3 +124,115 @@ def test_a_split_of_another_corpus_is_refused():
         Split.from_json(ids, [*utterances, say("5", id="5")])
     with pytest.raises(UserError, match='lacks the list "test"'):
         Split.from_json({"train": [], "validation": []}, utterances)
+
+
+def said_by(names, texts=("yes please", "no", "call mum", "play it")):
+    """Utterances of these users, whose texts repeat."""
+    return [
+        say(text, text.split()[0], f"mine/{number}", name)
+        for number, (name, text) in enumerate(zip(names, itertools.cycle(texts)), start=1)
+    ]
+
+
+names = st.lists(st.sampled_from(["ann", "bo", "ü\ud800", "eve"]), min_size=1, max_size=30)
+
+
+def test_a_fingerprint_changes_with_a_user_and_only_then():
+    nobody = list(make_utterances("health", size=3000, seed=1))
+    assert fingerprint(nobody) == "bdbeb93cb3e3b00c"  # of the version without users
+    somebody = [replace(nobody[0], user="ann"), *nobody[1:]]
+    prints = [fingerprint(u) for u in (nobody, somebody, [replace(nobody[0], user="bo")])]
+    assert len(set(prints)) == 3
+
+
+# ------------------------------------------------------------------------------------- numbering
+@settings(max_examples=40)
+@given(names, st.integers(1, 5), st.data())
+def test_users_are_numbered_in_the_order_in_which_they_appear(names, piece, data):
+    utterances = said_by(names)
+    rows = data.draw(st.lists(st.integers(0, len(names) - 1)))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns_module, "_CHUNK", piece)
+        kept = stored(utterances, Path(folder)).utterances
+        assert [u.user for u in kept] == names
+        part = kept.at(np.array(rows, np.int64))
+        for some, who in ((utterances, names), (kept, names), (part, [names[r] for r in rows])):
+            found = users_of(some)
+            order = list(dict.fromkeys(who))
+            assert found.tolist() == [order.index(name) for name in who]
+            assert found.dtype == np.int32 and names_users(some) == (len(who) > 0)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40))
+def test_records_by_user_are_those_of_a_loop(numbers):
+    order = list(dict.fromkeys(numbers))
+    users = np.array([order.index(n) for n in numbers], np.int32)
+    records, offsets = records_by_user(users)
+    assert len(offsets) == len(order) + 1
+    for user in range(len(order)):
+        here = records[offsets[user] : offsets[user + 1]].tolist()
+        assert here == [record for record, who in enumerate(users) if who == user]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_who_is_not_named_is_refused_with_the_first_id(tmp_path, is_stored):
+    utterances = said_by(["", "", ""])
+    if is_stored:
+        utterances = stored(utterances, tmp_path).utterances
+        assert isinstance(utterances, StoredUtterances)
+    assert not names_users(utterances)
+    wanted = "'mine/1' names no user, nor does any other; .* key \"user\" in JSON lines, a file"
+    with pytest.raises(UserError, match=wanted):
+        users_of(utterances)
+
+
+def test_a_corpus_that_names_some_users_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "mine.jsonl"
+    write_jsonl(path, [replace(u, id="") for u in said_by(["ann", "bo", "", "ann", ""] * 60)])
+    config = DataConfig(corpus="mine", path=str(path))
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
+    for kept_from in (50_000, 100):  # in memory, and kept
+        monkeypatch.setattr(corpus_module, "KEPT_FROM", kept_from)
+        with pytest.raises(UserError, match=r"'mine\.jsonl/3' names no user, though others do"):
+            load_corpus(config)
+
+
+# ------------------------------------------------------------------------------------- splitting
+def test_a_corpus_without_users_is_split_as_it_always_was(digest):
+    split = split_corpus(list(make_utterances("health", size=3000, seed=1)), seed=0)
+    assert digest(getattr(split, part) for part in PARTS) == "7f66efd1805dbf2e"
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(0, 10**6))
+def test_each_user_is_on_one_side_and_sizes_are_near_the_fractions(counts, seed):
+    people = [f"user {u}" for u, count in enumerate(counts) for _ in range(count)]
+    generator = np.random.default_rng(seed)
+    utterances = said_by([people[i] for i in generator.permutation(len(people))])
+    split = split_corpus(utterances, seed=seed)
+    everything = np.concatenate([getattr(split, part) for part in PARTS])
+    assert sorted(everything) == list(range(len(utterances)))
+    assert users_on_two_sides(split, users_of(utterances)) == 0
+    for part, fraction in zip(PARTS, (0.45, 0.05, 0.5)):
+        distance = abs(len(getattr(split, part)) - fraction * len(utterances))
+        assert distance < 2 * max(counts) + 1
+
+
+def test_users_on_two_sides_of_an_own_split_are_counted():
+    utterances = said_by(["ann", "bo", "eve", "ann", "eve", "eve", "ann"])
+    keys, intents = keys_of(utterances)
+    parts = {"train": 3, "validation": 2, "test": 2}
+    rows, split = own_split(parts, keys, intents, seed=0, held_out=0.5)
+    assert rows.tolist() == list(range(7))
+    assert users_on_two_sides(split, users_of(utterances)) == 2
+    utterances = said_by(["ann", "ann", "bo", "eve", "eve", "eve", "eve"])
+    assert users_on_two_sides(split, users_of(utterances)) == 1
+
+
+def test_held_out_validation_takes_whole_users():
+    utterances = said_by([f"user {i % 20}" for i in range(200)])
+    sizes = {"train": 160, "test": 40}
+    rows, split = own_split(sizes, *keys_of(utterances), seed=3, held_out=0.1)
+    users = users_of(utterances)[rows]
+    train, validation = (set(users[p].tolist()) for p in (split.train, split.validation))
+    assert len(validation) == 2 and not train & validation
+    assert users_on_two_sides(split, users) == 20  # the corpus' own test part is left as it is

@@ -218,14 +218,6 @@ def test_memory_is_bounded_and_no_character_lost(monkeypatch):
     assert seen <= set(pieces) and {f"##{c}" for c in seen} <= set(pieces)
 
 
-def test_counts_of_very_long_texts_are_divided_and_keep_their_order(monkeypatch):
-    lines = ["aa " * 400 + "bb " * 300 + "cc " * 200 + "dd"]
-    whole = learn_pieces(lines, size=30, min_count=100)
-    monkeypatch.setattr(wordpiece_learning, "_MAX_FED", 10)
-    assert learn_pieces(lines, size=30, min_count=100) == whole
-    assert whole[-3:] == ("aa", "bb", "cc")
-
-
 def test_words_too_long_to_be_read_give_no_pieces():
     pieces = learn_pieces(["ab" * 150 + " c c"], size=100)
     assert pieces[5:] == ("a", "b", "c", "##a", "##b", "##c")

@@ -1,7 +1,5 @@
 """All scores of a corpus, against seqeval, a loop and each other."""
 
-from __future__ import annotations
-
 import warnings
 from collections import namedtuple
 from dataclasses import astuple

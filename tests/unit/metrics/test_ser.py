@@ -1,17 +1,16 @@
-"""SER against golden values, hand-made cases and an assignment solver."""
-
-from __future__ import annotations
+"""SER against golden values, hand-made cases and an assignment solver; spans against seqeval."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from seqeval.metrics.sequence_labeling import get_entities
 from support.golden_vectors import cases
 
 from edp_mx.errors import UserError
 from edp_mx.metrics.ser import ALIGNMENTS, Counts, align, count_errors
-from edp_mx.metrics.spans import spans_of
+from edp_mx.metrics.spans import Span, spans_of
 
 CASES = cases("ser")
 TAGS = st.sampled_from(["O", "O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"])
@@ -74,3 +73,18 @@ def test_refusals():
         align([], [], alignment="fuzzy")
     with pytest.raises(UserError, match="2 slot tags"):
         count_errors(["O", "O"], ["O"], reference_intent="x", hypothesis_intent="x")
+
+
+BIO = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b", "B-a-b.c", "I-a-b.c", "B", "I"])
+
+
+@given(st.lists(BIO, max_size=12))
+def test_as_seqeval_reads_them(tags):
+    expected = [Span(name, start, last + 1) for name, start, last in get_entities(tags)]
+    assert spans_of(tags) == expected
+
+
+@pytest.mark.parametrize("tag", ["", "o", "X-a", "B-", "I-", "Ba", "E-a", "-a", "b-a"])
+def test_other_tags_are_refused(tag):
+    with pytest.raises(UserError, match="not BIO"):
+        spans_of(["O", tag])

@@ -1,7 +1,5 @@
 """A CRF by enumeration of all tag sequences, in float64, one utterance at a time."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

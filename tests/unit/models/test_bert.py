@@ -1,7 +1,5 @@
 """The BERT encoder and its settings. That it is BERT, `test_huggingface.py` shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import mxnet as mx

@@ -1,13 +1,14 @@
-"""The character CNN against a plain loop, and that padding is neutral."""
-
-from __future__ import annotations
+"""Characters of a word and states of an utterance: only what is no padding is seen."""
 
 import mxnet as mx
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mxnet import autograd
 
 from edp_mx.models.char_cnn import CharCNN
+from edp_mx.models.pooling import POOLINGS, Pooling
 
 
 def small_cnn(width=3, seed=0):
@@ -57,3 +58,33 @@ def test_equals_a_loop_over_unpadded_characters(spelled, width, spare):
     found = features(cnn, padded).asnumpy()
     expected = [[loop_features(cnn, np.array(token, int)) for token in row] for row in spelled]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+LENGTHS = [4, 1, 3]
+
+
+def loop_pooling(kind, states):
+    return {"mean": states.mean(0), "max": states.max(0), "first": states[0], "last": states[-1]}[
+        kind
+    ]
+
+
+@pytest.mark.parametrize("is_hybrid", [False, True])
+@pytest.mark.parametrize("kind", POOLINGS)
+@pytest.mark.filterwarnings("ignore:The 1-th input to HybridBlock")  # "first" asks for no lengths
+def test_pooling_sees_tokens_only(kind, is_hybrid):
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(3, 5, 6)) - 2  # nearly all negative: a padding of 0 would be seen
+    pooling = Pooling(kind)
+    pooling.hybridize(is_hybrid)
+    array = mx.nd.array(states)
+    array.attach_grad()
+    with autograd.record():
+        pooled = pooling(array, mx.nd.array(LENGTHS))
+    pooled.backward()
+    for row, length in enumerate(LENGTHS):
+        expected = loop_pooling(kind, states[row, :length])
+        np.testing.assert_allclose(pooled.asnumpy()[row], expected, rtol=1e-5)
+        gradient = array.grad.asnumpy()[row]
+        assert not gradient[length:].any()
+        np.testing.assert_allclose(gradient.sum(0), np.ones(6), rtol=1e-5)

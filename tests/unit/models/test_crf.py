@@ -1,6 +1,4 @@
-"""The CRF block: what autograd sees of it."""
-
-from __future__ import annotations
+"""The CRF's loss, its marginals and its best paths, by enumeration."""
 
 import subprocess
 import sys
@@ -9,10 +7,15 @@ import mxnet as mx
 import numpy as np
 import pytest
 from crf_oracle import enumerate_paths, enumerated_loss, features, random_chain
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
 
+from edp_mx.models import forward_backward
 from edp_mx.models.crf import CRF
+from edp_mx.models.forward_backward import Chain, marginals, negative_log_likelihood
+from edp_mx.models.viterbi import best_tags
 
 LENGTHS = np.array([4, 2, 1])
 
@@ -122,3 +125,137 @@ def test_no_deadlock_in_either_engine():
     assert found[0] == found[1]
     assert eval(found[0]) == pytest.approx(train_after_a_hybridized_layer().tolist(), rel=1e-6)
     assert max(eval(found[0])) < 3
+
+
+def every_way(emissions, chain):
+    """Viterbi for one utterance (T, K), one tag after the other: no tag is left out."""
+    best, came_from = chain.start + emissions[0], []
+    for scores in emissions[1:]:
+        ways = [best + chain.transitions[:, tag] for tag in range(len(best))]
+        came_from.append([int(way.argmax()) for way in ways])
+        best = np.array([way.max() for way in ways]) + scores
+    best = best + chain.end
+    path = [int(best.argmax())]
+    for sources in came_from[::-1]:
+        path.append(sources[path[-1]])
+    return path[::-1], best.max()
+
+
+@settings(max_examples=100)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    num_tags=st.integers(1, 12),
+    spread=st.sampled_from([0.0, 0.01, 0.3, 3.0]),
+    has_ties=st.booleans(),
+    forbidden=st.booleans(),
+    padding=st.integers(0, 2),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_same_bits_as_when_no_tag_is_left_out(
+    lengths, num_tags, spread, has_ties, forbidden, padding, seed
+):
+    rng = np.random.default_rng(seed)
+    emissions = rng.normal(0, 2, (len(lengths), max(lengths) + padding, num_tags))
+    chain = random_chain(rng, num_tags, spread)
+    if has_ties:
+        emissions, chain = np.round(emissions), Chain(*(np.round(scores) for scores in chain))
+    if forbidden:
+        chain.transitions[rng.random((num_tags, num_tags)) < 0.3] = rng.choice([-1e4, -np.inf])
+    tags, scores = best_tags(emissions, np.array(lengths), chain)
+    for row, length in enumerate(lengths):
+        path, score = every_way(emissions[row, :length], chain)
+        assert tags[row].tolist() == path
+        assert scores[row] == score
+
+
+def test_an_utterance_that_is_not_finite_spoils_no_other():
+    rng = np.random.default_rng(1)
+    emissions, chain = rng.normal(0, 2, (5, 4, 6)), random_chain(rng, 6)
+    expected, _ = best_tags(emissions, [4, 2, 4, 3, 4], chain)
+    emissions[1, 1, 2], emissions[4, 0, 3], emissions[2, 2] = np.nan, np.inf, -np.inf
+    tags, scores = best_tags(emissions, [4, 2, 4, 3, 4], chain)
+    assert np.isnan(scores[1]) and scores[4] == np.inf and scores[2] == -np.inf
+    for row in (0, 3):
+        assert tags[row].tolist() == expected[row].tolist()
+
+
+def check_against_enumeration(emissions, tags, lengths, chain, tolerance=1e-10):
+    result = negative_log_likelihood(emissions, tags, lengths, chain)
+    for row, length in enumerate(lengths):
+        loss, expected = enumerated_loss(emissions[row, :length], tags[row, :length], chain)
+        assert result.loss[row] == pytest.approx(loss, rel=tolerance, abs=tolerance)
+        found = result.emissions[row, :length], *(field[row] for field in result[2:])
+        for name, mine, theirs in zip(result._fields[1:], found, expected):
+            np.testing.assert_allclose(mine, theirs, atol=tolerance, err_msg=name)
+        assert not result.emissions[row, length:].any()
+
+
+@pytest.mark.parametrize("is_log_space", [False, True])
+@settings(max_examples=60)
+@given(
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    num_tags=st.integers(1, 4),
+    scale=st.sampled_from([1.0, 30.0, 300.0, 3e3, 1e5]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_exact_against_enumeration(is_log_space, lengths, num_tags, scale, seed):
+    rng = np.random.default_rng(seed)
+    shape = (len(lengths), max(lengths), num_tags)
+    emissions, tags = rng.normal(0, scale, shape), rng.integers(0, num_tags, shape[:2])
+    chain = random_chain(rng, num_tags, scale)
+    with pytest.MonkeyPatch.context() as patch:
+        if is_log_space:
+            patch.setattr(forward_backward, "MAX_LOG_AMPLIFICATION", -np.inf)
+        check_against_enumeration(emissions, tags, lengths, chain, 1e-9)
+
+
+@pytest.mark.parametrize("is_forbidden", ["some", "all", "the true ones"])
+def test_forbidden_transitions(is_forbidden):
+    rng = np.random.default_rng(4)
+    chain, lengths = random_chain(rng, 3), np.array([5, 3, 1])
+    tags = np.array([[0, 1, 2, 2, 0], [2, 2, 1, 0, 0], [1, 0, 0, 0, 0]])
+    chosen = {
+        "some": np.array([[1, 0, 1], [0, 0, 1], [1, 0, 0]], bool),
+        "all": np.ones((3, 3), bool),
+        "the true ones": np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]], bool),
+    }[is_forbidden]
+    chain.transitions[chosen] = -1e4
+    check_against_enumeration(rng.normal(0, 2, (3, 5, 3)), tags, lengths, chain, 1e-7)
+
+
+def test_a_path_that_underflows_and_comes_back():
+    """e^-900 at token 0 is lost in float64, yet this path wins after three costly steps."""
+    emissions = np.array([[[0.0, -900.0], [-400.0, 0.0], [-400.0, 0.0], [-400.0, 0.0]]])
+    chain = Chain(np.array([[0.0, -2e3], [-2e3, 0.0]]), np.zeros(2), np.zeros(2))
+    _, is_exact = forward_backward._scaled_marginals(emissions, np.array([4]), chain)
+    assert not is_exact[0], "the scaled pass must know that it lost the winner"
+    check_against_enumeration(emissions, np.array([[1, 1, 1, 1]]), np.array([4]), chain)
+    assert marginals(emissions, [4], chain).unary[0, :, 1] == pytest.approx([1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("extreme", [1e4, 1e30, -1e30])
+def test_finite_at_extreme_scores(extreme):
+    rng = np.random.default_rng(2)
+    emissions = rng.normal(0, 1, (3, 6, 4))
+    emissions[0, 2, 1] = emissions[1, :, 0] = emissions[2] = extreme
+    result = negative_log_likelihood(
+        emissions, rng.integers(0, 4, (3, 6)), np.array([6, 4, 1]), random_chain(rng, 4, 1e4)
+    )
+    for field in result:
+        assert np.isfinite(field).all()
+    assert np.abs(result.emissions).max() <= 1 + 1e-9
+
+
+def test_padding_and_neighbours_change_nothing():
+    rng = np.random.default_rng(5)
+    chain, lengths = random_chain(rng, 4), np.array([3, 2, 3])
+    emissions, tags = rng.normal(size=(3, 3, 4)), rng.integers(0, 4, (3, 3))
+    alone = negative_log_likelihood(emissions[1:2, :2], tags[1:2, :2], lengths[1:2], chain)
+    emissions[1, 2], tags[1, 2] = np.nan, -1
+    emissions[2, 0, 0] = np.nan
+    together = negative_log_likelihood(emissions, tags, lengths, chain)
+    assert np.isnan(together.loss).tolist() == [False, False, True]
+    assert together.loss[1] == pytest.approx(alone.loss[0], rel=1e-14)
+    np.testing.assert_allclose(together.emissions[1, :2], alone.emissions[0], atol=1e-14)
+    np.testing.assert_allclose(together.transitions[1], alone.transitions[0], atol=1e-14)
+    assert not together.emissions[1, 2].any()

@@ -1,7 +1,5 @@
 """First values: by name and seed alone, with the spread that was meant."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zlib

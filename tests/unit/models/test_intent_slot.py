@@ -1,7 +1,5 @@
 """The whole model: gradients, independence of examples, names, training on views."""
 
-from __future__ import annotations
-
 import mxnet as mx
 import numpy as np
 import pytest

@@ -1,13 +1,12 @@
-"""A new encoder needs a description and a line in the registry: a toy one is trained here."""
+"""A new encoder needs a description and a line in the registry; no encoder takes unknown ids."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mxnet as mx
 import numpy as np
 import pytest
 from mxnet.gluon import nn
+from support.models import random_batch, tiny, tiny_model
 
 from edp_mx.attacks.training import train_prepared
 from edp_mx.config import ExperimentConfig, dump_config, load_config
@@ -101,3 +100,48 @@ def test_what_a_family_does_not_have(config):
     assert encoder.embedding_parameters() == []
     clc = ExperimentConfig().model
     assert family_of(clc).read_checkpoint(clc) is None
+
+
+@pytest.mark.parametrize(
+    ("family", "field", "value", "told"),
+    [
+        ("clc", "words", 11, "words: id 11"),
+        ("clc", "words", -1, "words: id -1"),
+        ("clc", "characters", 9, "characters: id 9"),
+        ("clc", "lengths", 0, "lengths"),
+        ("clc", "lengths", 5, "lengths"),
+        ("clc", "slots", 5, "slots: id 5"),
+        ("clc", "intents", 3, "intents: id 3"),
+        ("bert", "pieces", 12, "pieces: id 12"),
+        ("bert", "lengths", 40, "lengths"),
+        ("bert", "firsts", 40, "first pieces: id 40"),
+    ],
+)
+def test_a_model_refuses_ids_that_it_does_not_know(family, field, value, told):
+    batch = random_batch(np.random.default_rng(0), [4, 2], family)
+    of_inputs = hasattr(batch.inputs, field)
+    changed = with_first(batch.inputs if of_inputs else batch, field, value)
+    with pytest.raises(UserError, match=told):
+        tiny(family).loss(replace(batch, inputs=changed) if of_inputs else changed)
+
+
+def test_a_bert_refuses_more_pieces_than_positions():
+    batch = random_batch(np.random.default_rng(0), [4, 2], "bert")
+    with pytest.raises(UserError, match="model.max_positions is 3; lower data.max_pieces"):
+        tiny("bert", max_positions=3).loss(batch)
+
+
+def with_first(record, field, value):
+    """The same with the first entry of one array changed."""
+    array = getattr(record, field).copy()
+    array[(0,) * array.ndim] = value
+    change = {field: array}
+    return record._replace(**change) if hasattr(record, "_replace") else replace(record, **change)
+
+
+def test_labels_at_padding_and_unknown_labels_do_not_matter_to_predict():
+    batch, model = random_batch(np.random.default_rng(1), [4, 2]), tiny_model()
+    slots = batch.slots.copy()
+    slots[1, 2:] = -100
+    assert (model.loss(batch).asnumpy() == model.loss(replace(batch, slots=slots)).asnumpy()).all()
+    model.predict(replace(batch, slots=slots + 99, intents=batch.intents + 99))

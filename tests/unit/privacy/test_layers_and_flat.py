@@ -1,4 +1,4 @@
-"""Which parameters form a layer, what is refused, and that the flat arrays are the parameters."""
+"""Layers, their flat gradients, and the norms of these."""
 
 import mxnet as mx
 import numpy as np
@@ -7,8 +7,9 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 
 from edp_mx.errors import UserError
-from edp_mx.privacy.flat import FlatGradients, sum_of_squares
-from edp_mx.privacy.layers import layers_of
+from edp_mx.privacy import flat as module
+from edp_mx.privacy.flat import CHUNK, FlatGradients, sum_of_squares
+from edp_mx.privacy.layers import Layer, layers_of
 
 
 def network(*blocks):
@@ -157,3 +158,46 @@ def test_sum_of_squares_lets_no_nan_or_overflow_through():
     assert np.isnan(sum_of_squares(np.array([1, np.nan], np.float32)))
     assert np.isinf(sum_of_squares(np.array([np.inf, 1], np.float32)))
     assert not np.isfinite(sum_of_squares(np.full(5000, 1e30, np.float32)))
+
+
+SIZES = ((5,), (2 * CHUNK + 77, 3), (CHUNK,), (1, 100))
+
+
+@pytest.fixture(scope="module")
+def flat():
+    layers = []
+    for k, sizes in enumerate(SIZES):
+        parameters = [gluon.Parameter(f"p{k}_{i}", shape=(n,)) for i, n in enumerate(sizes)]
+        for parameter in parameters:
+            parameter.initialize(mx.init.Zero())
+        layers.append(Layer(f"layer{k}", tuple(parameters)))
+    return FlatGradients(layers)
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_the_norms_are_those_of_float64_and_do_not_depend_on_threads(
+    monkeypatch, generator, flat, is_constant
+):
+    values = generator.normal(size=flat.size).astype(np.float32)
+    if is_constant:
+        values.fill(0.1)
+    found = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(module, "allowed_threads", lambda threads=threads: threads)
+        found.append(flat.squared_norms(values))
+    expected = [
+        sum(
+            np.square(flat.views(values)[parameter.name].astype(np.float64)).sum()
+            for parameter in layer.parameters
+        )
+        for layer in flat.layers
+    ]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+    assert (found[1] == found[0]).all() and (found[2] == found[0]).all()
+
+
+def test_what_lies_between_parameters_does_not_count(flat):
+    values = np.full(flat.size, np.inf, np.float32)
+    for view in flat.views(values).values():
+        view.fill(1)
+    np.testing.assert_allclose(flat.squared_norms(values), [sum(sizes) for sizes in SIZES])

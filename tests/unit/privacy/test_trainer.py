@@ -1,19 +1,20 @@
-"""The ways around the privatisation are closed."""
+"""The ways around the privatisation are closed; our Adam, and the update of one worker, by hand."""
 
 import mxnet as mx
 import numpy as np
 import pytest
-from mxnet import autograd
+from mxnet import autograd, gluon
 from mxnet.gluon import nn
 from support.examples import plan_with, release_with
 
 from edp_mx.errors import UserError
+from edp_mx.privacy.adam import PIECE, Adam
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.mechanism import Mechanism
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import LoopClipping
-from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.privacy.trainer import PrivateTrainer, PublicTrainer
 from edp_mx.runtime import distributed
 
 
@@ -112,3 +113,81 @@ def test_a_clipped_sum_without_noise_is_nothing_that_the_trainer_takes(parts):
     with pytest.raises(AttributeError):
         parts.trainer.step_private(clipped)
     assert (parts.weight == 0).all()
+
+
+def steps(optimizer, weight, gradients):
+    """The weight after each gradient, and the state at the end."""
+    weight = mx.nd.array(weight)
+    state = optimizer.create_state(0, weight)
+    after = []
+    for gradient in gradients:
+        optimizer.update(0, weight, mx.nd.array(gradient), state)
+        after.append(weight.asnumpy().copy())
+    return after, [part.asnumpy() for part in state]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (7, 2, 3), (PIECE + 1_001,)])
+@pytest.mark.parametrize("settings", [{}, {"wd": 0.1, "rescale_grad": 0.5, "clip_gradient": 0.5},
+                                      {"beta1": 0.5, "beta2": 0.9, "epsilon": 0.1}])  # fmt: skip
+def test_it_steps_as_mxnets_own(shape, settings, generator):
+    weight = generator.normal(size=shape)
+    gradients = generator.normal(size=(4, *shape))
+    ours = steps(Adam(learning_rate=0.01, **settings), weight, gradients)
+    theirs = steps(mx.optimizer.Adam(learning_rate=0.01, **settings), weight, gradients)
+    for one, other in zip(ours[0] + ours[1], theirs[0] + theirs[1]):
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-7)
+
+
+def test_weights_that_a_prediction_has_reordered_are_updated_in_their_order(generator):
+    """oneDNN keeps a weight in another order in memory after a prediction."""
+    inputs = mx.nd.array(generator.normal(size=(16, 64)))
+    drawn = generator.normal(size=(64, 64))
+    ends = []
+    for optimizer in (Adam(learning_rate=0.1), mx.optimizer.Adam(learning_rate=0.1)):
+        net = gluon.nn.Dense(64, in_units=64)
+        net.initialize()
+        net.weight.set_data(mx.nd.array(drawn))
+        net.hybridize(static_alloc=True)
+        trainer = gluon.Trainer(net.collect_params(), optimizer, kvstore=None)
+        for _ in range(3):
+            with autograd.predict_mode():
+                net(inputs).wait_to_read()
+            with autograd.record():
+                loss = net(inputs).square().sum()
+            loss.backward()
+            trainer.step(1)
+        ends.append(net(inputs).asnumpy())
+    np.testing.assert_allclose(*ends, rtol=1e-4, atol=1e-4)
+
+
+def update(weights, inputs, max_grad_norm):
+    """What one step of SGD with learning rate 1 takes off the weights."""
+    distributed.start()
+    net = nn.Dense(1, in_units=weights.shape[1], prefix="net_")
+    net.initialize()
+    net.weight.set_data(mx.nd.array(weights))
+    trainer = PublicTrainer(
+        flat=FlatGradients(layers_of(net)),
+        optimizer="sgd",
+        optimizer_params={"learning_rate": 1.0},
+        max_grad_norm=max_grad_norm,
+    )
+    with autograd.record():
+        loss = (0.5 * net(mx.nd.array(inputs)).square()).mean()
+    loss.backward()
+    before = net.weight.data().asnumpy(), net.bias.data().asnumpy()
+    trainer.step(1)
+    with pytest.raises(UserError):
+        trainer.step(1)  # no gradient is used twice
+    return before[0] - net.weight.data().asnumpy(), before[1] - net.bias.data().asnumpy()
+
+
+@pytest.mark.parametrize("max_grad_norm", [None, 1e-3, 1e3])
+def test_the_norm_over_all_parameters_is_cut(max_grad_norm, generator):
+    weights, inputs = generator.normal(size=(1, 5)), generator.normal(size=(7, 5))
+    outputs = inputs @ weights.T  # (7, 1)
+    gradients = [(outputs * inputs).mean(0), outputs.mean(0)]
+    norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
+    factor = 1 if max_grad_norm is None else min(1, max_grad_norm / norm)
+    for seen, gradient in zip(update(weights, inputs, max_grad_norm), gradients):
+        np.testing.assert_allclose(seen.ravel(), factor * gradient, rtol=1e-4, atol=5e-7)

@@ -89,12 +89,6 @@ def test_what_the_scales_cost_is_in_the_first_point():
     assert curve_of(plan(3), [scales]) == []
 
 
-def test_many_epochs_are_thinned_out():
-    for epochs, count in ((100, 100), (1000, 100), (1001, 16), (5000, 16)):
-        points = curve_of_plan(plan(epochs, z=3.0))
-        assert len(points) == count and (points[0].epochs, points[-1].epochs) == (1, epochs)
-
-
 @pytest.mark.parametrize(
     "shown", [plan(9, Decay("linear", 0.5), z=0.5), plan(19, Decay("exponential", 0.5), z=1.0)]
 )

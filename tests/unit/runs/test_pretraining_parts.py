@@ -138,16 +138,11 @@ def test_a_text_that_is_smaller_than_a_batch_is_refused(config):
     ("text.train=a.txt", "text.train"),
     ("text.trian=[a.txt]", "did you mean train"),
     ("model.family=clc", "model.family must be bert, not 'clc'"),
+    ("vocabulary.path=vocab.txt model.checkpoint=folder", "vocabulary.path must be left out"),
 ])  # fmt: skip
 def test_unsound_settings_are_refused(config, tmp_path, override, message):
     with pytest.raises(UserError, match=re.escape(message)):
-        load_config(tmp_path / "pretraining.yaml", [override], kind=PretrainingConfig)
-
-
-def test_two_vocabularies_are_one_too_many(config, tmp_path):
-    overrides = ["vocabulary.path=vocab.txt", "model.checkpoint=folder"]
-    with pytest.raises(UserError, match="vocabulary.path must be left out"):
-        load_config(tmp_path / "pretraining.yaml", overrides, kind=PretrainingConfig)
+        load_config(tmp_path / "pretraining.yaml", override.split(), kind=PretrainingConfig)
 
 
 def test_an_error_of_the_first_worker_is_everyone_s():

@@ -1,7 +1,5 @@
 """Predictions for a corpus: those of each utterance alone, whoever predicts which batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, List
 

@@ -1,7 +1,5 @@
 """BERTs of Hugging Face's: hidden states against `transformers`, loading, writing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a folder of Hugging Face's may hold: old names, padding, tokenizers, other models."""
 
-from __future__ import annotations
-
 import json
 import logging
 

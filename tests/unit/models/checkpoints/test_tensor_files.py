@@ -1,7 +1,5 @@
 """Weights on disk: what is read exactly, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import sys
 from types import SimpleNamespace

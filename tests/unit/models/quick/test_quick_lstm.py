@@ -1,7 +1,5 @@
 """Both bidirectional LSTMs against each other: values, gradients, masks."""
 
-from __future__ import annotations
-
 import mxnet as mx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Ghost clipping of whole models, against the loop and against autograd."""
 
-from __future__ import annotations
-
 import mxnet as mx
 import numpy as np
 import pytest
