@@ -185,6 +185,21 @@ def test_the_commands_in_the_headers_load(path):
         load_config([ROOT / name for name in names], settings.split(), kind=kind)
 
 
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*_bert.yaml")), ids=stem)
+def test_the_recipe_trains_the_heads_of_each_bert_alone(path):
+    files = [path, CONFIGS / "recipe" / "heads.yaml"]
+    config = load_config(files, ["model.start_from=runs/warm"])
+    assert config.privacy.mechanism == "dp_sgd" and config.model.trained == "heads"
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("warm_start/for_*.yaml")), ids=stem)
+def test_each_warm_start_trains_the_pre_trained_bert_without_privacy(path):
+    config = load_config(path)
+    assert config.name == f"warm_{path.stem}" and config.privacy.mechanism == "none"
+    public = load_config(CONFIGS / "pretrain" / "public_text.yaml", kind=PretrainingConfig)
+    assert config.model.checkpoint == f"runs/{public.name}/model"
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("pretrain/for_*.yaml")), ids=stem)
 def test_each_pre_training_loads_and_makes_the_bert_that_is_fine_tuned(path):
     config = load_config(path, kind=PretrainingConfig)
