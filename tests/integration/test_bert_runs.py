@@ -81,7 +81,7 @@ def test_adapters_are_trained_with_ghost_clipping_and_known_again(folder):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (["data.vocabulary.source=checkpoint"], "checkpoint needs the folder in model.checkpoint"),
+        (["data.vocabulary.source=checkpoint"], "checkpoint needs a folder in model.start_from"),
         (["data.vocabulary.source=embeddings", "data.embeddings.path=a.vec"], "word vectors need"),
         (["data.max_pieces=600"], "data.max_pieces is 600, but the model has only 512 positions"),
         (["model.checkpoint=absent", "data.vocabulary.source=checkpoint"], "absent"),
