@@ -8,7 +8,10 @@ z₀ is nearest to that of the same corpus without decay.
 
 import argparse
 import math
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple, Sequence
+
+import yaml
 
 from edp_mx.accounting.accountants import count_claimed
 from edp_mx.accounting.bound import Bound
@@ -22,29 +25,9 @@ from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_text
 
 PUBLIC = ("ATIS", "SNIPS", "NLU-eval")
-PAPER: Dict[str, Dict[str, Tuple[float, float, float]]] = {  # log10 ε, in the order of RATES
-    "CLC": {
-        "ATIS": (4.4, 5.8, 24.4),
-        "SNIPS": (3.1, 6.5, 17.4),
-        "NLU-eval": (2.0, 2.7, 22.1),
-        "Health": (3.6, 4.0, 4.3),
-        "Comm.": (6.2, 7.5, 19.1),
-        "Video": (4.8, 5.9, 19.5),
-    },
-    "BERT": {
-        "ATIS": (5.9, 6.3, 11.1),
-        "SNIPS": (2.7, 2.3, 2.7),
-        "NLU-eval": (2.2, 1.7, 2.3),
-        "Health": (1.9, 2.8, 2.9),
-        "Comm.": (2.1, 2.8, 3.7),
-        "Video": (1.9, 1.8, 2.3),
-    },
-}
-RATES = {  # the τ that the paper searched
-    "none": (0.0,),
-    "linear": (0.02, 0.05, 0.07, 0.1, 0.3, 0.5, 0.7, 0.9),
-    "exponential": (0.01, 0.02, 0.05, 0.08, 0.1, 0.2, 0.35, 0.5),
-}
+PAPER_NUMBERS = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text())
+PAPER: Dict[str, Dict[str, List[float]]] = PAPER_NUMBERS["log10_epsilon"]  # in the order of RATES
+RATES: Dict[str, List[float]] = PAPER_NUMBERS["decay_rates"]
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
 TOLERANCE = 0.1  # on log10 ε: its digits and T, which is unknown
