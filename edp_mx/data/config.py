@@ -33,7 +33,8 @@ class DataConfig(Settings):
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).
-        max_tokens, max_characters: longer utterances and tokens are cut off.
+        max_tokens: longer utterances and tokens are cut off.
+        max_characters: longer utterances and tokens are cut off.
         max_pieces: the same for a BERT's word pieces, with [CLS] and [SEP].
     """
 

@@ -44,7 +44,9 @@ def deal(
         micro_batches_per_worker: k; must be 1 unless the unit is "micro_batch".
         users: (num_records,), see `users.users_of`; needed, as is K, for the unit "user" alone.
         max_utterances_per_user: K.
-        length_buckets, lengths, adjacency: see `Shard.deal`; not for Poisson.
+        length_buckets: see `Shard.deal`; not for Poisson.
+        lengths: see `Shard.deal`; not for Poisson.
+        adjacency: see `Shard.deal`; not for Poisson.
         insecure_fixed_seed: makes draws and choices repeatable, hence no secret; for tests only.
 
     Raises:

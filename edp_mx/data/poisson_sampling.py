@@ -21,7 +21,9 @@ class SecretWords:
 
     Args:
         insecure_fixed_seed: makes the words repeatable, hence no secret; for tests only.
-        use, rank, epoch: only repeatable words depend on them.
+        use: only repeatable words depend on them.
+        rank: only repeatable words depend on them.
+        epoch: only repeatable words depend on them.
 
     Guarantee: each stream has a new key, which is never written down.
     """

@@ -147,7 +147,8 @@ class Vocabulary:
         Args:
             train: the training part; with public lists only its labels are checked.
             embeddings_path: `data.embeddings.path`, needed by the source "embeddings".
-            word_sample, label_sample: public utterances, needed by the source "sample".
+            word_sample: public utterances, needed by the source "sample".
+            label_sample: public utterances, needed by the source "sample".
             start: of the run that the model starts from, needed by the source "checkpoint".
 
         Raises:

@@ -35,7 +35,7 @@ class WordPiece(Tokenizer):
 
     Args:
         pieces: as in BERT's `vocab.txt`; a place is an id. "##s" stands within a word only. The
-            special pieces [PAD] [UNK] [CLS] [SEP] [MASK] may have any place.
+            special pieces `[PAD] [UNK] [CLS] [SEP] [MASK]` may have any place.
         lowercase: tokens are read in lower case without accents, as by BERT's uncased models.
 
     Raises:

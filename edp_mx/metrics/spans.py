@@ -22,7 +22,7 @@ def spans_of(tags: Iterable[str]) -> List[Span]:
 
     Source: conlleval; seqeval's default mode.
 
-    Example:
+    Examples:
         >>> [tuple(span) for span in spans_of(["O", "I-to", "I-to", "I-from", "B-from"])]
         [('to', 1, 3), ('from', 3, 4), ('from', 4, 5)]
     """

@@ -18,7 +18,8 @@ class NormClipping(Clipping):
     """Σ_j min(1, C / ‖(g_j,k / α_k)_k‖₂) g_j over units j.
 
     Args:
-        flat, chunk_size: see `Clipping`.
+        flat: see `Clipping`.
+        chunk_size: see `Clipping`.
         max_grad_norm: C.
         layer_scales: α, one per layer.
         rule: how a unit's norm becomes its factor, a name in `CLIP_RULES`.

@@ -38,7 +38,7 @@ class Packing:
     def of(cls, lengths: np.ndarray, *, reverse: bool = False) -> Packing:
         """Pack only the true tokens, from the last to the first if `reverse`. Shapes: lengths (N,).
 
-        Example:
+        Examples:
             >>> packing = Packing.of(np.array([1, 3]))
             >>> [str(step) for step in packing.steps]
             ['slice(0, 2, None)', 'slice(2, 3, None)', 'slice(3, 4, None)']

@@ -31,7 +31,7 @@ class Schedule(Settings):
 
     Source: Devlin et al. 2019, appendix A.2 (linear, 1 % warm-up) and A.3 (10 % in fine-tuning).
 
-    Example:
+    Examples:
         >>> [Schedule("linear", 0.5).factor(step, 4) for step in range(5)]
         [0.5, 1.0, 1.0, 0.5, 0.0]
     """
