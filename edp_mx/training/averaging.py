@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Dict, Iterator, List
+from typing import Iterator, List
 
 import mxnet as mx
 import numpy as np
@@ -32,7 +32,7 @@ class WeightAverage:
         self, parameters: List[gluon.Parameter], config: Average, *, total_steps: int
     ) -> None:
         self._parameters = {parameter.name: parameter for parameter in parameters}
-        self._config, self._total_steps = config, total_steps
+        self._config = config
         self._values: Arrays = {}
         self._first = round((1 - config.tail_fraction) * total_steps)
 
@@ -42,9 +42,9 @@ class WeightAverage:
             return
         mx.nd.waitall()
         for name, parameter in self._parameters.items():
-            weights = parameter.data().asnumpy()
+            weights = parameter.data().asnumpy()  # a copy
             if name not in self._values:
-                self._values[name] = weights.copy()
+                self._values[name] = weights
             else:
                 self._values[name] += self._share(step) * (weights - self._values[name])
 
@@ -65,18 +65,18 @@ class WeightAverage:
 
     def apply(self) -> None:
         """Replace the weights by their averages, as far as there are any."""
-        for name, values in self._values.items():
+        self._set(self._values)
+
+    def _set(self, weights: Arrays) -> None:
+        for name, values in weights.items():
             self._parameters[name].set_data(mx.nd.array(values))
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Replace the weights by their averages for a while."""
-        last: Dict[str, np.ndarray] = {
-            name: self._parameters[name].data().asnumpy().copy() for name in self._values
-        }
+        last = {name: self._parameters[name].data().asnumpy() for name in self._values}
         self.apply()
         try:
             yield
         finally:
-            for name, values in last.items():
-                self._parameters[name].set_data(mx.nd.array(values))
+            self._set(last)
