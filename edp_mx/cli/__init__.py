@@ -21,7 +21,7 @@ SUBCOMMANDS = {
     "evaluate": "score a finished run",
     "predict": "understand utterances with a trained model",
     "compare": "set finished runs side by side",
-    "runs": "list finished runs and records, or keep records",
+    "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",

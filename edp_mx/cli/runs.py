@@ -1,4 +1,4 @@
-"""List finished runs and kept records, or keep the records of runs.
+"""List finished runs and kept records, keep the records of runs, or draw what they say.
 
 A record is a few KB: settings, scores, both epsilons, and no text and no paths. It can be
 committed where the run directory cannot. No epsilon covers its scores and its time.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Sequence
 
 from edp_mx.cli.console import print_json
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS, keep
-from edp_mx.runs.records import SORTS, collect, select
+from edp_mx.runs.records import SORTS, Found, collect, select
 from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
@@ -25,16 +26,19 @@ examples:
   copy records as results/records/NAME-HASH.json:
     edp-mx runs keep runs/atis_clc-20260101-120000
     edp-mx runs keep sweeps/atis/trial-* --into results/records
+  draw SER against epsilon and the number of utterances, and batch size x learning rate:
+    edp-mx runs plot results/records sweeps/atis --out pictures
 """
-_KEEP = "keep"
+_KEEP, _PLOT = "keep", "plot"
 _PLACES = (Path("runs"), RECORDS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="what to list (runs/ and results/records/); after keep, runs")  # fmt: skip
+        help="what to list or plot (runs/ and results/records/); after keep, runs")  # fmt: skip
     add("--into", type=Path, metavar="FOLDER", help=f"of keep: where to ({RECORDS})")
+    add("--out", type=Path, metavar="FOLDER", help="of plot: for the pictures and their numbers")
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "
         "value may be a pattern")  # fmt: skip
@@ -43,19 +47,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, or keep."""
-    if arguments.paths[:1] == [Path(_KEEP)]:
+    """List, keep or plot."""
+    action = str(arguments.paths[0]) if arguments.paths else ""
+    for option, value, owner in (
+        ("--into", arguments.into, _KEEP),
+        ("--out", arguments.out, _PLOT),
+    ):
+        if value and action != owner:
+            raise UserError(f"{option} belongs to `edp-mx runs {owner}`: leave it out")
+    if action == _KEEP:
         return _keep(arguments)
-    if arguments.into:
-        raise UserError("--into belongs to `edp-mx runs keep`: leave it out")
-    paths = arguments.paths or [path for path in _PLACES if path.exists()]
+    paths = arguments.paths[1:] if action == _PLOT else arguments.paths
+    paths = paths or [path for path in _PLACES if path.exists()]
     found = select(collect(paths), arguments.where, arguments.sort)
+    if action == _PLOT:
+        return _plot(found, arguments)
     if arguments.json:
         print_json([{"place": str(each.place), **each.record} for each in found])
         return 0
     from edp_mx.reports.run_list import list_runs
 
     print(list_runs(found) if found else "there is no such run")
+    return 0
+
+
+def _plot(found: Sequence[Found], arguments: argparse.Namespace) -> int:
+    if not arguments.out:
+        raise UserError("name a folder for the pictures: edp-mx runs plot RECORD… --out FOLDER")
+    from edp_mx.reports.record_plots import write_plots
+
+    print("\n".join(write_plots([each.record for each in found], arguments.out)))
     return 0
 
 

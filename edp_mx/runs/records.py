@@ -86,10 +86,11 @@ def where(texts: Sequence[str]) -> Callable[[Record], bool]:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_FIELDS)}"
             raise UserError(f"--where {text}: there is no {key}; {hint} or a setting's dotted key")
         wanted.append((key, value))
-    return lambda record: all(_is_like(_value(record, key), value) for key, value in wanted)
+    return lambda record: all(_is_like(value_of(record, key), value) for key, value in wanted)
 
 
-def _value(record: Record, key: str) -> Any:
+def value_of(record: Record, key: str) -> Any:
+    """Return a field of a record, or a setting by its dotted key: what it was, or its default."""
     if key in _FIELDS:
         return record[key]
     if key in record["settings"]:

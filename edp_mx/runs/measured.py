@@ -1,0 +1,136 @@
+"""What records say together: scores over seeds, for each corpus, family, mechanism, n and ε."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+
+from edp_mx.runs.record import Record
+from edp_mx.runs.records import value_of
+
+LARGEST_EPSILON = 100.0  # above, a guarantee says little
+SCORES = ("ser", "intent_accuracy", "slot_f1")
+_SEED = "training.seed"
+_UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
+
+
+class Spread(NamedTuple):
+    """Mean, least and largest value over seeds."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The runs that differ in nothing but their seed.
+
+    Attributes:
+        n: utterances of the training part.
+        epsilon: what holds, if its conditions are granted, to three digits; ∞ without privacy.
+        batch_size: B, over all workers.
+        learning_rate: of the heads where these alone are trained, else of the model.
+        validation: the mean SER on the validation part, by which settings are chosen; ∞ where it
+            was not recorded.
+        test: the scores on the test part, as shares of 1, by the names in `SCORES`.
+    """
+
+    corpus: str
+    family: str
+    mechanism: str
+    n: int
+    epsilon: float
+    batch_size: int
+    learning_rate: float
+    validation: float
+    test: Dict[str, Spread]
+    records: Tuple[Record, ...]
+
+    @property
+    def condition(self) -> Tuple[str, str, str, int, float]:
+        """What is compared: settings compete where all of this is the same."""
+        return self.corpus, self.family, self.mechanism, self.n, self.epsilon
+
+
+def measurements(records: Iterable[Record]) -> List[Measurement]:
+    """Return what was measured, one for all seeds of the same settings, in the order of conditions.
+
+    Left out is what `is_comparable` refuses.
+    """
+    groups: Dict[Tuple[Any, ...], List[Record]] = defaultdict(list)
+    for record in filter(is_comparable, records):
+        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
+        said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
+        groups[(*_condition(record), said)].append(record)
+    found = (_measurement(group) for group in groups.values())
+    return sorted(found, key=lambda each: (each.condition, each.validation))
+
+
+def is_comparable(record: Record) -> bool:
+    """Return whether a record's ε may be set beside others: one utterance's, at δ = 1/(2n).
+
+    A run without privacy always may; one with an ε above `LARGEST_EPSILON`, or with none, not.
+    """
+    if record["mechanism"] == "none":
+        return True
+    is_usual = math.isclose(2 * record["n"] * record["delta"], 1, rel_tol=0.01)
+    is_utterance = value_of(record, "privacy.unit") in _UNITS
+    return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
+
+
+def epsilon_of(record: Record) -> float:
+    """Return the ε that holds, or would if its conditions were granted; ∞ beyond a double."""
+    for name in ("holds", "holds_if"):
+        if record[name]["epsilon"] is not None:
+            return float(f"{record[name]['epsilon']:.3g}")
+    return math.inf
+
+
+def chosen(measured: Iterable[Measurement]) -> List[Measurement]:
+    """Return the best of each condition, by the SER on the validation part."""
+    best: Dict[Tuple[Any, ...], Measurement] = {}
+    for each in sorted(measured, key=lambda one: one.validation):
+        best.setdefault(each.condition, each)
+    return sorted(best.values(), key=lambda each: each.condition)
+
+
+def _condition(record: Record) -> Tuple[Any, ...]:
+    names = ("corpus", "family", "mechanism", "n")
+    is_private = record["mechanism"] != "none"
+    return (*(record[name] for name in names), epsilon_of(record) if is_private else math.inf)
+
+
+def _measurement(records: List[Record]) -> Measurement:
+    """The mean over runs that differ in nothing but their seed."""
+    corpus, family, mechanism, n, epsilon = _condition(records[0])
+    on_validation = [each["validation"]["ser"] for each in records if each["validation"]]
+    return Measurement(
+        corpus=corpus,
+        family=family,
+        mechanism=mechanism,
+        n=n,
+        epsilon=epsilon,
+        batch_size=value_of(records[0], "training.batch_size"),
+        learning_rate=_rate(records[0]),
+        validation=_mean(on_validation) if on_validation else math.inf,
+        test={name: _spread([each["test"][name] for each in records]) for name in SCORES},
+        records=tuple(records),
+    )
+
+
+def _rate(record: Record) -> float:
+    of_heads = value_of(record, "training.learning_rates.heads")
+    is_heads = value_of(record, "model.trained") == "heads"
+    return of_heads if is_heads and of_heads else value_of(record, "training.learning_rate")
+
+
+def _spread(values: List[float]) -> Spread:
+    return Spread(_mean(values), min(values), max(values))
+
+
+def _mean(values: List[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,44 @@
+"""Records as runs leave them, made up."""
+
+import json
+import math
+
+from edp_mx.runs.record import settings_hash
+
+INFINITE = {"epsilon": None, "log10_epsilon": None, "reason": "the words were not public"}
+
+
+def record_of(
+    corpus="atis", family="bert", mechanism="dp_sgd", n=1000, epsilon=8.0, ser=0.3, **changes
+):
+    """A record whose ε holds if its words are public; dotted keys among `changes` are settings."""
+    keys = {key for key in changes if "." in key}
+    settings = {"data.corpus": corpus, "model.family": family, "training.batch_size": n // 2,
+                "training.epochs": 10, **{key: changes[key] for key in keys}}  # fmt: skip
+    if mechanism != "edp_sgd":
+        settings["privacy.mechanism"] = mechanism
+    if mechanism == "dp_sgd":
+        private = {"privacy.unit": "utterance", "privacy.sampler": "poisson",
+                   "privacy.adjacency": "zero_out", "privacy.target_epsilon": epsilon}  # fmt: skip
+        settings = {**private, **settings}
+    bound = INFINITE
+    if epsilon is not None and mechanism != "none":
+        bound = {"epsilon": epsilon * (1 - 1e-8), "log10_epsilon": math.log10(epsilon)}
+    scores = {"ser": ser, "intent_accuracy": 1 - ser / 2, "slot_f1": 1 - ser}
+    return {
+        "name": f"{corpus}_{family}", "hash": settings_hash(settings, 1), "results_version": 1,
+        "date": "2026-01-02", "corpus": corpus, "family": family, "mechanism": mechanism,
+        "test": scores, "validation": {**scores, "ser": changes.get("validation", ser)},
+        "as_published": INFINITE, "holds": INFINITE, "holds_if": {**bound, "conditions": ["so"]},
+        "delta": changes.get("delta", 0.5 / n), "n": n, "epochs": 10, "steps": 20, "seconds": 5.0,
+        "workers": changes.get("workers", 1), "machine": {}, "corpus_files": None,
+        "settings": settings,
+    }  # fmt: skip
+
+
+def kept(folder, records):
+    """The folder, with each record in a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, each in enumerate(records):
+        (folder / f"{number}-{each['hash']}.json").write_text(json.dumps(each))
+    return folder
