@@ -32,7 +32,8 @@ def plot_by_batch_and_rate(measured: Sequence[Measurement]) -> Optional[Plot]:
         if math.isfinite(each.validation):
             trained = value_of(each.records[0], "model.trained") or "all"
             pair = each.batch_size, float(f"{each.learning_rate:.0e}")
-            maps[(*each.condition, trained)][pair].append(each.validation)
+            key = (*each.condition, trained)
+            maps[key][pair].append(each.validation)
     maps = {key: cells for key, cells in maps.items() if _is_map(cells)}
     if not maps:
         return None

@@ -192,8 +192,9 @@ def _mark_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def _label(axes: Axes, x: str, title: str) -> None:
-    is_first = axes.get_subplotspec().is_first_col()
-    label_axes(axes, x, "test SER, %" if is_first else "", title=title, legend=False)
+    place = axes.get_subplotspec()
+    y = "test SER, %" if place and place.is_first_col() else ""
+    label_axes(axes, x, y, title=title, legend=False)
     axes.tick_params(labelsize=8)
 
 

@@ -65,7 +65,8 @@ def measurements(records: Iterable[Record]) -> List[Measurement]:
     for record in filter(is_comparable, records):
         settings = {key: value for key, value in record["settings"].items() if key != _SEED}
         said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
-        groups[(*_condition(record), said)].append(record)
+        key = (*_condition(record), said)
+        groups[key].append(record)
     found = (_measurement(group) for group in groups.values())
     return sorted(found, key=lambda each: (each.condition, each.validation))
 
