@@ -10,6 +10,7 @@ from typing import Any, Iterable, List
 from tqdm import tqdm
 
 from edp_mx.cli.console import add_command, refuse_foreign, require_at_least
+from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
 
@@ -22,7 +23,7 @@ examples:
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
   edp-mx data merge snips nlu_eval health:20000 --out merged.jsonl.gz
-  edp-mx data train-embeddings other_utterances.txt --out vectors.bin
+  edp-mx data train-embeddings text/*.txt.gz --out vectors/public.vec.gz --dimension 100
 """
 MAKE_EXAMPLES = """\
 Writes utterances.jsonl (one {"tokens", "slots", "intent", "id"} a line), corpus.json and README.md.
@@ -62,13 +63,6 @@ examples:
   edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
   edp-mx data text mine.jsonl --out text/mine.txt
 """
-TRAIN_EXAMPLES = """\
-The text must be apart from the training data, one utterance a line: vectors made of the training
-data would carry it past the privacy guarantee.
-
-examples:
-  edp-mx data train-embeddings other_utterances.txt --out vectors.bin --dimension 300
-"""
 SAMPLE = 10_000  # utterances of a synthetic corpus that is described by its name
 README = """\
 # {corpus}: a synthetic corpus
@@ -103,16 +97,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
     add_merge(actions)
-    train = add_command(
-        actions, "train-embeddings", run_train, "train fastText word vectors", TRAIN_EXAMPLES
-    )
-    train.add_argument("text", type=Path, metavar="TEXT", help="one utterance a line")
-    train.add_argument("--out", type=Path, required=True, metavar="FILE")
-    train.add_argument("--dimension", type=int, default=300, metavar="D", help="default 300")
-    train.add_argument("--epochs", type=int, default=5, metavar="E", help="default 5")
-    train.add_argument("--min-count", type=int, default=2, metavar="N", help="default 2")
-    train.add_argument("--threads", type=int, default=1, metavar="N",
-                       help="default 1; more are faster but not repeatable")  # fmt: skip
+    add_train_embeddings(actions)
 
 
 def run_make(arguments: argparse.Namespace) -> int:
@@ -243,21 +228,3 @@ def _example(utterance: Any) -> List[str]:
             words.append(token if tag == "O" else f"[{tag[2:]}: {token}]")
     text = f"{utterance.intent}: {' '.join(words)}"
     return textwrap.wrap(text, 98, initial_indent="  ", subsequent_indent="      ")
-
-
-def run_train(arguments: argparse.Namespace) -> int:
-    """Train word vectors."""
-    from edp_mx.data.embeddings import train_fasttext
-
-    if not arguments.text.is_file():
-        raise UserError(f"{arguments.text} does not exist; it is a text with one utterance a line")
-    train_fasttext(
-        arguments.text,
-        arguments.out,
-        arguments.dimension,
-        epochs=arguments.epochs,
-        min_count=arguments.min_count,
-        threads=arguments.threads,
-    )
-    print(f"{arguments.out}  {arguments.dimension} dimensions, from {arguments.text}")
-    return 0

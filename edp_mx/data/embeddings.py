@@ -1,12 +1,10 @@
-"""Word vectors: reading fastText's text files and models, and training a model."""
+"""Word vectors: reading fastText's text files and models."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
@@ -18,17 +16,6 @@ from edp_mx.runtime.files import PathLike, path_field
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
-_TRAIN = """
-import json, sys
-import fasttext
-
-texts, out, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-try:
-    model = fasttext.train_unsupervised(texts, model="skipgram", verbose=0, **settings)
-except (ValueError, RuntimeError) as error:
-    sys.exit(str(error))
-model.save_model(out)
-"""
 
 
 @dataclass(frozen=True)
@@ -80,49 +67,10 @@ def load_embeddings(
 def read_embedding_words(path: PathLike) -> Iterator[str]:
     """Stream the words of an embeddings file, in its order (the most frequent first)."""
     if str(path).endswith(".bin"):
-        yield from _load_model(str(path)).get_words()
+        yield from load_model(str(path)).get_words()
         return
     for _, line, dimension in _vector_lines(Path(path)):
         yield line.rsplit(b" ", dimension)[0].decode("utf-8", "replace")
-
-
-def train_fasttext(
-    texts_path: PathLike,
-    out_path: PathLike,
-    dimension: int = 300,
-    *,
-    epochs: int = 5,
-    min_count: int = 2,
-    threads: int = 1,
-) -> None:
-    """Train subword vectors (skip-gram) on a text of separate utterances, one per line.
-
-    The text must not be the training part: no ε covers what the vectors reveal of it. `threads`
-    above one is faster, but not repeatable. With fewer than ten, fastText initialises only some of
-    its vectors and saves the memory it found in the others; it therefore runs in a process of its
-    own, where that memory is zero.
-
-    Raises:
-        UserError: the text is missing or holds no word that occurs `min_count` times.
-    """
-    if not os.path.isfile(texts_path):
-        raise UserError(f"{texts_path} does not exist")
-    for name, value in (("dimension", dimension), ("epochs", epochs), ("threads", threads)):
-        if value < 1:
-            raise UserError(f"{name} is {value}; it must be 1 or more")
-    Path(out_path).parent.mkdir(parents=True, exist_ok=True)
-    aside = f"{out_path}.part"
-    settings = {"dim": dimension, "epoch": epochs, "minCount": min_count, "thread": threads}
-    process = subprocess.run(
-        [sys.executable, "-c", _TRAIN, str(texts_path), aside, json.dumps(settings)],
-        env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    if process.returncode:
-        reason = process.stderr.strip().rpartition("\n")[2] or f"it ended with {process.returncode}"
-        raise UserError(f"fastText cannot learn from {texts_path}: {reason}")
-    os.replace(aside, out_path)
 
 
 def _text_vectors(
@@ -192,14 +140,20 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 
 
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
-    model = _load_model(str(config.path))
+    model = load_model(str(config.path))
     if model.get_dimension() != config.dimension:
         found = model.get_dimension()
         raise UserError(_other_dimension(str(config.path), found, config.dimension))
     return np.stack([model.get_word_vector(word) for word in wanted]).astype(np.float32)
 
 
-def _load_model(path: str) -> Any:
+def load_model(path: str) -> Any:
+    """Return a fastText model.
+
+    Raises:
+        UserError: there is no such file, or it is no model, or fastText is missing.
+    """
+    require_fasttext()
     import fasttext
 
     if not os.path.isfile(path):
@@ -208,3 +162,9 @@ def _load_model(path: str) -> Any:
         return fasttext.load_model(path)
     except ValueError as error:
         raise UserError(f"{path} is not a fastText model ({error})") from error
+
+
+def require_fasttext() -> None:
+    """Refuse to go on without the package."""
+    if find_spec("fasttext") is None:
+        raise UserError("fastText's models need its package: run `pip install fasttext-numpy2`")

@@ -9,7 +9,6 @@ import pytest
 from support import cli
 
 from edp_mx.cli import main
-from edp_mx.data import embeddings
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.errors import UserError
@@ -101,20 +100,6 @@ def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
         assert "users                     3" in told
         assert "utterances per user: min 1, median 1, max 3" in told
         assert ("without a user            1" in told) == bool(wanted)
-
-
-def test_train_embeddings_makes_vectors_that_load(tmp_path, capsys):
-    text, out = tmp_path / "text.txt", tmp_path / "v.bin"
-    text.write_text("call mum at home\ncall dad at work\n" * 20)
-    options = ("--dimension", "8", "--epochs", "2", "--min-count", "1")
-    assert run("train-embeddings", str(text), "--out", str(out), *options) == 0
-    assert "8 dimensions" in capsys.readouterr().out
-    found, vectors = embeddings.load_embeddings(
-        embeddings.EmbeddingsConfig(path=str(out), dimension=8), ["mum", "unseen"]
-    )
-    assert found == ("mum", "unseen") and vectors.shape == (2, 8) and abs(vectors).sum() > 0
-    with pytest.raises(UserError, match="does not exist"):
-        run("train-embeddings", str(tmp_path / "none.txt"), "--out", str(out))
 
 
 def lines_of(name, size, seed):

@@ -6,11 +6,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from edp_mx.data import embeddings
 from edp_mx.data.embeddings import (
     EmbeddingsConfig,
     load_embeddings,
     read_embedding_words,
-    train_fasttext,
 )
 from edp_mx.errors import UserError
 
@@ -89,42 +89,12 @@ def test_a_large_file_is_streamed(tmp_path):
     assert len(words) == 200 and peak < 4e6
 
 
-def leave_numbers_in_free_memory(size):
-    """Frees that many bytes, full of numbers, behind a small piece that keeps them in the heap."""
-    pieces = [np.full(25_000, 12_345, np.float32) for _ in range(size // 100_000)]
-    pieces.append(bytearray(100_000))
-    del pieces[:-1]
-    return pieces
-
-
-def test_fasttext_learns_and_builds_vectors_of_unknown_words(tmp_path):
-    pytest.importorskip("fasttext")
-    texts = tmp_path / "texts.txt"
-    texts.write_text("call my mother now\nplay the song again\ncall my father please\n" * 30)
-    path = tmp_path / "out" / "model.bin"
-    train_fasttext(texts, path, 8, epochs=1)
-    first = path.read_bytes()
-    config = EmbeddingsConfig(path=str(path), dimension=8)
-    words, matrix = load_embeddings(config, ["mother", "mothership", "call"])
-    assert words == ("mother", "mothership", "call")
-    assert matrix.shape == (3, 8) and np.abs(matrix).sum(axis=1).min() > 0
-    assert set(read_embedding_words(path)) > {"mother", "call"}
-    kept = leave_numbers_in_free_memory(100_000_000)
-    train_fasttext(texts, path, 8, epochs=1)
-    assert path.read_bytes() == first and kept  # nothing of it is in the file
-    with pytest.raises(UserError, match="set it to 8"):
-        load_embeddings(EmbeddingsConfig(path=str(path), dimension=9), ["call"])
-
-
-def test_fasttext_refusals_are_sentences(tmp_path):
-    pytest.importorskip("fasttext")
-    with pytest.raises(UserError, match="does not exist"):
-        train_fasttext(tmp_path / "none.txt", tmp_path / "a.bin")
-    (tmp_path / "empty.txt").write_text("")
-    with pytest.raises(UserError, match="cannot learn"):
-        train_fasttext(tmp_path / "empty.txt", tmp_path / "a.bin")
+def test_what_is_no_model_is_refused_in_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "b.bin").write_text("no model")
     with pytest.raises(UserError, match="not a fastText model"):
         load_embeddings(EmbeddingsConfig(path=str(tmp_path / "b.bin")), ["a"])
     with pytest.raises(UserError, match="does not exist"):
         load_embeddings(EmbeddingsConfig(path=str(tmp_path / "c.bin")), ["a"])
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="run `pip install fasttext-numpy2`"):
+        load_embeddings(EmbeddingsConfig(path=str(tmp_path / "b.bin")), ["a"])
