@@ -25,6 +25,7 @@ SUBCOMMANDS = {
     "sweep": "train many settings and find the best",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
+    "plan": "what to expect with n utterances at an epsilon, from measured runs",
     "explain": "what the guarantee of a run says, in words",
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",

@@ -99,7 +99,7 @@ class CalibrationReport:
         rows = [
             [
                 name,
-                _rounded_up(own.noise_multiplier),
+                rounded_up(own.noise_multiplier),
                 f"{own.noise_multiplier_at(plan.epochs - 1):.4g}",
                 str(self.holds.epsilon),
                 str(count_as_published(own, own.entries()).epsilon),
@@ -135,11 +135,11 @@ def _multiplier_for(effective: float, release: Release) -> float:
     return z
 
 
-def _rounded_up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Return a number with few digits, rounded up.
 
     Example:
-        >>> _rounded_up(1.23456001)
+        >>> rounded_up(1.23456001)
         '1.23457'
     """
     context = decimal.Context(prec=DIGITS, rounding=decimal.ROUND_CEILING)

@@ -1,0 +1,72 @@
+"""Say what to expect of DP-SGD with n utterances at an epsilon, from records of finished runs.
+
+SER, intents right and slot F1 are read off between the measured runs nearest to both numbers, for
+each corpus; their settings are counted anew. What lies too far from them is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from edp_mx.cli import calibrate
+from edp_mx.cli.console import print_json, require_at_least
+from edp_mx.cli.plan_options import plan_of
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+
+EXAMPLES = """\
+examples:
+  what to expect with 5000 utterances in the training part at epsilon 4:
+    edp-mx plan --num-examples 5000 --epsilon 4
+  from records of your own as well:
+    edp-mx plan --num-examples 5000 --epsilon 4 --records results/records runs
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--num-examples", type=int, required=True, metavar="n", help="size of the training part")
+    add("--epsilon", type=float, required=True, metavar="E", help="that is to hold")
+    add("--records", nargs="+", type=Path, default=[RECORDS], metavar="FOLDER",
+        help=f"records, runs or folders of them ({RECORDS}, in a clone)")  # fmt: skip
+    add("--json", action="store_true", help="JSON in full double precision")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what to expect, where it comes from, and the next command."""
+    n, epsilon = arguments.num_examples, arguments.epsilon
+    require_at_least(n, 1, "--num-examples")
+    if not 0 < epsilon < float("inf"):
+        raise UserError(f"--epsilon is {epsilon:g}; it must be finite and above 0")
+    if arguments.records == [RECORDS] and not RECORDS.exists():
+        raise UserError(
+            f"there is no {RECORDS} here: the records come with the repository, not with the "
+            "installed package; call this in a clone, or name a folder of records with --records"
+        )
+    from edp_mx.reports.calibration_report import CalibrationReport
+    from edp_mx.reports.expectation import Expectation
+    from edp_mx.runs.expected import exact_runs, expect, nearest
+    from edp_mx.runs.measured import measurements
+    from edp_mx.runs.recipe import Recipe
+    from edp_mx.runs.records import collect
+
+    runs = exact_runs(measurements([each.record for each in collect(arguments.records)]))
+    if not runs:
+        raise UserError(
+            f"{', '.join(map(str, arguments.records))}: no run of DP-SGD for utterances with a "
+            "finite ε at δ = 1/(2n) and adjacency zero_out, so that nothing can be told"
+        )
+    expected = expect(runs, num_examples=n, epsilon=epsilon)
+    recipe = Recipe.of(
+        nearest(runs, num_examples=n, epsilon=epsilon), num_examples=n, epsilon=epsilon
+    )
+    options = argparse.ArgumentParser()
+    calibrate.add_options(options)
+    plan = plan_of(options.parse_args(recipe.calibration()), variant="calibrated")
+    found = Expectation(expected, recipe, CalibrationReport.of(plan, target_epsilon=epsilon))
+    if arguments.json:
+        print_json(found.to_dict())
+    else:
+        print("\n".join(found.lines()))
+    return 0

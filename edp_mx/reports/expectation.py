@@ -1,0 +1,157 @@
+"""What to expect at an n and ε: scores with their sources, the settings, and the next command."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any, Dict, List, Sequence
+
+from edp_mx.data.config import PUBLIC_CORPORA
+from edp_mx.data.synthetic import STANDINS
+from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
+from edp_mx.reports.table import render_table
+from edp_mx.runs.expected import Expected
+from edp_mx.runs.measured import SCORES, Measurement
+from edp_mx.runs.recipe import Recipe
+
+WIDTH = 100
+HEADER = ("corpus", "family", "SER %", "intents right %", "slot F1", "read off n", "and ε")
+_NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Everything that `edp-mx plan` says."""
+
+    expected: Sequence[Expected]
+    recipe: Recipe
+    calibration: CalibrationReport
+
+    def lines(self) -> List[str]:
+        """Return text lines."""
+        recipe = self.recipe
+        remarks = [f"- {e.corpus}, {e.family}: {'; '.join(e.remarks)}" for e in self.expected
+                   if e.remarks]  # fmt: skip
+        return [
+            f"DP-SGD with {recipe.num_examples:,} utterances for training at ε = "
+            f"{recipe.epsilon:g}, δ = {self.calibration.plan.delta:.3g}, on the test part:",
+            "",
+            render_table(HEADER, [_row(each) for each in self.expected]),
+            "",
+            *remarks,
+            *textwrap.wrap(f"Expect, over the corpora, {self._range()}.", WIDTH),
+            *textwrap.wrap(self._caveat(), WIDTH),
+            "",
+            "read off these records:",
+            *(f"  {_record(point)}" for point in self._points()),
+            "",
+            *self._settings(),
+            "",
+            "next: " + recipe.command(),
+            *textwrap.wrap(self._advice(), WIDTH),
+        ]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return strict JSON."""
+        recipe, plan = self.recipe, self.calibration.plan
+        return {
+            "num_examples": recipe.num_examples,
+            "target_epsilon": recipe.epsilon,
+            "delta": plan.delta,
+            "expected": [
+                {
+                    "corpus": each.corpus,
+                    "family": each.family,
+                    **each.scores,
+                    "records": [r["hash"] for point in each.points for r in point.records],
+                    "remarks": list(each.remarks),
+                }
+                for each in self.expected
+            ],
+            "range": self._ranges(),
+            "caveat": self._caveat(),
+            "recipe": {
+                "record": recipe.record["hash"],
+                "batch_size": recipe.batch_size,
+                "epochs": plan.epochs,
+                "steps_per_epoch": plan.steps_per_epoch,
+                "noise_multiplier": plan.noise_multiplier,
+                "command": recipe.command(),
+            },
+        }
+
+    def _ranges(self) -> Dict[str, List[float]]:
+        """The least and the largest score over corpora, of the better family of each."""
+        better = {each.corpus: each for each in reversed(self.expected)}
+        scores = [each.scores for each in better.values()]
+        return {name: [f(one[name] for one in scores) for f in (min, max)] for name in SCORES}
+
+    def _range(self) -> str:
+        said = [
+            f"{_NAMES[name]} {100 * low:.0f} to {100 * high:.0f} %"
+            for name, (low, high) in self._ranges().items()
+        ]
+        families = len({each.family for each in self.expected}) > 1
+        return ", ".join(said) + (" (the better family of each)" if families else "")
+
+    def _caveat(self) -> str:
+        """Say what the numbers are."""
+        corpora = sorted({each.corpus for each in self.expected})
+        is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
+        seeds = {len(point.records) for point in self._points()}
+        counts = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
+        what = "single seeds" if seeds == {1} else f"{counts} seeds each"
+        return (
+            f"Measured on {', '.join(corpora)}{', public corpora' if is_public else ''}, {what}; "
+            "yours may differ. Between measured runs, straight lines in log n and log ε. The "
+            "settings were chosen by these corpora's own validation parts; a choice on yours costs "
+            "privacy."
+        )
+
+    def _points(self) -> List[Measurement]:
+        points = {p.condition: p for each in self.expected for p in each.points}
+        return list(points.values())
+
+    def _settings(self) -> List[str]:
+        recipe, plan = self.recipe, self.calibration.plan
+        of_all = recipe.batch_size / recipe.num_examples
+        trained = recipe.setting("model.trained") or "all"
+        drawn = "expected" if recipe.setting("privacy.sampler") == "poisson" else "shuffled"
+        return [
+            f"settings of the nearest ({recipe.record['name']}), counted anew for yours:",
+            f"  batch of {recipe.batch_size:,} ({drawn}, {100 * of_all:.0f} % of the utterances), "
+            f"{plan.epochs} epochs of {plan.steps_per_epoch} steps,",
+            f"  rate {recipe.source.learning_rate:g}, clipping norm "
+            f"{recipe.setting('privacy.max_grad_norm'):g}, trained: {trained}",
+            f"  noise multiplier {rounded_up(plan.noise_multiplier)}, with which ε = "
+            f"{self.calibration.holds.epsilon} holds:",
+            f"    edp-mx calibrate {' '.join(recipe.calibration())}",
+        ]
+
+    def _advice(self) -> str:
+        said = (
+            f"mine.yaml describes your corpus and includes configs/model/"
+            f"{self.recipe.source.family}.yaml (docs/own-corpus.md); its words and labels must be "
+            "public for ε to hold."
+        )
+        if self.recipe.setting("model.start_from"):
+            said += " START_FROM is a run on public labels, without your corpus (docs/recipe.md)."
+        return said
+
+
+def _row(each: Expected) -> List[str]:
+    return [
+        each.corpus,
+        each.family,
+        *(f"{100 * each.scores[name]:.1f}" for name in SCORES),
+        " ".join(f"{n:,}" for n in sorted({point.n for point in each.points})),
+        " ".join(f"{e:g}" for e in sorted({point.epsilon for point in each.points})),
+    ]
+
+
+def _record(point: Measurement) -> str:
+    record = point.records[0]
+    return (
+        f"{record['name']}-{record['hash']}: n = {point.n:,}, ε = {point.epsilon:g}, SER "
+        f"{100 * point.test['ser'].mean:.1f} %"
+    )

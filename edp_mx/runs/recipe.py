@@ -1,0 +1,135 @@
+"""The settings of a measured run, carried over to another n and ε."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping
+
+from edp_mx.runs.measured import Measurement
+from edp_mx.runs.record import Record
+from edp_mx.runs.records import value_of
+from edp_mx.runtime.yaml_tree import read_layers
+
+LAUNCHER = Path("launch/train.sh")
+_MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_sgd.yaml")
+_HEADS = Path("configs/recipe/heads.yaml")
+# What is the corpus' own or the user's to decide, or changes no result.
+_LEFT_OUT = (
+    "name",
+    "privacy.unit",
+    "privacy.assume_public",
+    "privacy.noise_multiplier",
+    "training.seed",
+    "training.evaluation_batch_size",
+    "training.watchdog_seconds",
+)
+_WORDS = ("data.vocabulary.source", "checkpoint")  # those of the public start
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train with n utterances at ε.
+
+    Attributes:
+        source: the run whose settings these are.
+        batch_size: the same share of the training part, a multiple of the workers.
+    """
+
+    source: Measurement
+    num_examples: int
+    epsilon: float
+    batch_size: int
+
+    @classmethod
+    def of(cls, source: Measurement, *, num_examples: int, epsilon: float) -> Recipe:
+        workers = source.records[0]["workers"]
+        share = source.batch_size / source.n
+        whole = max(1, round(share * num_examples / workers))
+        return cls(source, num_examples, epsilon, workers * whole)
+
+    @property
+    def record(self) -> Record:
+        """The record of the first seed."""
+        return self.source.records[0]
+
+    def setting(self, key: str) -> Any:
+        """Return a setting of the run, by its dotted key."""
+        return value_of(self.record, key)
+
+    def calibration(self) -> List[str]:
+        """Return the options of `edp-mx calibrate` that give the noise multiplier."""
+        workers = self.record["workers"]
+        size = self.batch_size // workers
+        given = {
+            "mechanism": "dp_sgd",
+            "target-epsilon": repr(self.epsilon),
+            "num-examples": self.num_examples,
+            "epochs": self.setting("training.epochs"),
+            "workers": workers,
+            "micro-batch-size": size,
+            "sampler": self.setting("privacy.sampler"),
+            "adjacency": self.setting("privacy.adjacency").replace("_", "-"),
+        }
+        if self.setting("privacy.decay.kind") != "none":
+            given["decay"] = self.setting("privacy.decay.kind")
+            given["decay-rate"] = self.setting("privacy.decay.rate")
+        return [word for key, value in given.items() for word in (f"--{key}", str(value))]
+
+    def command(self) -> str:
+        """Return the command that trains with these settings; `mine.yaml` is the user's corpus.
+
+        In a clone, the shipped configurations are laid under what differs from them.
+        """
+        layers = self._layers()
+        base = Path(_MODEL.format(family=self.source.family))
+        under = [base, *layers] if base.exists() else layers
+        settings = self._settings(_flat(read_layers(under)[0]) if under else {})
+        words = [f"{key}={_written(key, value)}" for key, value in sorted(settings.items())]
+        start = "edp-mx train"
+        if LAUNCHER.exists():
+            start = f"NP={self.record['workers']} {LAUNCHER}"
+        files = " ".join(["mine.yaml", *map(str, layers)])
+        return f"{start} {files} --set {' '.join(map(shlex.quote, words))}"
+
+    def _layers(self) -> List[Path]:
+        """The shipped configuration that is nearest, where there is one."""
+        file = _HEADS if self.setting("model.trained") == "heads" else _MECHANISM
+        return [file] if file.exists() else []
+
+    def _settings(self, base: Mapping[str, Any]) -> Dict[str, Any]:
+        """The settings in which the run differs from a base, with the new ε and batch size."""
+        from edp_mx.config import default_of
+
+        wanted = {key: self.setting(key) for key in (*base, *self.record["settings"])}
+        wanted["privacy.target_epsilon"] = self.epsilon
+        wanted["training.batch_size"] = self.batch_size
+        return {
+            key: value
+            for key, value in wanted.items()
+            if key not in _LEFT_OUT
+            if not key.startswith("data.") or (key, value) == _WORDS
+            if value != base.get(key, default_of(key, self.source.family))
+        }
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Dict[str, Any]:
+    return dict(_leaves(tree, prefix))
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[Any]:
+    """Yield (dotted key, value) of nested settings."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _written(key: str, value: Any) -> str:
+    """A value for `--set`; what a record has only a hash of is named in capitals."""
+    if isinstance(value, str):
+        return key.split(".")[-1].upper() if value.startswith("sha256:") else value
+    return json.dumps(value)

@@ -1,0 +1,102 @@
+"""`edp-mx plan`: what it says of the committed records, and that its commands do what it says."""
+
+import json
+import re
+import shlex
+
+import pytest
+from support.commands import CONFIGS, ROOT, edp_mx
+from support.records import kept, record_of
+
+from edp_mx.config import load_config
+from edp_mx.runs.record import settings_of
+from edp_mx.runs.records import collect
+
+RECORDS = ROOT / "results" / "records"
+
+
+LAYERS = ["model/bert.yaml", "recipe/heads.yaml"]
+
+
+def planned(*options):
+    return edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options).stdout
+
+
+@pytest.fixture
+def of_heads(tmp_path):
+    """A folder with the record of a run of the shipped recipe with some other settings."""
+    changed = ["data.corpus=nlu_eval", "data.vocabulary.source=checkpoint", "model.intent_weight=3",
+               "privacy.target_epsilon=3", "training.batch_size=3200", "training.average.kind=none",
+               f"model.start_from={tmp_path}", "privacy.assume_public=[vocabulary]"]  # fmt: skip
+    settings = settings_of(load_config([CONFIGS / layer for layer in LAYERS], changed))
+    record = record_of("nlu_eval", n=4966, epsilon=3.0, ser=0.7)
+    other = record_of("nlu_eval", n=4966, epsilon=8.0, ser=0.6)
+    return kept(tmp_path / "kept", [{**record, "settings": settings}, other])
+
+
+def test_the_page_says_what_its_numbers_are(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page = planned()
+    assert max(map(len, page.split("\nnext:")[0].split("    edp-mx")[0].splitlines())) <= 100
+    for said in ("Measured on atis, ", "public corpora", "yours may differ", "START_FROM is a run",
+                 "Expect, over the corpora, SER ", "snips_bert_heads_epsilon_3-"):  # fmt: skip
+        assert said in " ".join(page.split()), said
+    ((low, high),) = re.findall(r"SER (\d+) to (\d+) %", page)
+    best = {}
+    for corpus, _, ser, *_ in re.findall(r"^\| ([a-z]\w+) *\| +(\w+) \| +([\d.]+) \|", page, re.M):
+        best[corpus] = min(best.get(corpus, 100), float(ser))
+    assert abs(min(best.values()) - int(low)) < 0.6 and abs(max(best.values()) - int(high)) < 0.6
+
+
+def test_the_multiplier_is_that_of_calibrate_and_gives_the_epsilon(of_heads):
+    found = json.loads(planned("--records", of_heads, "--json"))
+    (command,) = re.findall(r"edp-mx (calibrate .*)", planned("--records", of_heads))
+    calibrated = json.loads(edp_mx(*command.split(), "--json").stdout)
+    z = found["recipe"]["noise_multiplier"]
+    assert z == calibrated["noise_multiplier"] and found["delta"] == 1e-4
+    plan = command.replace("calibrate", "account").replace("--target-epsilon 4.0", "").split()
+    held = json.loads(edp_mx(*plan, "--noise-multiplier", repr(z), "--json").stdout)
+    assert 3.99 < held["holds"]["epsilon"] <= 4
+
+
+@pytest.mark.parametrize("is_clone", [True, False])
+def test_the_next_command_has_the_settings_of_the_record(is_clone, of_heads, monkeypatch):
+    monkeypatch.chdir(ROOT if is_clone else of_heads)
+    found = json.loads(planned("--records", of_heads, "--json"))["recipe"]
+    words = shlex.split(found["command"])
+    mark = words.index("--set")
+    mine = of_heads / "mine.yaml"
+    mine.write_text(f"include: [{CONFIGS}/model/bert.yaml]\ndata: {{corpus: nlu_eval}}\n"
+                    "privacy: {assume_public: [vocabulary]}\n")  # fmt: skip
+    files = [mine if word == "mine.yaml" else word for word in words[:mark] if "yaml" in word]
+    assert words[:2] == (["NP=1", "launch/train.sh"] if is_clone else ["edp-mx", "train"])
+    assert len(words) < 12 or not is_clone  # what the shipped layers say is not repeated
+    overrides = [word.replace("START_FROM", str(of_heads.parent)) for word in words[mark + 1 :]]
+    settings = settings_of(load_config(files, overrides))
+    (record,) = (r for _, r in collect([of_heads]) if r["hash"] == found["record"])
+    new = {"training.batch_size": 3222, "privacy.target_epsilon": 4.0}
+    for value in (settings, record["settings"]):
+        value["model.start_from"] = "what lies there has changed: the records are below it"
+    assert settings == {**record["settings"], **new} and found["batch_size"] == 3222
+
+
+def test_other_records_and_several_seeds_are_named(tmp_path):
+    seeds = [record_of("mine", n=5000, epsilon=4.0, **{"training.seed": i}) for i in (0, 1)]
+    page = planned("--records", kept(tmp_path, seeds))
+    assert "Measured on mine, 2 seeds each; yours may differ" in page
+    assert "public corpora" not in page
+
+
+def test_what_cannot_be_told_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    free = kept(tmp_path / "free", [record_of(mechanism="none")])
+    for options, sentence in (
+        ([], "the records come with the repository, not with the installed package"),
+        (["--records", free], "no run of DP-SGD"),
+        (["--records", RECORDS, "--num-examples", 10**6], "1,000,000 utterances are too far"),
+        (["--records", RECORDS, "--num-examples", 0], "--num-examples is 0"),
+        (["--records", RECORDS, "--epsilon", 0.1], "ε = 0.1 is too far"),
+        (["--records", RECORDS, "--epsilon", "nan"], "--epsilon is nan"),
+    ):
+        errors = edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options, code=2).stderr
+        assert sentence in errors and errors.count("\n") == 1
