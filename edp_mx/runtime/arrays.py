@@ -1,4 +1,4 @@
-"""An NDArray's memory as a NumPy array."""
+"""An NDArray's memory as a NumPy array, and values for a parameter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import ctypes
 
 import mxnet as mx
 import numpy as np
+from mxnet import gluon
 from mxnet.base import _LIB, check_call
 
 
 def address(array: mx.nd.NDArray) -> int:
-    """Return the memory address of an array's first element."""
+    """Return the memory address of an array's first element.
+
+    MXNet first brings a weight that oneDNN keeps in an order of its own into the usual one.
+    """
     pointer = ctypes.c_void_p()
     check_call(_LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     return pointer.value or 0
@@ -35,3 +39,14 @@ def host_view(array: mx.nd.NDArray) -> np.ndarray:
     The view bypasses MXNet's engine: wait for pending work before using it.
     """
     return np.asarray(_Memory(array))
+
+
+def overwrite(parameter: gluon.Parameter, values: np.ndarray) -> None:
+    """Give a parameter new values.
+
+    `set_data` alone fails for a weight that oneDNN has reordered: after a prediction, those of a
+    convolution with 16 filters.
+    """
+    for array in parameter.list_data():
+        address(array)
+    parameter.set_data(mx.nd.array(values, dtype="float32"))

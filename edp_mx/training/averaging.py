@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
+from edp_mx.runtime.arrays import overwrite
 from edp_mx.training.checkpoint import Arrays
 from edp_mx.training.config import Average
 
@@ -69,7 +70,7 @@ class WeightAverage:
 
     def _set(self, weights: Arrays) -> None:
         for name, values in weights.items():
-            self._parameters[name].set_data(mx.nd.array(values))
+            overwrite(self._parameters[name], values)
 
     @contextmanager
     def applied(self) -> Iterator[None]:

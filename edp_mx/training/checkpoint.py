@@ -13,6 +13,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.errors import UserError
+from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.files import whole_file
 from edp_mx.training.config import TrainingConfig
 
@@ -39,7 +40,7 @@ def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
                 f"{source}: {name} has shape {weights[name].shape}, but the model needs "
                 f"{tuple(parameter.shape)}"
             )
-        parameter.set_data(weights[name])
+        overwrite(parameter, weights[name])
 
 
 def save_weights(model: gluon.Block, path: Path) -> None:

@@ -26,6 +26,18 @@ def network(units=3, prefix="net_"):
     return net
 
 
+def test_weights_are_replaced_after_a_prediction():
+    """oneDNN keeps the weight of a convolution with 16 filters in an order of its own from then."""
+    net = nn.Conv1D(16, 3, in_channels=30)
+    net.initialize()
+    net.hybridize()
+    wanted = {name: values + 1 for name, values in weights_of(net).items()}
+    net(mx.nd.ones((4, 30, 8))).wait_to_read()
+    set_weights(net, wanted, "a test")
+    for name, values in weights_of(net).items():
+        np.testing.assert_array_equal(values, wanted[name])
+
+
 def test_weights_come_back_bit_for_bit(tmp_path):
     one, other = network(), network()
     one.weight.grad_req = "null"  # frozen ones too
