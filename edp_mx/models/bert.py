@@ -10,7 +10,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.models import lora, prefix
+from edp_mx.models import lora, prefix, rgp
 from edp_mx.models.encoder import TRAINED, ModelConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, setting
@@ -27,10 +27,14 @@ class BERTConfig(ModelConfig):
     Attributes:
         family: bert.
         trained: also lora (low-rank adapters of all layers above `frozen_layers` and of the
-            pooler, and the heads) and prefix (keys and values in all layers above `frozen_layers`
-            that come before those of an utterance, and the heads).
+            pooler, and the heads), rgp (the weights of those layers from gradients of low rank, and
+            the heads) and prefix (keys and values in all layers above `frozen_layers` that come
+            before those of an utterance, and the heads).
         lora_rank: rank of an adapter.
         lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
+        rgp_rank: rank of the carriers of a gradient.
+        rgp_from: what the carriers span at each step: the largest part of update (how far the
+            weights have moved; at the first step, the weights) or of weight (the weights).
         prefix_length: number of keys and values of a prefix.
         num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
@@ -48,7 +52,7 @@ class BERTConfig(ModelConfig):
     """
 
     family: str = setting("bert", one_of=["bert"])
-    trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix"))
+    trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix", "rgp"))
     num_layers: int = setting(4, at_least=1)
     num_heads: int = setting(12, at_least=1)
     hidden_size: int = setting(312, at_least=1)
@@ -64,6 +68,8 @@ class BERTConfig(ModelConfig):
     lora_rank: int = setting(8, at_least=1)
     lora_alpha: Optional[float] = setting(None, above=0)
     prefix_length: int = setting(10, at_least=1)
+    rgp_rank: int = setting(1, at_least=1)
+    rgp_from: str = setting("update", one_of=rgp.SOURCES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,6 +91,13 @@ class BERTConfig(ModelConfig):
             raise SettingError(
                 "lora_rank",
                 f"must be at most {self.hidden_size} (hidden_size), not {self.lora_rank}",
+            )
+        smallest = min(self.hidden_size, self.intermediate_size)
+        if self.trained == "rgp" and self.rgp_rank > smallest:
+            raise SettingError(
+                "rgp_rank",
+                f"must be at most {smallest} (hidden_size or intermediate_size), not "
+                f"{self.rgp_rank}",
             )
 
     @property
@@ -157,6 +170,9 @@ class BERT(gluon.HybridBlock):
                 rank=config.lora_rank,
                 scale=config.lora_scale,
             )
+        if config.trained == "rgp":
+            first, rank = config.frozen_layers, config.rgp_rank
+            lora.add_adapters(self.model, first=first, rank=rank, kind=rgp.Carriers)
         if config.trained == "prefix":
             first, length = config.frozen_layers, config.prefix_length
             prefix.add_prefixes(self.model, first=first, length=length)

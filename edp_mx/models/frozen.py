@@ -13,6 +13,7 @@ from edp_mx.models.biases import separate_biases
 from edp_mx.models.encoder import Encoder, FrozenPart
 from edp_mx.models.lora import is_adapter
 from edp_mx.models.prefix import VECTORS
+from edp_mx.models.rgp import is_carrier
 
 _BIASES = ("bias", "beta")
 
@@ -22,11 +23,12 @@ def freeze(encoder: Encoder, trained: str) -> None:
 
     Args:
         trained: all | heads (the encoder is frozen) | biases (its biases and the offsets of its
-            layer norms are trained) | lora (its adapters are) | prefix (its prefixes are). What
-            the family's own settings freeze stays frozen.
+            layer norms are trained) | lora (its adapters are) | prefix (its prefixes are) | rgp
+            (the carriers of its weights' gradients have gradients). What the family's own settings
+            freeze stays frozen.
 
     Source: Ben Zaken et al. 2022 ("BitFit"); for private training Bu et al. 2022 ("DP-BiTFiT").
-        Others: see `lora` and `prefix`.
+        Others: see `lora`, `prefix` and `rgp`.
     """
     is_trained: Callable[[str], bool] = {
         "all": lambda name: True,  # noqa: ARG005
@@ -34,6 +36,7 @@ def freeze(encoder: Encoder, trained: str) -> None:
         "biases": lambda name: name.endswith(_BIASES),
         "lora": is_adapter,
         "prefix": lambda name: name.endswith(VECTORS),
+        "rgp": is_carrier,
     }[trained]
     if trained == "biases":
         separate_biases(encoder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, Tuple, Type
 
 import numpy as np
 from gluonnlp.model import BERTModel
@@ -30,6 +30,8 @@ class LowRank(gluon.HybridBlock):
     Departs: no dropout on the input.
     """
 
+    MARK = "lora_"  # in the names of its parameters, behind that of the layer
+
     def __init__(self, num_in: int, num_out: int, *, rank: int, scale: float, prefix: str) -> None:
         super().__init__(prefix=prefix)
         self._scale, self._rank, self._num_out = scale, rank, num_out
@@ -49,29 +51,31 @@ class LowRank(gluon.HybridBlock):
 class AdaptedDense(nn.Dense):
     """Gluon's Dense with an adapter, whose change comes before the activation."""
 
-    lora: LowRank
+    adapter: LowRank
 
     def hybrid_forward(self, F, x, weight, bias):
         out = F.FullyConnected(x, weight, bias, num_hidden=self._units, flatten=self._flatten)
-        out = out + self.lora(x)
+        out = out + self.adapter(x)
         return out if self.act is None else self.act(out)
 
 
 class AdaptedSelfAttention(SelfAttention):
     """`SelfAttention` with adapters of query, key and value."""
 
-    query_lora: LowRank
-    key_lora: LowRank
-    value_lora: LowRank
+    query_adapter: LowRank
+    key_adapter: LowRank
+    value_adapter: LowRank
 
     def projected(self, F, qkv, weight, bias):
-        adapters = (self.query_lora, self.key_lora, self.value_lora)
+        adapters = (self.query_adapter, self.key_adapter, self.value_adapter)
         changes = F.concat(*[adapter(qkv) for adapter in adapters], dim=2)  # (T, N, 3C)
         return super().projected(F, qkv, weight, bias) + changes
 
 
-def add_adapters(model: BERTModel, *, first: int, rank: int, scale: float) -> None:
-    """Put adapters on a BERT's layers from `first` on, and on its pooler.
+def add_adapters(
+    model: BERTModel, *, first: int, rank: int, scale: float = 1.0, kind: Type[LowRank] = LowRank
+) -> None:
+    """Put adapters of a kind on a BERT's layers from `first` on, and on its pooler.
 
     In a layer, these are those of query, key, value, the attention's output and both feed-forward
     layers. The shapes of all weights must be known.
@@ -83,19 +87,19 @@ def add_adapters(model: BERTModel, *, first: int, rank: int, scale: float) -> No
         width = attention.units
         with attention.name_scope():
             for name in _PROJECTIONS:
-                adapter = LowRank(width, width, prefix=f"{name}_lora_", **sizes)
-                setattr(attention, f"{name}_lora", adapter)
+                adapter = kind(width, width, prefix=f"{name}_{kind.MARK}", **sizes)
+                setattr(attention, f"{name}_adapter", adapter)
         for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
-            _adapt(dense, sizes)
-    _adapt(model.pooler, sizes)
+            _adapt(dense, kind, sizes)
+    _adapt(model.pooler, kind, sizes)
 
 
-def _adapt(dense: nn.Dense, sizes: Mapping[str, Any]) -> None:
+def _adapt(dense: nn.Dense, kind: Type[LowRank], sizes: Mapping[str, Any]) -> None:
     """Make a Dense an `AdaptedDense`."""
     dense.__class__ = AdaptedDense
     num_out, num_in = dense.weight.shape
     with dense.name_scope():
-        dense.lora = LowRank(num_in, num_out, prefix="lora_", **sizes)
+        dense.adapter = kind(num_in, num_out, prefix=kind.MARK, **sizes)
 
 
 def is_adapter(name: str) -> bool:

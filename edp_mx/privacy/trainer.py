@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, NoReturn, Optional
+from typing import Any, Dict, List, Mapping, NoReturn, Optional
 
 import numpy as np
+from mxnet import gluon
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.adam import Adam
@@ -21,18 +22,30 @@ class FlatTrainer(DistributedTrainer):
     Args:
         optimizer: "adam" (our own), or a name that MXNet (or GluonNLP) knows.
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
+        updated: the parameters that are updated, by name, if these are not those of `flat`.
     """
 
     def __init__(
-        self, *, flat: FlatGradients, optimizer: str, optimizer_params: Dict[str, Any]
+        self,
+        *,
+        flat: FlatGradients,
+        optimizer: str,
+        optimizer_params: Dict[str, Any],
+        updated: Optional[Mapping[str, gluon.Parameter]] = None,
     ) -> None:
-        parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
+        flat_parameters = {p.name: p for layer in flat.layers for p in layer.parameters}
+        parameters = dict(flat_parameters if updated is None else updated)
         if optimizer == "adam":
             super().__init__(parameters, Adam(**optimizer_params))
         else:
             super().__init__(parameters, optimizer, optimizer_params)
         self.context = flat.context
         self._flat = flat
+
+    @property
+    def parameters(self) -> List[gluon.Parameter]:
+        """The parameters that are updated."""
+        return list(self._params)
 
     def _aggregate(self) -> None:
         """Average over the workers as the parent does, but in one piece.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Dict, List, Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.dealing import deal
 from edp_mx.data.draws import Sampler
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
+from edp_mx.models.rgp import CarriedWeight, carried_weights
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.trainer import PrivateTrainer
@@ -20,6 +22,7 @@ from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 from edp_mx.training.averaging import WeightAverage
+from edp_mx.training.carried import CarriedTrainer
 from edp_mx.training.config import LearningRates
 from edp_mx.training.loop import TrainingLoop
 
@@ -54,17 +57,14 @@ def build_training(
     sampler = _sampler(config, workers, prepared)
     broadcast_weights(prepared.model, workers)
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
+    carried = _carried(prepared.model, config)
     flat = FlatGradients(layers_of(prepared.model))
     spending = Spending(plan_for(config, prepared, sampler, workers.size), workers, run)
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
     set_learning_rates(whole, training.learning_rate, training.learning_rates)
-    trainer = PrivateTrainer(
-        flat=flat,
-        optimizer=training.optimizer,
-        optimizer_params={"learning_rate": training.learning_rate},
-    )
+    trainer = _trainer(config, flat, carried, workers)
     loop = TrainingLoop(
         model=prepared.model,
         corpus=prepared.train,
@@ -75,19 +75,38 @@ def build_training(
         workers=workers,
         permit=spending.permit,
         heartbeat=heartbeat,
-        average=_average(config, flat, training.epochs * sampler.steps_per_epoch),
+        average=_average(config, trainer, training.epochs * sampler.steps_per_epoch),
     )
     return Training(prepared, whole, flat, spending, loop)
 
 
+def _carried(model: IntentSlotModel, config: ExperimentConfig) -> List[CarriedWeight]:
+    """The weights that have carriers, as they are before training; none without rgp."""
+    if not isinstance(config.model, BERTConfig):
+        return []
+    return carried_weights(model, source=config.model.rgp_from, seed=config.training.seed)
+
+
+def _trainer(
+    config: ExperimentConfig, flat: FlatGradients, carried: List[CarriedWeight], workers: Workers
+) -> PrivateTrainer:
+    settings: Dict[str, Any] = {
+        "flat": flat,
+        "optimizer": config.training.optimizer,
+        "optimizer_params": {"learning_rate": config.training.learning_rate},
+    }
+    if carried:
+        return CarriedTrainer(carried=carried, workers=workers, **settings)
+    return PrivateTrainer(**settings)
+
+
 def _average(
-    config: ExperimentConfig, flat: FlatGradients, total_steps: int
+    config: ExperimentConfig, trainer: PrivateTrainer, total_steps: int
 ) -> Optional[WeightAverage]:
     """The average of the trained weights; None if none is configured."""
     if config.training.average.kind == "none":
         return None
-    trained = [parameter for layer in flat.layers for parameter in layer.parameters]
-    return WeightAverage(trained, config.training.average, total_steps=total_steps)
+    return WeightAverage(trainer.parameters, config.training.average, total_steps=total_steps)
 
 
 def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:

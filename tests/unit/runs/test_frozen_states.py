@@ -26,6 +26,7 @@ MODELS = {
     "bert, heads on all layers": f"{{{BERT}, trained: heads, features: all_layers}}",
     "bert, top layer": f"{{{BERT}, is_embedding_trainable: false, frozen_layers: 2}}",
     "bert, prefixes of two layers": f"{{{BERT}, trained: prefix, frozen_layers: 1}}",
+    "bert, carriers of the top layer": f"{{{BERT}, trained: rgp, frozen_layers: 2}}",
     "bert, adapters of the top layer": f"{{{BERT}, trained: lora, frozen_layers: 2}}",
 }
 

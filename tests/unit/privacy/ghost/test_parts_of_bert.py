@@ -1,4 +1,4 @@
-"""Ghost clipping of a BERT of which only adapters or biases are trained, against the loop."""
+"""Ghost clipping of a BERT of which only a part is trained, against the loop."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ MODELS = {
     "adapters, scaled, above layer 1": lambda: tiny_adapted_bert(lora_alpha=5.0, frozen_layers=1),
     "prefixes": lambda: tiny_bert(trained="prefix", prefix_length=3),
     "prefix of layer 1": lambda: tiny_bert(trained="prefix", prefix_length=1, frozen_layers=1),
+    "carriers": lambda: tiny_bert(trained="rgp", rgp_rank=2),
+    "carriers above layer 1": lambda: tiny_bert(trained="rgp", rgp_rank=3, frozen_layers=1),
     "biases": lambda: tiny_bert(trained="biases"),
 }
 
@@ -45,8 +47,9 @@ def test_the_clipped_sum_is_the_loop_s(kind, operators, max_grad_norm, generator
     refuse_wrong(ghost, together=[lambda: model.loss(batch)], alone=alone)
 
 
-def test_both_matrices_of_an_adapter_are_one_layer():
-    layers = layers_of(tiny_adapted_bert(is_drawn=False))
-    adapters = [layer for layer in layers if "lora" in layer.name]
+@pytest.mark.parametrize("trained", ["lora", "rgp"])
+def test_both_matrices_of_an_adapter_are_one_layer(trained):
+    layers = layers_of(tiny_bert(trained=trained))
+    adapters = [layer for layer in layers if trained in layer.name]
     assert len(adapters) == 2 * 6 + 1
     assert all(len(layer.parameters) == 2 for layer in adapters)

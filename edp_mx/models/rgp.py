@@ -1,0 +1,135 @@
+"""Reparametrised gradients: per example, a weight's gradient is taken in a subspace of low rank.
+
+In place of the gradient of a weight W there are those of two small matrices, its carriers: L, whose
+columns are orthonormal, and R, whose rows are. From their released gradients that of W is made.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import List
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.models.lora import LowRank
+
+SOURCES = ("update", "weight")
+
+
+class Carriers(LowRank):
+    """L R x − L R x: the output stays as it is, and L and R have gradients.
+
+    Their gradients are ∂W Rᵀ and Lᵀ ∂W, ∂W being that of the weight. Both are one layer of
+    Algorithm 1.
+
+    Shapes: (…, d) → (…, p), zeros; R (r, d), `down_weight`; L (p, r), `up_weight`.
+    Source: Yu et al. 2021 ("Large scale private learning via low-rank reparametrization"),
+        section 3.
+    """
+
+    MARK = "rgp_"
+
+    def hybrid_forward(self, F, x, down_weight, up_weight):
+        """See the class; the gradient of x is left to the weight."""
+        carried = super().hybrid_forward(F, F.stop_gradient(x), down_weight, up_weight)
+        return carried - F.stop_gradient(carried)
+
+
+_DOWN, _UP = f"{Carriers.MARK}down_weight", f"{Carriers.MARK}up_weight"
+
+
+def is_carrier(name: str) -> bool:
+    """Whether a parameter's name is that of a carrier."""
+    return name.endswith((_DOWN, _UP))
+
+
+class CarriedWeight:
+    """A weight that is updated from what is released of its carriers' gradients.
+
+    Args:
+        weight: W (p, d), which has no gradient of its own; it counts as W_0 now.
+        left: L (p, r).
+        right: R (r, d).
+        source: whose largest part the carriers span: update (W − W_0; at the first step W_0) or
+            weight (W).
+        seed: of the power iteration.
+
+    Attributes:
+        updated: W for an optimiser: the same memory, with the gradient that `reconstruct` makes.
+
+    Guarantee: carriers and gradient are computed from the seed, from W_0, which is public, and from
+        what was released before: post-processing.
+
+    Source: Yu et al. 2021, algorithms 1 and 2, with one power iteration as in their code; source
+        weight is what their code for BERT does.
+    """
+
+    def __init__(
+        self,
+        weight: gluon.Parameter,
+        left: gluon.Parameter,
+        right: gluon.Parameter,
+        *,
+        source: str = "update",
+        seed: int = 0,
+    ) -> None:
+        self._weight, self.carriers = weight, (left, right)
+        self._source = source
+        self._seed = (seed, zlib.crc32(weight.name.encode()))
+        self._first = weight.data().copy()  # W_0
+        self.updated = _with_gradient(weight)
+        self.refresh(step=0)
+
+    def reconstruct(self) -> None:
+        """Make W's gradient, (I − L Lᵀ) ∂L R + L ∂R, from those that the carriers have now."""
+        left, right = (carrier.data() for carrier in self.carriers)
+        left_gradient, right_gradient = (carrier.grad() for carrier in self.carriers)
+        inside = mx.nd.dot(left, mx.nd.dot(left, left_gradient, transpose_a=True))  # (p, r)
+        gradient = mx.nd.dot(left_gradient - inside, right) + mx.nd.dot(left, right_gradient)
+        self.updated.grad()[:] = gradient
+
+    def refresh(self, *, step: int) -> None:
+        """Choose the carriers anew, after a number of steps; the same on every worker."""
+        weight, (left, right) = self._weight.data(), self.carriers
+        is_update = self._source == "update" and step > 0
+        matrix = weight - self._first if is_update else weight  # (p, d)
+        drawn = np.random.default_rng([*self._seed, step]).standard_normal(right.shape)
+        start = mx.nd.array(drawn, ctx=weight.context, dtype="float32")  # (r, d)
+        columns = _orthonormal(mx.nd.dot(matrix, start, transpose_b=True))  # (p, r)
+        left.set_data(columns)
+        rows = _orthonormal(mx.nd.dot(matrix, left.data(), transpose_a=True))  # (d, r)
+        right.set_data(rows.T)
+
+
+def carried_weights(
+    block: gluon.Block, *, source: str = "update", seed: int = 0
+) -> List[CarriedWeight]:
+    """Return the weights below a block that have carriers, in order."""
+    parameters = block.collect_params()
+    found = []
+    for name in parameters:
+        if name.endswith(_DOWN):
+            stem = name[: -len(_DOWN)]
+            matrices = (parameters[f"{stem}{end}"] for end in ("weight", _UP, _DOWN))
+            found.append(CarriedWeight(*matrices, source=source, seed=seed))
+    return found
+
+
+def _orthonormal(columns: mx.nd.NDArray) -> np.ndarray:
+    """Return an orthonormal basis of the space of some columns. Shapes: (n, r) → (n, r) float32."""
+    return np.linalg.qr(columns.asnumpy().astype(np.float64))[0].astype(np.float32)
+
+
+def _with_gradient(weight: gluon.Parameter) -> gluon.Parameter:
+    """Return a parameter that shares a weight's memory and has room for a gradient.
+
+    No operator reads it: a backward pass cannot write to its gradient.
+    """
+    settings = {"lr_mult": weight.lr_mult, "wd_mult": weight.wd_mult}
+    updated = gluon.Parameter(weight.name, shape=weight.shape, **settings)
+    updated.initialize(mx.init.Zero(), ctx=weight.list_ctx())
+    updated._data = [weight.data().detach()]  # noqa: SLF001 (Gluon has no public way)
+    autograd.mark_variables(updated._data, updated._grad)  # noqa: SLF001
+    return updated
