@@ -8,9 +8,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from edp_mx.data.embeddings import load_model, require_fasttext
 from edp_mx.data.text import lines_of, write_lines
@@ -22,7 +23,6 @@ OUT_SUFFIXES = (".bin", ".vec", ".vec.gz")
 BUCKETS = 2_000_000  # fastText's own default
 _END_OF_LINE = "</s>"  # fastText's word for it
 _AT_AN_EDGE = re.compile(r"""(?<!\S)([.,;:!?"()…]+)|([.,;:!?"()…]+)(?!\S)""")
-_PERCENT = re.compile(rb"Progress: +(\d+)\.\d%")
 # `train_unsupervised` has no argument for the seed, but takes the default from this table.
 _TRAIN = """
 import json, sys
@@ -32,9 +32,9 @@ from fasttext.FastText import unsupervised_default
 text, out, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 unsupervised_default["seed"] = settings.pop("seed") + 1  # its generator takes 0 for 1
 try:
-    model = fasttext.train_unsupervised(text, model="skipgram", verbose=2, **settings)
+    model = fasttext.train_unsupervised(text, model="skipgram", verbose=0, **settings)
 except (ValueError, RuntimeError) as error:
-    sys.exit("\\n" + str(error))
+    sys.exit(str(error))
 model.save_model(out)
 """
 
@@ -149,32 +149,44 @@ def _train(
     text: Path, model: Path, settings: Dict[str, int], source: str, progress: Progress
 ) -> None:
     """Run fastText in a process of its own, whose memory starts at zero."""
-    said = bytearray()
     with subprocess.Popen(
         [sys.executable, "-c", _TRAIN, str(text), str(model), json.dumps(settings)],
         env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero
         stderr=subprocess.PIPE,
-        bufsize=0,
+        text=True,
     ) as process:
-        assert process.stderr is not None
-        for _ in progress(_percents(process.stderr, said), "fastText", 100):
+        total = text.stat().st_size * (1 + settings["epoch"])  # the first pass counts the words
+        for _ in progress(_percents(process, total), "fastText", 100):
             pass
+        assert process.stderr is not None
+        said = process.stderr.read().strip()
     if process.returncode:
-        reason = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        reason = reason or f"it ended with {process.returncode}"
+        reason = said.rpartition("\n")[2] or f"it ended with {process.returncode}"
         raise UserError(f"fastText cannot learn from {source}: {reason}")
 
 
-def _percents(stream: IO[bytes], said: bytearray) -> Iterator[int]:
-    """Yield each percent that fastText has done; the end of what it said stays in `said`."""
+def _percents(process: subprocess.Popen, total: int) -> Iterator[int]:
+    """Yield each percent of the bytes that a process will read, all by its end.
+
+    fastText itself says nothing of how far it is with one thread.
+    """
     done = 0
-    while part := stream.read(1 << 12):
-        said += part
-        del said[:-4096]
-        found = _PERCENT.findall(said)
-        reached = int(found[-1]) if found else 0
+    while process.poll() is None:
+        reached = min(99, 100 * bytes_read(process.pid) // total)
         yield from range(done, reached)
         done = max(done, reached)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.2)
+    yield from range(done, 100)
+
+
+def bytes_read(process: int) -> int:
+    """Return how many bytes a process has read so far, 0 where the system does not tell."""
+    try:
+        counts = Path(f"/proc/{process}/io").read_text().split()
+    except OSError:  # it has ended, or this is no Linux
+        return 0
+    return int(counts[counts.index("rchar:") + 1])
 
 
 def _own_words(model: Any) -> List[str]:
