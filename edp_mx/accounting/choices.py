@@ -13,6 +13,7 @@ NEIGHBOURS = ("zero_out", "replace_one", "replace_in_mean")  # see `events.Compo
 VARIANTS = ("published", "calibrated")
 UNITS = ("micro_batch", "utterance", "user")
 UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
+CLIP_RULES = ("abadi", "automatic")  # how a norm becomes a factor; the sensitivity is the same
 CLIPPINGS = ("loop", "ghost")  # how the gradient of a unit is computed; ε is the same
 SCALES_SOURCES = (
     "ones",  # α_k = 1 for every layer; nothing of the data is used

@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.choices import (
     ADJACENCIES,
+    CLIP_RULES,
     NO_PUBLISHED_DP_SGD,
     SAMPLERS,
     UNITS,
@@ -46,6 +47,7 @@ class Release:
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
         layer_scales: α, one per layer; None until they are known. The largest of a run is 1.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
+        clip_rule: how a unit is brought to C, see `privacy.factors`; older ledgers mean abadi.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.
@@ -74,6 +76,7 @@ class Release:
     sample_rate: float = 1.0
     layer_scales: Optional[Tuple[float, ...]] = None
     micro_batches_per_worker: int = 1
+    clip_rule: str = "abadi"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_grad_norm", float(self.max_grad_norm))
@@ -83,6 +86,7 @@ class Release:
         check_choice("adjacency", self.adjacency, ADJACENCIES)
         check_choice("variant", self.variant, VARIANTS)
         check_choice("sampler", self.sampler, SAMPLERS)
+        check_choice("clip_rule", self.clip_rule, CLIP_RULES)
         if self.unit != "micro_batch" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
         self._check_numbers()

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_mx.accounting.choices import CLIPPINGS, unit_of
+from edp_mx.accounting.choices import CLIP_RULES, CLIPPINGS, unit_of
 from edp_mx.cli.console import (
     add_command,
     add_configs,
@@ -109,6 +109,7 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("--clipping", choices=CLIPPINGS, help="a backward pass per unit, or ghost clipping (loop)")
+    add("--clip-rule", choices=CLIP_RULES, help="how a unit is shortened to C (abadi)")
     add("--noise-multiplier", type=float, metavar="Z", help="z (1)")
     add("--utterances-per-user", type=int, metavar="K", help="with --unit user (4)")
     add("--sample-rate", type=float, metavar="q", help="of poisson, about (0.5)")

@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from edp_mx.accounting.choices import (
     ADJACENCIES,
+    CLIP_RULES,
     CLIPPINGS,
     NO_PUBLISHED_DP_SGD,
     SAMPLERS,
@@ -17,7 +18,6 @@ from edp_mx.accounting.choices import (
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
-from edp_mx.privacy.factors import CLIP_RULES
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
@@ -76,7 +76,7 @@ class PrivacyConfig(Settings):
     chunk_size: int = setting(64, at_least=1)
     noise_multiplier: Optional[float] = setting(None, at_least=0)
     max_grad_norm: float = setting(1.0, above=0)
-    clip_rule: str = setting("abadi", one_of=tuple(CLIP_RULES))
+    clip_rule: str = setting("abadi", one_of=CLIP_RULES)
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)

@@ -46,6 +46,7 @@ def automatic_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:
     return np.where(factors < SMALLEST_FACTOR, 0.0, factors)
 
 
+# by the names in `accounting.choices`
 CLIP_RULES = {"abadi": clip_factors, "automatic": automatic_factors}
 
 

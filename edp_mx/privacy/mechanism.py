@@ -154,4 +154,8 @@ def _checked(plan: Plan, clipping: NormClipping) -> Release:
             f"the clipping has sensitivity, C and layer scales {found}, and the plan {wanted}: the "
             "noise would be that of another clipping"
         )
+    if clipping.rule != release.clip_rule:
+        raise UserError(
+            f"the clipping goes by the rule {clipping.rule}, and the plan by {release.clip_rule}"
+        )
     return release

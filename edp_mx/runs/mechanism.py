@@ -69,7 +69,6 @@ def build_mechanism(
         flat,
         prepared.model,
         chunk_size=privacy.chunk_size,
-        rule=privacy.clip_rule,
     )
     if isinstance(clipping, GhostClipping):
         check_ghost(clipping, prepared, unit=plan.release.unit)
@@ -83,14 +82,13 @@ def clipping_for(
     network: gluon.Block,
     *,
     chunk_size: int,
-    rule: str = "abadi",
 ) -> NormClipping:
     """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
     assert release.layer_scales is not None
     norms: Dict[str, Any] = {
         "max_grad_norm": release.max_grad_norm,
         "layer_scales": release.layer_scales,
-        "rule": rule,
+        "rule": release.clip_rule,
     }
     if kind == "loop":
         return LoopClipping(flat=flat, **norms)

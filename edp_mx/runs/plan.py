@@ -72,6 +72,7 @@ def _release_for(config: ExperimentConfig, draws: Sampler, num_workers: int) -> 
         micro_batches_per_worker=draws.micro_batches_per_worker,
         micro_batch_size=draws.micro_batch_size,
         max_grad_norm=privacy.max_grad_norm,
+        clip_rule=privacy.clip_rule,
         adjacency=privacy.adjacency,
         variant=privacy.variant,
         sampler=draws.sampler,

@@ -94,15 +94,19 @@ def _leaves(config: Any, prefix: str) -> Iterator[Tuple[str, Any, Any, bool]]:
 
 
 def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, Any]) -> Record:
-    """Return the record of a run that has all its files but `results.json` and `record.json`.
+    """Return the record of a run that has trained, from its configuration and its files.
+
+    Needed are `privacy.json`, `environment.json` and the log.
 
     Args:
         results: the content of `results.json`.
     """
+    from edp_mx.config import dump_config
+
     settings = settings_of(config)
     workers = run.read("environment")["num_workers"]
     path = config.data.path
-    described = describe_run(run, results)
+    described = _described(run, results, yaml.safe_load(dump_config(config)))
     return {
         **described,
         "machine": {"processor": _processor(), **described["machine"]},
@@ -115,7 +119,11 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 
 def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
     """Return what the files of a run tell, which any version wrote: a record without a hash."""
-    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    return _described(run, results, yaml.safe_load(run.config.read_text(encoding="utf-8")))
+
+
+def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:
+    """A record without a hash, from all settings as they are written down."""
     privacy, environment, rows = run.read("privacy"), run.read("environment"), run.epochs()
     started = environment.get("started", "")
     return {

@@ -40,6 +40,7 @@ class AuditedStep:
     utterances_per_user: int = 4
     micro_batches_per_worker: int = 1
     clipping: str = "loop"
+    clip_rule: str = "abadi"
     sampler: str = "shuffle"
     sample_rate: float = 0.5
 

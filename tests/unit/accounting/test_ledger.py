@@ -60,6 +60,15 @@ def test_a_ledger_of_version_1_is_read(tmp_path, facts, lines, plan):
     assert [entry.to_dict() for entry in ledger.entries] == lines
 
 
+def test_a_ledger_from_before_the_clip_rule_was_named_is_read_and_goes_on(tmp_path):
+    path = write(tmp_path / "l", EPOCH)
+    path.write_text(path.read_text().replace(', "clip_rule": "abadi"', ""))
+    assert "clip_rule" not in path.read_text() and read_ledger(path).plan == PLAN
+    write(path, NEXT)
+    with pytest.raises(UserError, match="'clip_rule': 'automatic'"):
+        write(path, plan=plan_with({"clip_rule": "automatic"}, num_records=100, delta=1e-3))
+
+
 def test_alpha_is_known_from_its_line_on(tmp_path):
     file = LedgerFile(tmp_path / "l", PLAN)
     assert file.read().plan.release.layer_scales is None

@@ -146,6 +146,7 @@ def test_an_expected_size_need_not_be_whole_but_possible(size):
         ("layer_scales", (1.0, math.nan)),
         ("adjacency", "add_remove"),
         ("variant", "shared_seed"),
+        ("clip_rule", "mine"),
     ],
 )
 def test_impossible_releases_are_refused_by_name(field, value):

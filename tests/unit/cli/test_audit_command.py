@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support import cli
 
+from edp_mx.accounting.choices import CLIP_RULES
 from edp_mx.cli import main
 from edp_mx.errors import UserError
 
@@ -39,9 +40,10 @@ def test_a_refuted_claim_ends_with_1(capsys):
     assert "the accounting that holds claims" in out.splitlines()[1]
 
 
-def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(capsys):
+@pytest.mark.parametrize("rule", CLIP_RULES)
+def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(rule, capsys):
     options = ("--draws", "200", "--confidence", "0.9999", "--json")
-    assert run("step", *options) == 0
+    assert run("step", *options, "--clip-rule", rule) == 0
     found = cli.strictly(capsys.readouterr().out)
     assert found["audited"] == "holds" and found["refuted"] is False
     assert found["claims"]["holds"]["epsilon"] == pytest.approx(4.3772, abs=1e-3)

@@ -1,5 +1,7 @@
 """One worker's part of Algorithm 1 against the slow form and the golden vectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import algorithm1
@@ -189,6 +191,7 @@ def parts_of(release):
         (release_of(None), "are not known yet"),
         (release_of((1.0,), c=2.0), r"1.0, 1.0, \(1.0,\)\), and the plan \(2.0"),
         (release_of((0.5,)), r"the plan \(1.0, 1.0, \(0.5,\)\)"),
+        (replace(release_of((1.0,)), clip_rule="automatic"), "by the rule abadi, and the plan by"),
     ],
 )
 def test_a_mechanism_takes_only_the_clipping_of_its_plan(release, message):

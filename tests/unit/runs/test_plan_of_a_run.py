@@ -151,11 +151,14 @@ def test_what_contradicts_itself_is_refused(configured, settings, message):
 
 
 def test_the_plan_holds_what_the_configuration_says(configured, tmp_path):
-    config = configured("noise_multiplier=2.5", "delta_mode=paper", "adjacency=zero_out")
+    config = configured(
+        "noise_multiplier=2.5", "delta_mode=paper", "adjacency=zero_out", "clip_rule=automatic"
+    )
     plan = planned(config, prepared=PRIVATE)
     assert (plan.noise_multiplier, plan.delta, plan.delta_mode) == (2.5, 5e-5, "paper")
     assert plan.private_inputs == ("vocabulary",) and not plan.assumed_public
     assert plan.release.adjacency == "zero_out" and plan.release.layer_scales is None
+    assert plan.release.clip_rule == "automatic"
     assert (plan.num_records, plan.steps_per_epoch, plan.epochs) == (N, N // 32, 4)
     path = tmp_path / "d.yaml"
     path.write_text(

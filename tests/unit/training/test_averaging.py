@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mxnet.gluon import nn
 
-from edp_mx.config import dump_config, load_config
+from edp_mx.config import load_config
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.train import train
 from edp_mx.runtime.distributed import start
@@ -74,7 +74,6 @@ def test_a_run_ends_with_the_mean_of_its_weights_also_when_resumed(tmp_path, mon
     def run(name, stop_after=None):
         folder = RunDirectory(tmp_path / name)
         folder.path.mkdir(exist_ok=True)
-        folder.config.write_text(dump_config(config))
         epochs = TrainingLoop.epochs
 
         def interrupted(self, *arguments, **options):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from support import algorithm1
 
+from edp_mx.accounting.choices import CLIP_RULES
 from edp_mx.attacks.audit.audited_step import AuditedStep
 from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _worlds
@@ -29,6 +30,7 @@ def test_the_release_is_that_of_the_examples_mean(generator):
             np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("rule", CLIP_RULES)
 @pytest.mark.parametrize("clipping", ["loop", "ghost"])
 @pytest.mark.parametrize(
     ("settings", "kappa"),
@@ -45,11 +47,11 @@ def test_the_release_is_that_of_the_examples_mean(generator):
     ],
 )
 def test_the_worlds_are_neighbours_that_lie_as_far_apart_as_the_release_allows(
-    settings, kappa, clipping
+    settings, kappa, clipping, rule
 ):
     scales = (0.5, 1.0)
     step = AuditedStep(noise_multiplier=TINY, layer_scales=scales, max_grad_norm=0.7,
-                       clipping=clipping, **settings)  # fmt: skip
+                       clipping=clipping, clip_rule=rule, **settings)  # fmt: skip
     workers = start()
     probe, sampler = Probe(workers, step, size=4), step.build_sampler(workers)
     worlds = _worlds(probe.release, step, sampler)
@@ -68,6 +70,15 @@ def test_the_worlds_are_neighbours_that_lie_as_far_apart_as_the_release_allows(
         # κ C α / (workers · units), docs/privacy.md, sections 2 and 8
         assert seen[1] - seen[0] == pytest.approx(kappa * 0.7 * scale / units, rel=1e-5)
         assert seen[1] > 0
+
+
+def test_by_the_automatic_rule_short_gradients_are_lengthened(generator):
+    """C g / (‖g‖ + γ), γ = 0.01, where Abadi's rule leaves a short gradient alone."""
+    step = AuditedStep(noise_multiplier=TINY, layer_scales=(1.0,), max_grad_norm=0.5,
+                       micro_batch_size=1, clip_rule="automatic")  # fmt: skip
+    gradient = 0.03 * np.eye(1, 6)
+    (found,) = Probe(start(), step, size=6).released([gradient], [1])
+    np.testing.assert_allclose(found, 0.5 * gradient[0] / (0.03 + 0.01), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, float("nan"), float("inf")])
