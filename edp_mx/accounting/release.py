@@ -19,6 +19,8 @@ from edp_mx.accounting.choices import (
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
 
+_CHOICES = {"unit": UNITS, "adjacency": ADJACENCIES, "variant": VARIANTS, "sampler": SAMPLERS,
+            "clip_rule": CLIP_RULES}  # fmt: skip
 _OLD_UNITS = {"micro_batch": "micro_batch", "example": "utterance"}  # `clips` in ledgers of 0.1
 
 
@@ -52,8 +54,7 @@ class Release:
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.
 
-    Units: `..._stddev` and `aggregate_sensitivity` are in those of the gradient; multipliers have
-        none.
+    Units: `..._stddev` and `aggregate_sensitivity` have the gradient's; multipliers have none.
 
     Guarantee: with noise multiplier z a step costs zCDP ρ = 1 / (2 z_eff²), z_eff being
     `effective_noise_multiplier(z)`; for the calibrated variant z_eff = z. For utterances and users
@@ -82,11 +83,8 @@ class Release:
         object.__setattr__(self, "max_grad_norm", float(self.max_grad_norm))
         if self.layer_scales is not None:
             object.__setattr__(self, "layer_scales", tuple(map(float, self.layer_scales)))
-        check_choice("unit", self.unit, UNITS)
-        check_choice("adjacency", self.adjacency, ADJACENCIES)
-        check_choice("variant", self.variant, VARIANTS)
-        check_choice("sampler", self.sampler, SAMPLERS)
-        check_choice("clip_rule", self.clip_rule, CLIP_RULES)
+        for name, known in _CHOICES.items():
+            check_choice(name, getattr(self, name), known)
         if self.unit != "micro_batch" and self.variant == "published":
             raise UserError(NO_PUBLISHED_DP_SGD)
         self._check_numbers()
