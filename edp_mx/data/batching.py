@@ -9,8 +9,10 @@ from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.tokenizer import SpecialIds, Tokenizer
+from edp_mx.data.template import Frame
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
 
 
 class WordInputs(NamedTuple):
@@ -23,7 +25,7 @@ class WordInputs(NamedTuple):
 class PieceInputs(NamedTuple):
     """Inputs of a BERT.
 
-    Shapes: pieces (M, P), padded with 0; lengths (M,), with [CLS] and [SEP]; firsts (M, T), the
+    Shapes: pieces (M, P), padded with 0; lengths (M,), with those around it; firsts (M, T), the
         place of each token's first piece, 0 if there is no token: int32.
     """
 
@@ -102,16 +104,38 @@ class WordTable:
 
 @dataclass(frozen=True, eq=False)
 class PieceTable:
-    """Word pieces of each distinct token: what a BERT reads. Shapes: as in `WordTable`."""
+    """Word pieces of each distinct token: what a BERT reads. Shapes: as in `WordTable`.
+
+    Attributes:
+        frame: the pieces around those of an utterance.
+        room: how many pieces an utterance may have between them.
+        pad: id of what fills up.
+    """
 
     offsets: np.ndarray
     pieces: np.ndarray
-    special_ids: SpecialIds
+    frame: Frame
+    room: int
+    pad: int
 
     @classmethod
-    def of(cls, tokens: Sequence[str], tokenizer: Tokenizer, room: int) -> PieceTable:
+    def of(
+        cls,
+        tokens: Sequence[str],
+        tokenizer: Tokenizer,
+        *,
+        max_pieces: int,
+        template: Optional[str] = None,
+    ) -> PieceTable:
+        frame = Frame.of(template, tokenizer)
+        room = max_pieces - frame.size
+        if room < 1:
+            raise UserError(
+                f"data.max_pieces is {max_pieces}, of which model.template takes {frame.size}: "
+                "no room is left for the utterance; raise it or write a shorter template"
+            )
         offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
-        return cls(offsets, pieces, tokenizer.special_ids)
+        return cls(offsets, pieces, frame, room, tokenizer.special_ids.pad)
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -119,17 +143,19 @@ class PieceTable:
         return np.diff(self.offsets)
 
     def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> PieceInputs:
-        """Make a batch of [CLS] pieces [SEP]. Shapes: as in `WordTable.inputs`."""
+        """Make a batch of pieces in their frame. Shapes: as in `WordTable.inputs`."""
+        before, after, size = self.frame.before, self.frame.after, self.frame.size
         counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
-        ends = 1 + counts.cumsum(axis=1)  # (M, T), [CLS] before the first
-        lengths = 2 + counts.sum(axis=1)  # (M,)
-        pieces = np.full((len(tokens), int(lengths.max(initial=2))), self.special_ids.pad, np.int32)
-        pieces[:, 0] = self.special_ids.cls
-        pieces[np.arange(len(tokens)), lengths - 1] = self.special_ids.sep
+        ends = len(before) + counts.cumsum(axis=1)  # (M, T)
+        lengths = size + counts.sum(axis=1)  # (M,)
+        pieces = np.full((len(tokens), int(lengths.max(initial=size))), self.pad, np.int32)
+        pieces[:, : len(before)] = before
+        rest = (lengths - len(after))[:, None]  # (M, 1), where the utterance ends
+        pieces[np.arange(len(tokens))[:, None], rest + np.arange(len(after))] = after
         flat = counts[is_token]  # (tokens,)
         places, is_piece = gather(self.offsets[tokens[is_token]], flat, int(flat.max(initial=1)))
-        is_filled = np.arange(pieces.shape[1]) < lengths[:, None] - 1  # (M, P)
-        is_filled[:, 0] = False
+        is_filled = np.arange(pieces.shape[1]) < rest  # (M, P)
+        is_filled[:, : len(before)] = False
         pieces[is_filled] = self.pieces[places][is_piece]  # both row by row, token by token
         firsts = np.where(is_token, ends - counts, 0)  # (M, T)
         return PieceInputs(pieces, lengths.astype(np.int32), firsts.astype(np.int32))

@@ -84,8 +84,9 @@ def encode(
 ) -> EncodedCorpus:
     """Encode utterances as words and characters, or as word pieces, as the vocabulary decides.
 
-    Beyond `max_tokens`, and for pieces beyond `max_pieces` with [CLS] and [SEP], tokens are cut off
-    (their slots count as missed); a first token that alone is longer loses its last pieces.
+    Beyond `max_tokens`, and for pieces beyond `max_pieces` with [CLS], [SEP] and the template,
+    tokens are cut off (their slots count as missed); a first token that alone is longer loses its
+    last pieces.
 
     Args:
         max_characters: further characters of a token are cut off (words only).
@@ -99,15 +100,20 @@ def encode(
     elif vocabulary.tokenizer is None:
         table = WordTable.of(columns.token_names, vocabulary, max_characters)
     else:
-        table = PieceTable.of(columns.token_names, vocabulary.tokenizer, max_pieces - 2)
-    lengths, num_cut = _lengths(columns, rows, table, max_tokens, max_pieces - 2)
+        table = PieceTable.of(
+            columns.token_names,
+            vocabulary.tokenizer,
+            max_pieces=max_pieces,
+            template=vocabulary.template,
+        )
+    lengths, num_cut = _lengths(columns, rows, table, max_tokens)
     intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
     slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
     return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut)
 
 
 def _lengths(
-    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, room: int
+    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int
 ) -> Tuple[np.ndarray, int]:
     """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
@@ -116,7 +122,7 @@ def _lengths(
         starts, spoken = columns.spans(rows[chunk])  # (rows,)
         kept = spoken.clip(max=max_tokens)  # (rows,)
         if isinstance(table, PieceTable):
-            kept = _that_fit(columns.tokens, table.counts, starts, kept, room)
+            kept = _that_fit(columns.tokens, table.counts, starts, kept, table.room)
         lengths[chunk] = kept
         num_cut += int((spoken > kept).sum())
         columns.release_pages()

@@ -56,7 +56,8 @@ class Vocabulary:
     """Ordered words and characters, or word pieces, and labels; a place in a tuple is an id.
 
     In `words` and `characters`, 0 stands for padding and 1 for all that is unknown; `slots` (BIO
-    tags, "O" first) and `intents` have no such places. With word pieces, both are empty.
+    tags, "O" first) and `intents` have no such places. With word pieces, both are empty, and
+    `template` is what is written around an utterance: see `data.template`.
     """
 
     words: Tuple[str, ...]
@@ -67,6 +68,7 @@ class Vocabulary:
     label_source: str
     lowercase: bool = True
     tokenizer: Optional[Tokenizer] = None
+    template: Optional[str] = None
 
     @cached_property
     def _ids(self) -> Dict[str, Dict[str, int]]:
@@ -99,6 +101,7 @@ class Vocabulary:
             "label_source": self.label_source,
             "lowercase": self.lowercase,
             **(self.tokenizer.to_json() if self.tokenizer else {"pieces": []}),
+            **({"template": self.template} if self.template else {}),
         }
 
     @classmethod
@@ -111,6 +114,7 @@ class Vocabulary:
                 label_source=value["label_source"],
                 lowercase=bool(value["lowercase"]),
                 tokenizer=tokenizer_from_json(value) if value.get("pieces") else None,
+                template=value.get("template"),
             )
         except (KeyError, TypeError) as error:
             raise UserError(f"the vocabulary file is incomplete or not ours ({error})") from error
@@ -124,11 +128,12 @@ class Vocabulary:
         word_source: str,
         labels: LabelsConfig = LabelsConfig(),  # noqa: B008 (frozen)
         label_sample: Sequence[Utterance] = (),
+        template: Optional[str] = None,
     ) -> Vocabulary:
         """Build a BERT's vocabulary: its pieces, with labels as in `build`."""
         slots, intents = labels_of(train, labels, label_sample)
-        lowercase = tokenizer.lowercase
-        return cls((), (), slots, intents, word_source, labels.source, lowercase, tokenizer)
+        rest = (word_source, labels.source, tokenizer.lowercase, tokenizer, template)
+        return cls((), (), slots, intents, *rest)
 
     @classmethod
     def build(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import gluonnlp
-import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
+from edp_mx.data.template import is_template
 from edp_mx.models import lora, prefix, rgp
+from edp_mx.models.bert_states import layer_means, settle_shapes
 from edp_mx.models.encoder import TRAINED, ModelConfig
+from edp_mx.models.infilling import MaskState
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, setting
 
@@ -36,6 +38,11 @@ class BERTConfig(ModelConfig):
         rgp_from: what the carriers span at each step: the largest part of update (how far the
             weights have moved; at the first step, the weights) or of weight (the weights).
         prefix_length: number of keys and values of a prefix.
+        intents: pooled ([CLS]), or infilling: the state at the [MASK] of `template`, through the
+            checkpoint's masked-LM head, whose scores of label words the intents start from.
+        template: what each utterance, {}, is then written in, between [CLS] and [SEP].
+        label_words: a public YAML file of intents and their words; by default, and for intents
+            that it leaves out, the words are those of the names.
         num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
@@ -70,11 +77,20 @@ class BERTConfig(ModelConfig):
     prefix_length: int = setting(10, at_least=1)
     rgp_rank: int = setting(1, at_least=1)
     rgp_from: str = setting("update", one_of=rgp.SOURCES)
+    intents: str = setting("pooled", one_of=("pooled", "infilling"))
+    template: str = "{} . it is about [MASK] ."
+    label_words: Optional[str] = path_field()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.features == "all_layers" and self.trained != "heads":
             raise SettingError("features", "must be last unless trained is heads")
+        if not is_template(self.template):
+            raise SettingError(
+                "template", f"must have {{}} and [MASK] once, between blanks, not {self.template!r}"
+            )
+        if self.label_words is not None and self.intents != "infilling":
+            raise SettingError("label_words", "must be left out unless intents is infilling")
         if self.checkpoint is not None and self.start_from is not None:
             raise SettingError("start_from", "excludes checkpoint; leave one out")
         if self.hidden_size % self.num_heads:
@@ -99,6 +115,11 @@ class BERTConfig(ModelConfig):
                 f"must be at most {smallest} (hidden_size or intermediate_size), not "
                 f"{self.rgp_rank}",
             )
+
+    @property
+    def written_around(self) -> Optional[str]:
+        """See `ModelConfig`."""
+        return self.template if self.intents == "infilling" else None
 
     @property
     def lora_scale(self) -> float:
@@ -130,12 +151,20 @@ def initial_bert_values(
 class BERT(gluon.HybridBlock):
     """GluonNLP's BERT, which returns the states of all pieces and the pooled [CLS].
 
+    Args:
+        config: its sizes.
+        num_pieces: V.
+        mask_place: of the [MASK] that is read in place of [CLS]; see `MaskState`.
+
     Shapes: pieces (N, P), piece_lengths (N,) → (N, P, H), (N, H).
     Source: Devlin et al. 2019; all token types are 0, since an utterance is one segment.
     """
 
-    def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
+    def __init__(
+        self, config: BERTConfig, *, num_pieces: int, mask_place: Optional[int] = None, **block: str
+    ) -> None:
         super().__init__(**block)
+        self.mask_state: Optional[MaskState] = None
         with self.name_scope():
             encoder = gluonnlp.model.BERTEncoder(
                 num_layers=config.num_layers,
@@ -154,28 +183,26 @@ class BERT(gluon.HybridBlock):
                 token_type_vocab_size=NUM_TOKEN_TYPES,
                 units=config.hidden_size,
                 embed_size=config.hidden_size,
+                use_pooler=mask_place is None,
                 use_decoder=False,
                 use_classifier=False,
                 prefix="",
             )
+            if mask_place is not None:
+                self.mask_state = MaskState(config, place=mask_place, prefix="mask_")
         self._reads_all = config.features == "all_layers"
         encoder._output_all_encodings = self._reads_all
-        _settle_shapes(self.model, config)
+        settle_shapes(self.model, config)
         self._freeze(config)
         self.lora_scale = config.lora_scale
+        adapted = (self.model, self.mask_state.transform if self.mask_state else self.model.pooler)
+        first = config.frozen_layers
         if config.trained == "lora":
-            lora.add_adapters(
-                self.model,
-                first=config.frozen_layers,
-                rank=config.lora_rank,
-                scale=config.lora_scale,
-            )
+            lora.add_adapters(*adapted, first=first, rank=config.lora_rank, scale=config.lora_scale)
         if config.trained == "rgp":
-            first, rank = config.frozen_layers, config.rgp_rank
-            lora.add_adapters(self.model, first=first, rank=rank, kind=rgp.Carriers)
+            lora.add_adapters(*adapted, first=first, rank=config.rgp_rank, kind=rgp.Carriers)
         if config.trained == "prefix":
-            first, length = config.frozen_layers, config.prefix_length
-            prefix.add_prefixes(self.model, first=first, length=length)
+            prefix.add_prefixes(self.model, first=first, length=config.prefix_length)
 
     @property
     def piece_embedding(self) -> gluon.Parameter:
@@ -192,18 +219,6 @@ class BERT(gluon.HybridBlock):
             *model.encoder.layer_norm.collect_params().values(),
         ]
 
-    def lower_states(self, pieces, piece_lengths, *, num_layers: int):
-        """Return the states above the lowest layers. Shapes: (N, P), (N,) → (N, P, H)."""
-        model, F = self.model, mx.nd
-        rows = model.word_embed(pieces) + model.token_type_embed(F.zeros_like(pieces))  # (N, P, H)
-        positions = model.encoder.position_weight.data()[: pieces.shape[1]]  # (P, H)
-        rows = model.encoder.layer_norm(F.broadcast_add(rows, F.expand_dims(positions, axis=0)))
-        rows = F.swapaxes(rows, 0, 1)  # (P, N, H)
-        visible = visible_lengths(F, rows, piece_lengths)  # (N, P)
-        for i in range(num_layers):
-            rows, _ = model.encoder.transformer_cells[i](rows, visible)
-        return F.swapaxes(rows, 0, 1)
-
     def _freeze(self, config: BERTConfig) -> None:
         frozen = [] if config.is_embedding_trainable else self.embedding_parameters()
         for i in range(config.frozen_layers):
@@ -212,41 +227,14 @@ class BERT(gluon.HybridBlock):
             parameter.grad_req = "null"
 
     def hybrid_forward(self, F, pieces, piece_lengths):
-        sequence, pooled = self.model(pieces, F.zeros_like(pieces), piece_lengths)
+        sequence = self.model(pieces, F.zeros_like(pieces), piece_lengths)
+        if self.mask_state is None:
+            sequence, pooled = sequence
+        else:
+            last = sequence[-1] if self._reads_all else sequence
+            pooled = self.mask_state(last, piece_lengths)
         if self._reads_all:
-            return self._with_means(F, pieces, piece_lengths, *sequence, pooled)
+            *lower, sequence = sequence
+            lower = [self.model.word_embed(pieces), *lower]
+            pooled = F.concat(pooled, layer_means(F, lower, piece_lengths), dim=1)
         return sequence, pooled
-
-    def _with_means(self, F, pieces, piece_lengths, *outputs):
-        """Return the last layer, and pooled beside the means of what lies below that layer.
-
-        Shapes: (N, P), (N,), layers (N, P, H), pooled (N, H) → (N, P, H), (N, (L + 1) H).
-        """
-        *layers, pooled = outputs
-        vectors = self.model.word_embed(pieces)  # (N, P, H)
-        vectors = F.broadcast_sub(vectors, F.mean(vectors, axis=2, keepdims=True))
-        variance = F.mean(F.square(vectors), axis=2, keepdims=True)  # (N, P, 1)
-        vectors = F.broadcast_div(vectors, F.sqrt(variance + 1e-6))
-        lower = F.concat(vectors, *layers[:-1], dim=2)  # (N, P, L H)
-        spoken = F.SequenceMask(lower, piece_lengths, use_sequence_length=True, axis=1)
-        means = F.broadcast_div(F.sum(spoken, axis=1), F.reshape(piece_lengths, (-1, 1)))
-        return layers[-1], F.concat(pooled, means, dim=1)
-
-
-def visible_lengths(F, rows, piece_lengths):
-    """Return how many pieces each piece sees. Shapes: (P, N, H), (N,) → (N, P) int32."""
-    zeros = F.zeros_like(F.contrib.arange_like(rows, axis=0))  # (P,)
-    visible = F.broadcast_add(F.reshape(piece_lengths, (-1, 1)), F.reshape(zeros, (1, -1)))
-    return F.cast(visible, dtype="int32")
-
-
-def _settle_shapes(model: gluonnlp.model.BERTModel, config: BERTConfig) -> None:
-    """Set the shapes that GluonNLP would infer from a first batch: copying weights needs them."""
-    hidden, intermediate = config.hidden_size, config.intermediate_size
-    shapes: Dict[gluon.Parameter, Tuple[int, ...]] = {model.pooler.weight: (hidden, hidden)}
-    for cell in model.encoder.transformer_cells:
-        shapes[cell.proj.weight] = (hidden, hidden)
-        shapes[cell.ffn.ffn_1.weight] = (intermediate, hidden)
-        shapes[cell.ffn.ffn_2.weight] = (hidden, intermediate)
-    for parameter, shape in shapes.items():
-        parameter.shape = shape

@@ -11,9 +11,11 @@ from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch
 from edp_mx.data.config import DataConfig
+from edp_mx.data.template import Frame
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values, visible_lengths
+from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
+from edp_mx.models.bert_states import at_tokens, lower_states, visible_lengths
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
     load_bert,
@@ -25,7 +27,7 @@ from edp_mx.models.id_ranges import check_ids, check_lengths
 
 
 class BERTEncoder(Encoder):
-    """Token states (those of first pieces) and an utterance vector (the pooled [CLS]).
+    """Token states (those of first pieces) and an utterance vector (the pooled [CLS], or [MASK]'s).
 
     Shapes: pieces (N, P), piece_lengths (N,), first pieces (N, T) → states (N, T, H), pooled
     (N, H).
@@ -34,7 +36,9 @@ class BERTEncoder(Encoder):
 
     initial_values = staticmethod(initial_bert_values)
 
-    def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
+    def __init__(
+        self, config: BERTConfig, *, num_pieces: int, mask_place: Optional[int] = None, **block: str
+    ) -> None:
         super().__init__(**block)
         self._num_pieces = num_pieces
         self._max_positions = config.max_positions
@@ -42,7 +46,7 @@ class BERTEncoder(Encoder):
         self.output_size = config.hidden_size
         self.num_pooled = 1 if config.features == "last" else config.num_layers + 1
         with self.name_scope():
-            self.bert = BERT(config, num_pieces=num_pieces, prefix="")
+            self.bert = BERT(config, num_pieces=num_pieces, mask_place=mask_place, prefix="")
             self.dropout = nn.Dropout(config.dropout)
 
     def embedding_parameters(self) -> List[gluon.Parameter]:
@@ -66,7 +70,7 @@ class BERTEncoder(Encoder):
             context = self.bert.piece_embedding.list_ctx()[0]
             pieces, lengths, _ = self.inputs(batch, context)
             with autograd.pause(train_mode=False):
-                rows = self.bert.lower_states(pieces, lengths, num_layers=frozen)
+                rows = lower_states(self.bert.model, pieces, lengths, num_layers=frozen)
             return rows.asnumpy(), lengths.asnumpy().astype(np.int64)
 
         return FrozenPart(states, UpperBERT(self, num_frozen=frozen))
@@ -109,7 +113,8 @@ class UpperBERT(Encoder):
         cells = encoder.bert.model.encoder.transformer_cells
         self.cells = nn.HybridSequential(prefix="")
         self.cells.add(*[cells[i] for i in range(num_frozen, len(cells))])
-        self.pooler = encoder.bert.model.pooler
+        self._reads_mask = encoder.bert.mask_state is not None
+        self.pooler = encoder.bert.mask_state or encoder.bert.model.pooler
         self.dropout = encoder.dropout
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
@@ -129,16 +134,14 @@ class UpperBERT(Encoder):
             rows, _ = cell(rows, visible)
         rows = F.SequenceMask(rows, piece_lengths, use_sequence_length=True, axis=0)
         sequence = F.swapaxes(rows, 0, 1)  # (N, P, H)
-        first = F.reshape(F.slice_axis(sequence, axis=1, begin=0, end=1), (-1, self.output_size))
-        pooled = self.pooler(first)  # (N, H)
+        pooled = self._pooled(F, sequence, piece_lengths)  # (N, H)
         return self.dropout(at_tokens(F, sequence, firsts)), self.dropout(pooled)
 
-
-def at_tokens(F, sequence, firsts):
-    """Return the states at the first pieces. Shapes: (N, P, H), (N, T) → (N, T, H)."""
-    rows = F.expand_dims(F.contrib.arange_like(firsts, axis=0), axis=1)  # (N, 1)
-    places = F.stack(F.broadcast_like(rows, firsts), firsts, axis=0)  # (2, N, T)
-    return F.gather_nd(sequence, places)
+    def _pooled(self, F, sequence, piece_lengths):
+        if self._reads_mask:
+            return self.pooler(sequence, piece_lengths)
+        first = F.slice_axis(sequence, axis=1, begin=0, end=1)  # (N, 1, H)
+        return self.pooler(F.reshape(first, (-1, self.output_size)))
 
 
 def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) -> BERTEncoder:
@@ -148,12 +151,25 @@ def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) 
             f"data.max_pieces is {data.max_pieces}, but the model has only "
             f"{config.max_positions} positions (model.max_positions); lower it"
         )
-    return BERTEncoder(config, num_pieces=len(vocabulary.tokenizer), prefix="bert_")
+    mask_place = None
+    if config.intents == "infilling":
+        mask_place = Frame.of(vocabulary.template, vocabulary.tokenizer).mask
+    num_pieces = len(vocabulary.tokenizer)
+    return BERTEncoder(config, num_pieces=num_pieces, mask_place=mask_place, prefix="bert_")
 
 
 def read_start(config: BERTConfig) -> Optional[Checkpoint]:
-    """Read the checkpoint that a BERT starts from, if its settings name one."""
+    """Read the checkpoint that a BERT starts from, if its settings name one.
+
+    Raises:
+        UserError: it does not fit the settings, or there must be one and there is none.
+    """
     folder = config.checkpoint or config.start_from
+    if folder is None and config.intents == "infilling":
+        raise UserError(
+            "model.intents: infilling needs a masked-LM head to start from: set model.checkpoint "
+            "or model.start_from"
+        )
     if folder is None:
         return None
     checkpoint = read_checkpoint(folder)

@@ -30,6 +30,7 @@ class ModelConfig(Settings):
             Face's layout. What fits is taken, and it counts as public.
         heads: drawn, or names: with a run in start_from, a label that the run does not know starts
             from the run's labels that are most alike in name.
+        intents: how the intent is read; pooled: from one vector of the utterance.
         intent_weight: of the intent's loss beside the slots', which is longer by the tokens: where
             each gradient is clipped, the longer part takes most of C.
     """
@@ -38,7 +39,13 @@ class ModelConfig(Settings):
     trained: str = setting("all", one_of=TRAINED)
     start_from: Optional[str] = path_field()
     heads: str = setting("drawn", one_of=("drawn", "names"))
+    intents: str = setting("pooled", one_of=("pooled",))
     intent_weight: float = setting(1.0, above=0)
+
+    @property
+    def written_around(self) -> Optional[str]:
+        """The template that each utterance is written in, if there is one."""
+        return None
 
 
 class Encoder(gluon.HybridBlock):

@@ -13,6 +13,16 @@ MIN_SIMILARITY = 0.35
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
+def spelled_words(label: str) -> List[str]:
+    """Return the words of a label's name in order, in lower case.
+
+    Example:
+        >>> spelled_words("snips.SearchScreeningEvents")
+        ['snips', 'search', 'screening', 'events']
+    """
+    return [word.lower() for word in _WORD.findall(label)]
+
+
 def words_of(label: str) -> Set[str]:
     """Return the words of a label's name, in lower case and without a plural's s.
 
@@ -20,7 +30,7 @@ def words_of(label: str) -> Set[str]:
         >>> sorted(words_of("snips.SearchScreeningEvents")), sorted(words_of("fromloc.city_name"))
         (['event', 'screening', 'search', 'snip'], ['city', 'fromloc', 'name'])
     """
-    words = (word.lower() for word in _WORD.findall(label))
+    words = spelled_words(label)
     return {word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words}
 
 

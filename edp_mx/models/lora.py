@@ -73,9 +73,15 @@ class AdaptedSelfAttention(SelfAttention):
 
 
 def add_adapters(
-    model: BERTModel, *, first: int, rank: int, scale: float = 1.0, kind: Type[LowRank] = LowRank
+    model: BERTModel,
+    pooler: nn.Dense,
+    *,
+    first: int,
+    rank: int,
+    scale: float = 1.0,
+    kind: Type[LowRank] = LowRank,
 ) -> None:
-    """Put adapters of a kind on a BERT's layers from `first` on, and on its pooler.
+    """Put adapters of a kind on a BERT's layers from `first` on, and on what stands for its pooler.
 
     In a layer, these are those of query, key, value, the attention's output and both feed-forward
     layers. The shapes of all weights must be known.
@@ -91,7 +97,7 @@ def add_adapters(
                 setattr(attention, f"{name}_adapter", adapter)
         for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
             _adapt(dense, kind, sizes)
-    _adapt(model.pooler, kind, sizes)
+    _adapt(pooler, kind, sizes)
 
 
 def _adapt(dense: nn.Dense, kind: Type[LowRank], sizes: Mapping[str, Any]) -> None:

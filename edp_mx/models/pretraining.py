@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import mxnet as mx
 import numpy as np
-from gluonnlp.model import GELU
 from mxnet import gluon
-from mxnet.gluon import nn
 
 from edp_mx.data.masking import MaskedBatch
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.id_ranges import check_ids
+from edp_mx.models.infilling import MaskedTransform
 
 
 class Guesses(NamedTuple):
@@ -23,28 +22,21 @@ class Guesses(NamedTuple):
     places: int
 
 
-class MaskedPieceHead(gluon.HybridBlock):
-    """Scores of all pieces at the masked places: dense layer, activation, norm, tied decoder.
+class MaskedPieceHead(MaskedTransform):
+    """Scores of all pieces at the masked places: transformed states, tied decoder.
 
     Shapes: states (N, P, H), places (2, K), piece vectors (V, H) → (K, V).
     Source: Devlin et al. 2019, published code; the decoder's weights are those of the embedding.
     """
 
     def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
-        super().__init__(**block)
+        super().__init__(config, **block)
         self._num_pieces = num_pieces
-        size = config.hidden_size
         with self.name_scope():
-            self.transform = nn.Dense(size, in_units=size, prefix="transform_")
-            self.activation = GELU() if config.activation == "gelu" else nn.Activation("relu")
-            self.norm = nn.LayerNorm(
-                epsilon=config.layer_norm_epsilon, in_channels=size, prefix="norm_"
-            )
             self.bias = self.params.get("bias", shape=(num_pieces,))
 
     def hybrid_forward(self, F, states, places, piece_vectors, bias):
-        states = F.gather_nd(states, places)  # (K, H)
-        states = self.norm(self.activation(self.transform(states)))  # (K, H)
+        states = self.transformed(F.gather_nd(states, places))  # (K, H)
         return F.FullyConnected(states, piece_vectors, bias, num_hidden=self._num_pieces)  # (K, V)
 
 

@@ -23,9 +23,13 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.models.checkpoints.names import PIECE_BIAS
 from edp_mx.models.frozen import freeze
+from edp_mx.models.infilling import start_from_words
 from edp_mx.models.intent_slot import IntentSlotModel, build_model
+from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.registry import family_of
 from edp_mx.runs.start_from import RunStart
 
@@ -58,6 +62,7 @@ def vocabulary_for(
             word_source=data.vocabulary.source,
             labels=data.labels,
             label_sample=label_sample,
+            template=config.model.written_around,
         )
     return Vocabulary.build(
         corpus.train,
@@ -120,15 +125,25 @@ def start_from_pretrained(
     vocabulary: Vocabulary,
     checkpoint: Optional[Any],
 ) -> None:
-    """Set the encoder's values to those of word vectors and checkpoint, where there are any."""
+    """Set the values to those of word vectors, checkpoint and label words, where there are any."""
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
+    intents: Iterable[int] = range(len(vocabulary.intents))
+    bias = None
     if isinstance(checkpoint, RunStart):
-        checkpoint.load_into(model, vocabulary, by_names=config.model.heads == "names")
-        return
-    load = family_of(config.model).load_checkpoint
-    if checkpoint is not None and load is not None:
+        intents = checkpoint.load_into(
+            model, vocabulary, config.model.intents, by_names=config.model.heads == "names"
+        )
+    elif checkpoint is not None:
+        load = family_of(config.model).load_checkpoint
+        assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
+        bias = checkpoint.tensors.get(PIECE_BIAS)
+    if isinstance(config.model, BERTConfig) and config.model.intents == "infilling":
+        assert vocabulary.tokenizer is not None  # a BERT has pieces
+        words = label_words(vocabulary.intents, config.model.label_words)
+        pieces = label_pieces(words, vocabulary.tokenizer)
+        start_from_words(model, pieces, intents=intents, bias=bias)
 
 
 def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarray:

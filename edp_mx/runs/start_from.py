@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Dict, List, Optional
 
 import mxnet as mx
 import numpy as np
@@ -24,6 +24,8 @@ from edp_mx.training.checkpoint import Arrays, read_arrays
 
 logger = logging.getLogger(__name__)
 
+_INTENT = "intent_dense"  # how the names of the intent head's parameters begin
+
 
 @dataclass(frozen=True, eq=False)
 class RunStart:
@@ -32,11 +34,13 @@ class RunStart:
     Attributes:
         folder: of the run.
         weights: by name; adapters are merged, and a model with adapters gets new ones.
+        intents: its `model.intents`.
     """
 
     folder: Path
     vocabulary: Vocabulary
     weights: Arrays
+    intents: str = "pooled"
 
     @classmethod
     def read(cls, folder: Path) -> RunStart:
@@ -51,7 +55,7 @@ class RunStart:
         model = load_config(run.config).model
         if isinstance(model, BERTConfig) and model.trained == "lora":
             weights = merged(weights, scale=model.lora_scale)
-        return cls(folder, vocabulary, weights)
+        return cls(folder, vocabulary, weights, model.intents)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -65,17 +69,35 @@ class RunStart:
         return self.vocabulary.tokenizer
 
     def load_into(
-        self, model: IntentSlotModel, vocabulary: Vocabulary, *, by_names: bool = False
-    ) -> None:
+        self,
+        model: IntentSlotModel,
+        vocabulary: Vocabulary,
+        intents: str = "pooled",
+        *,
+        by_names: bool = False,
+    ) -> List[int]:
         """Set what has the same name and meaning; what is left out stays as drawn, and is logged.
 
         Rows that stand for words, characters or pieces go by what they stand for. A head is taken
         if its labels are the same, or row by row if `by_names`: see `models.label_names`.
 
+        Args:
+            model: ours.
+            vocabulary: ours.
+            intents: our `model.intents`; with another than the run's, its intent head is left out.
+            by_names: whether labels that differ go by what is alike in their names.
+
+        Returns:
+            The places of the intents that no row of the run's was taken for.
+
         Raises:
-            UserError: not a single parameter of the encoder fits, or the run has prefixes that do
-                not fit.
+            UserError: not a single parameter of the encoder fits, the run has prefixes that do not
+                fit, or it has no masked-LM head, which our intents need.
         """
+        if intents != self.intents:
+            return self._without_intents(intents).load_into(
+                model, vocabulary, intents, by_names=by_names
+            )
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
         heads = self._named_heads(model, vocabulary) if by_names else {}
         left = []
@@ -107,6 +129,22 @@ class RunStart:
             taken,
             ", ".join(left) or "none",
         )
+        if model.intent.weight.name in left:
+            return [*range(len(vocabulary.intents))]
+        if vocabulary.intents == self.vocabulary.intents:
+            return []
+        alike = most_alike(vocabulary.intents, self.vocabulary.intents)
+        return [i for i, rows in enumerate(alike) if not rows]
+
+    def _without_intents(self, intents: str) -> RunStart:
+        """The same for a model that reads its intents in another way."""
+        if intents == "infilling":
+            raise UserError(
+                f"model.intents: infilling needs a masked-LM head, and the run {self.folder} has "
+                "none; train it with model.intents: infilling too, or start from a checkpoint"
+            )
+        rest = {n: w for n, w in self.weights.items() if not n.startswith(_INTENT)}
+        return replace(self, weights=rest, intents=intents)
 
     def _named_heads(self, model: IntentSlotModel, vocabulary: Vocabulary) -> Arrays:
         """The parameters of the heads, by the names of labels that differ from the run's.
@@ -117,7 +155,7 @@ class RunStart:
         size = model.encoder.num_pooled * model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
-            for name in (n for n in weights if n.startswith("intent_dense")):
+            for name in (n for n in weights if n.startswith(_INTENT)):
                 heads[name] = _widened(named_rows(weights[name], alike), size)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if vocabulary.slots != theirs.slots:

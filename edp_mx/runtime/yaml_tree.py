@@ -46,7 +46,7 @@ def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
     """Read one file with all that it includes; `chain` are the files that include it."""
     if path.resolve() in chain:
         raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
-    own, own_origins = _parse(path)
+    own, own_origins = read_mapping(path)
     included = own.pop("include", [])
     place = f"{own_origins.get(('include',))}: include:"
     if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
@@ -64,8 +64,12 @@ def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
     return tree, {**origins, **own_origins}
 
 
-def _parse(path: Path) -> Tuple[Tree, Origins]:
-    """Parse the YAML of one file."""
+def read_mapping(path: Path) -> Tuple[Tree, Origins]:
+    """Read one file as it stands, and note where each key is set.
+
+    Raises:
+        UserError: it cannot be read, is not YAML or not a mapping, or sets a key twice.
+    """
     origins: Origins = {}
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))

@@ -27,6 +27,9 @@ TINY_BERT = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "intermediate_si
              "max_positions": 32, "dropout": 0.0}  # fmt: skip
 
 
+MASK_PLACE = -2  # of the piece that stands for [MASK]: the last before [SEP]
+
+
 def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **config):
     """A CLC small enough for finite differences."""
     config = CLCConfig(**{**TINY, **config})
@@ -47,7 +50,8 @@ def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **conf
 def tiny_bert(*, seed=3, **config):
     """A BERT small enough for finite differences."""
     config = BERTConfig(**{**TINY_BERT, **config})
-    encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], prefix="bert_")
+    place = MASK_PLACE if config.intents == "infilling" else None
+    encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], mask_place=place, prefix="bert_")
     freeze(encoder, config.trained)
     return with_heads(encoder, seed=seed)
 

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
+    PIECE_BIAS,
     PIECES,
     POOLER,
     TIED_BIAS,
@@ -158,7 +159,7 @@ def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
     found = _by_canonical_name(folder, open_tensors(folder))
     bias = found.pop(TIED_BIAS, None)
     if bias is not None:
-        found.setdefault("cls.predictions.bias", bias)
+        found.setdefault(PIECE_BIAS, bias)
     decoder = found.pop(TIED_WEIGHT, None)
     strange = sorted(set(found) - set(shapes))
     tensors = {name: found[name]() for name in shapes if name in found}

@@ -24,6 +24,7 @@ from edp_mx.models.checkpoints.config import SIZES, config_json, read_config
 from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
+    PIECE_BIAS,
     PIECES,
     POOLER,
     is_of_bert,
@@ -93,7 +94,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
             folder,
             num_vectors - num_pieces,
         )
-        for name in {PIECES, "cls.predictions.bias"} & set(tensors):
+        for name in {PIECES, PIECE_BIAS} & set(tensors):
             tensors[name] = tensors[name][:num_pieces].copy()
     return Checkpoint(config, tokenizer, tensors, str(folder))
 
@@ -114,10 +115,18 @@ def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
     """Set every parameter of an initialised BERT, frozen ones too.
 
+    Raises:
+        UserError: it lacks a tensor: the masked-LM head, for a BERT that reads [MASK].
+
     Edge cases: with a checkpoint that has no pooler the drawn one stays, with a warning.
     """
+    if bert.mask_state is not None and not checkpoint.has_masked_lm:
+        raise UserError(
+            f"model.intents: infilling needs a masked-LM head, and {checkpoint.folder} has none "
+            "that is whole; start from the model that pre-training wrote, in RUN/model"
+        )
     parameters = parameters_of(bert)
-    if not checkpoint.has_pooler:
+    if bert.mask_state is None and not checkpoint.has_pooler:
         logger.warning("%s has no pooler: the pooler starts from random values", checkpoint.folder)
         for name in POOLER:
             del parameters[name]

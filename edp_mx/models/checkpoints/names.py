@@ -42,12 +42,13 @@ _POOLER: Tuple[Row, ...] = (
 )
 PIECES = _EMBEDDINGS[0][0]
 POOLER = frozenset(name for name, _, _ in _POOLER)
+PIECE_BIAS = "cls.predictions.bias"
 MASKED_LM: Dict[str, str] = {
     "cls.predictions.transform.dense.weight": "HH",
     "cls.predictions.transform.dense.bias": "H",
     "cls.predictions.transform.LayerNorm.weight": "H",
     "cls.predictions.transform.LayerNorm.bias": "H",
-    "cls.predictions.bias": "V",
+    PIECE_BIAS: "V",
 }
 # Further copies of the pieces' vectors and of cls.predictions.bias, to which the decoder is tied.
 TIED_WEIGHT, TIED_BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
@@ -91,9 +92,12 @@ def shapes_of(config: BERTConfig, *, num_pieces: int) -> Dict[str, Tuple[int, ..
 
 
 def parameters_of(bert: BERT) -> Dict[str, gluon.Parameter]:
-    """Return a BERT's parameters by canonical name."""
-    num_layers = len(bert.model.encoder.transformer_cells)
-    return {theirs: _follow(bert.model, ours) for theirs, ours, _ in _rows(num_layers)}
+    """Return a BERT's parameters by canonical name; one that reads [MASK] has no pooler."""
+    rows = [*_rows(len(bert.model.encoder.transformer_cells))]
+    if bert.mask_state is None:
+        return {theirs: _follow(bert.model, ours) for theirs, ours, _ in rows}
+    rest = {n: _follow(bert.model, ours) for n, ours, _ in rows if n not in POOLER}
+    return {**rest, **bert.mask_state.tensors()}
 
 
 def _rows(num_layers: int) -> Iterator[Row]:

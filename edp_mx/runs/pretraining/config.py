@@ -94,6 +94,10 @@ class PretrainingConfig:
             raise SettingError(
                 "model.trained", f"must be all in pre-training, not {self.model.trained!r}"
             )
+        if self.model.intents != "pooled":
+            raise SettingError(
+                "model.intents", f"must be pooled in pre-training, not {self.model.intents!r}"
+            )
         if self.vocabulary.path is not None and self.model.checkpoint is not None:
             raise SettingError(
                 "vocabulary.path",

@@ -20,6 +20,7 @@ from edp_mx.models.checkpoints.huggingface import (
     require_sizes,
     write_checkpoint,
 )
+from edp_mx.models.checkpoints.names import PIECE_BIAS
 from edp_mx.models.initialization import initialize
 from edp_mx.models.pretraining import MaskedLanguageModel
 from edp_mx.models.quick import quicken
@@ -82,11 +83,4 @@ def write_model(
 
 def _head_parameters(model: MaskedLanguageModel) -> Dict[str, gluon.Parameter]:
     """The head's parameters by the names that Hugging Face's BertForMaskedLM has for them."""
-    head = model.head
-    return {
-        "cls.predictions.transform.dense.weight": head.transform.weight,
-        "cls.predictions.transform.dense.bias": head.transform.bias,
-        "cls.predictions.transform.LayerNorm.weight": head.norm.gamma,
-        "cls.predictions.transform.LayerNorm.bias": head.norm.beta,
-        "cls.predictions.bias": head.bias,
-    }
+    return {**model.head.tensors(), PIECE_BIAS: model.head.bias}

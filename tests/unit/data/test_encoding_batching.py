@@ -85,13 +85,23 @@ WORDPIECE = WordPiece((*SPECIAL_PIECES, *PIECES))
 spelled = drawn_corpora(st.text("abz'", min_size=1, max_size=6), max_size=8)
 
 
-def vocabulary_of(corpus, wordpiece=WORDPIECE):
-    return Vocabulary.of_pieces(wordpiece, corpus, word_source="file")
+def vocabulary_of(corpus, wordpiece=WORDPIECE, template=None):
+    return Vocabulary.of_pieces(wordpiece, corpus, word_source="file", template=template)
 
 
-@given(spelled, st.integers(1, 8), st.integers(3, 14), st.data())
-def test_a_batch_of_pieces_equals_a_loop(corpus, max_tokens, max_pieces, data):
-    vocabulary = vocabulary_of(corpus)
+# Templates, and their pieces before and after those of the utterance.
+FRAMES = {
+    None: (["[CLS]"], ["[SEP]"]),
+    "{} [SEP] ab [MASK] e": (["[CLS]"], ["[SEP]", "ab", "[MASK]", "e", "[SEP]"]),
+    "b [MASK] aba {}": (["[CLS]", "b", "[MASK]", "ab", "##a"], ["[SEP]"]),
+}
+
+
+@given(spelled, st.sampled_from([*FRAMES]), st.integers(1, 8), st.integers(1, 12), st.data())
+def test_a_batch_of_pieces_equals_a_loop(corpus, template, max_tokens, room, data):
+    vocabulary = vocabulary_of(corpus, template=template)
+    before, after = ([WORDPIECE.pieces.index(p) for p in side] for side in FRAMES[template])
+    max_pieces = room + len(before) + len(after)
     encoded = encode(corpus, vocabulary, max_tokens=max_tokens, max_pieces=max_pieces)
     indices = data.draw(st.lists(st.integers(0, len(corpus) - 1), min_size=1, max_size=6))
     batch = encoded.batch(indices)
@@ -100,16 +110,16 @@ def test_a_batch_of_pieces_equals_a_loop(corpus, max_tokens, max_pieces, data):
     assert pieces.shape == (len(indices), lengths.max()) and pieces.shape[1] <= max_pieces
     assert firsts.shape == batch.slots.shape
     for row, index in enumerate(indices):
-        expected, places = [WORDPIECE.special_ids.cls], []
+        expected, places = [*before], []
         for place, spelled in enumerate(corpus[index].tokens[:max_tokens]):
             ids = WORDPIECE.ids(spelled)
             if place == 0:
-                ids = ids[: max_pieces - 2]
-            if len(expected) + len(ids) + 1 > max_pieces:
+                ids = ids[:room]
+            if len(expected) + len(ids) + len(after) > max_pieces:
                 break
             places.append(len(expected))
             expected += ids
-        expected.append(WORDPIECE.special_ids.sep)
+        expected += after
         assert lengths[row] == len(expected)
         assert pieces[row, : lengths[row]].tolist() == expected
         assert not pieces[row, lengths[row] :].any()
@@ -138,9 +148,16 @@ def test_hard_tokens_keep_their_tags():
     assert [vocabulary.slots[i] for i in batch.slots[0]] == list(tags)
 
 
-def test_a_vocabulary_of_pieces_survives_its_file():
+def test_a_template_that_leaves_no_room_is_refused():
+    corpus = [Utterance(("a",), ("O",), "i")]
+    with pytest.raises(UserError, match="max_pieces is 6, of which model.template takes 6"):
+        encode(corpus, vocabulary_of(corpus, template="{} [SEP] ab [MASK] e"), max_pieces=6)
+
+
+@pytest.mark.parametrize("template", FRAMES)
+def test_a_vocabulary_of_pieces_survives_its_file(template):
     corpus = [Utterance(("a", "b"), ("B-x", "O"), "i")]
-    vocabulary = vocabulary_of(corpus)
+    vocabulary = vocabulary_of(corpus, template=template)
     again = Vocabulary.from_json(vocabulary.to_json())
     assert again == vocabulary and again.tokenizer.ids("ab") == WORDPIECE.ids("ab")
     assert vocabulary.is_public is False  # the labels were read off the training part

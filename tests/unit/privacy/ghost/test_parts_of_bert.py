@@ -25,6 +25,12 @@ MODELS = {
     "carriers": lambda: tiny_bert(trained="rgp", rgp_rank=2),
     "carriers above layer 1": lambda: tiny_bert(trained="rgp", rgp_rank=3, frozen_layers=1),
     "biases": lambda: tiny_bert(trained="biases"),
+    "infilling": lambda: tiny_bert(intents="infilling"),
+    "infilling, heads": lambda: tiny_bert(intents="infilling", trained="heads"),
+    "infilling, biases": lambda: tiny_bert(intents="infilling", trained="biases"),
+    "infilling, adapters": lambda: tiny_adapted_bert(intents="infilling"),
+    "infilling, carriers": lambda: tiny_bert(intents="infilling", trained="rgp"),
+    "infilling, prefixes": lambda: tiny_bert(intents="infilling", trained="prefix"),
 }
 
 
