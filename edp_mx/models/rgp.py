@@ -14,6 +14,7 @@ import numpy as np
 from mxnet import autograd, gluon
 
 from edp_mx.models.lora import LowRank
+from edp_mx.runtime.arrays import overwrite
 
 SOURCES = ("update", "weight")
 
@@ -98,9 +99,9 @@ class CarriedWeight:
         drawn = np.random.default_rng([*self._seed, step]).standard_normal(right.shape)
         start = mx.nd.array(drawn, ctx=weight.context, dtype="float32")  # (r, d)
         columns = _orthonormal(mx.nd.dot(matrix, start, transpose_b=True))  # (p, r)
-        left.set_data(columns)
+        overwrite(left, columns)
         rows = _orthonormal(mx.nd.dot(matrix, left.data(), transpose_a=True))  # (d, r)
-        right.set_data(rows.T)
+        overwrite(right, rows.T)
 
 
 def carried_weights(

@@ -143,6 +143,23 @@ def test_what_is_updated_is_the_weight_itself_and_no_backward_pass_reaches_it(ge
     assert (weight.updated.data().asnumpy() == 1).all()
 
 
+def test_carriers_are_replaced_after_a_prediction_too(generator):
+    """OneDNN may keep weights of such sizes in an order of its own from then on."""
+    batch = random_batch(generator, LENGTHS, "bert")
+    model = carried_bert(hidden_size=32, intermediate_size=48, rgp_rank=16)
+    weights = carried_weights(model.encoder, source="weight")
+    for step in range(2):
+        expected = [weight.updated.data().asnumpy() for weight in weights]
+        model.predict(batch)
+        for weight, values in zip(weights, expected):
+            np.testing.assert_array_equal(weight.updated.data().asnumpy(), values)
+            weight.refresh(step=step)
+            left, right = matrices(weight)
+            np.testing.assert_allclose(left.T @ left, np.eye(16), atol=1e-6)
+            np.testing.assert_allclose(right @ right.T, np.eye(16), atol=1e-6)
+        loss_and_gradients(model, batch)
+
+
 def test_impossible_settings_are_refused_by_name():
     with pytest.raises(SettingError, match="trained must be one of .*, not 'rgp'"):
         CLCConfig(trained="rgp")

@@ -10,6 +10,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
+from edp_mx.models.rgp import is_carrier
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
@@ -98,6 +99,17 @@ def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
             assert not new.any()
     pooler = "bert_pooler_weight"
     assert np.abs(found[pooler] - old[pooler]).max() > 1
+
+
+@pytest.mark.parametrize("trained", ["all", "rgp"])
+def test_a_run_with_carriers_is_an_ordinary_one(trained, tmp_path, run):
+    carried = BERT.replace("start_from", "trained: rgp, rgp_rank: 2, start_from")
+    folder, first = run(carried)
+    old, here = values(first), carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
+    found = values(prepared(tmp_path, model=here, words="checkpoint"))
+    assert any(is_carrier(name) for name in found) == (trained == "rgp")
+    for name, new in found.items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
 
 
 def test_a_prefix_is_not_lost(tmp_path, run):
