@@ -6,6 +6,7 @@ The text must be public: pre-training gives it no privacy.
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
 from edp_mx.cli.start import add_start_options, start_run
@@ -36,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _pretrain(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     from edp_mx.reports.curves import plot_pretraining
     from edp_mx.runs.pretraining.pretrain import pretrain
+    from edp_mx.runs.pretraining.scores import MaskedScores
 
     results = pretrain(config, workers, directory, progress)
     if workers.is_first:
         plot_pretraining(directory)
-    return (
-        f"held-out perplexity {results['perplexity']:.2f} (unigram "
-        f"{results['unigram_perplexity']:.1f}); the model is {directory.path / 'model'}"
-    )
+    names = (field.name for field in fields(MaskedScores))
+    scores = MaskedScores(**{name: results[name] for name in names})
+    return f"{scores.describe()}; the model is {directory.path / 'model'}"
 
 
 def _check(config: Any, num_workers: int) -> None:

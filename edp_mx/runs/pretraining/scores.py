@@ -36,6 +36,9 @@ class Window:
         return np.array([loss, self._pieces / (time.perf_counter() - self._started)])
 
 
+NOTHING_LEARNED = 0.8  # a perplexity above this share of the unigrams' has learned nothing
+
+
 @dataclass(frozen=True)
 class MaskedScores:
     """On the masked places of the held-out text.
@@ -51,10 +54,16 @@ class MaskedScores:
     masked_accuracy: float
 
     def describe(self) -> str:
-        """Return one line for people."""
-        return (
+        """Return one line for people, which says so if nothing was learned."""
+        line = (
             f"held-out perplexity {self.perplexity:.2f} (unigram {self.unigram_perplexity:.1f}), "
             f"{self.masked_accuracy:.2f} % guessed"
+        )
+        if self.perplexity < NOTHING_LEARNED * self.unigram_perplexity:
+            return line
+        return (
+            f"{line}: the model has learned little but how often each piece occurs; if this is "
+            "not the beginning, lower pretraining.learning_rate"
         )
 
 

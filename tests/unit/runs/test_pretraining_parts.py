@@ -11,7 +11,7 @@ from edp_mx.config import load_config
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.config import PretrainingConfig
-from edp_mx.runs.pretraining.scores import score
+from edp_mx.runs.pretraining.scores import MaskedScores, score
 from edp_mx.runs.pretraining.text import read_text
 from edp_mx.runtime.distributed import Workers
 
@@ -108,6 +108,13 @@ class Guesser:
 
     def guess(self, batch):
         return (len(batch.targets) * math.log(25), (batch.targets == 5).sum(), len(batch.targets))
+
+
+@pytest.mark.parametrize("perplexity, is_little", [(100, True), (90, True), (70, False)])
+def test_the_line_says_that_nothing_was_learned(perplexity, is_little):
+    """A rate that is too high ends at the unigrams' perplexity, and otherwise looks like a run."""
+    line = MaskedScores(perplexity, unigram_perplexity=100, masked_accuracy=5).describe()
+    assert ("learned little" in line) == is_little and f"{perplexity}.00 (unigram 100.0)" in line
 
 
 def test_perplexities_are_of_all_places_together(config):
