@@ -67,14 +67,18 @@ def load_config(
         kind: the dataclass to fill.
 
     Raises:
-        UserError: the YAML is broken, a key is repeated or unknown (the nearest known key is
-            named), or a value has a wrong type or is out of bounds. Names the key, the file and
-            the line.
+        UserError: the files set nothing at all, the YAML is broken, a key is repeated or unknown
+            (the nearest known key is named), or a value has a wrong type or is out of bounds.
+            Names the key, the file and the line.
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     tree, origins = read_layers([Path(path) for path in paths])
     for text in overrides:
         override(tree, origins, text)
+    if not set(tree) - {"name"}:  # a file of comments: all defaults would be hours on ATIS
+        raise UserError(
+            f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
+        )
     try:
         return _converter().structure(tree, kind)
     except (ClassValidationError, UserError, TypeError) as error:

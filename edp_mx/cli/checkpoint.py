@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_mx.cli.console import add_command, refuse_foreign, start_logging
+from edp_mx.cli.console import add_command, refuse_filled, start_logging
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,23 +62,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run_import(arguments: argparse.Namespace) -> int:
     """Read any layout and write the one that training reads."""
-    from edp_mx.models.checkpoints.huggingface import FILES, read_checkpoint
+    from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)
-    refuse_foreign(arguments.out, FILES)  # a stale .bin would be read beside ours
+    refuse_filled(arguments.out)
     return _write(arguments.out, read_checkpoint(arguments.folder))
 
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the BERT of a run, with its heads."""
-    from edp_mx.models.checkpoints.huggingface import FILES, Checkpoint, bert_tensors
+    from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors
     from edp_mx.runs.trained import load_run
     from edp_mx.training.checkpoint import weights_of
 
     run, pretrained = arguments.run_directory, arguments.run_directory / "model"
     if (pretrained / "config.json").exists():
         raise UserError(f"{run} is a pre-training run: {pretrained} is in this layout already")
-    refuse_foreign(arguments.out, FILES)
+    refuse_filled(arguments.out)
     trained: Any = load_run(run)
     if trained.config.model.family != "bert":
         raise UserError(

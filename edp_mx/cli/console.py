@@ -167,6 +167,13 @@ def require_at_least(value: int, least: int, name: str) -> None:
         raise UserError(f"{name} is {value}; it must be {least} or more")
 
 
+def refuse_filled(folder: Path) -> None:
+    """Refuse to write into a folder that holds anything, or over a file."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        found = "holds files already" if folder.is_dir() else "is a file"
+        raise UserError(f"{folder} {found}; name a new folder with --out, nothing was changed")
+
+
 def refuse_foreign(folder: Path, ours: Iterable[str]) -> None:
     """Refuse to write into a folder that holds other files than ours."""
     if folder.exists() and not (

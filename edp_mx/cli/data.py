@@ -51,6 +51,7 @@ or a dialogue), these are counted.
 examples:
   edp-mx data describe data/atis
   edp-mx data describe data/health/utterances.jsonl
+  edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """
 TEXT_EXAMPLES = """\
@@ -141,12 +142,12 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 def run_describe(arguments: argparse.Namespace) -> int:
     """Print the counts of a corpus."""
     from edp_mx.data.description import describe
-    from edp_mx.data.synthetic import STANDINS
 
     name = arguments.corpus
-    if not Path(name).exists() and name not in STANDINS:
-        raise UserError(f"{name} is neither a path nor one of {', '.join(STANDINS)}")
-    print("\n".join(_lines(name, describe(_corpus(name, size=SAMPLE, seed=1)))))
+    description = describe(_corpus(name, size=SAMPLE, seed=1))
+    if not description.utterances:
+        raise UserError(f"{name} holds no utterances")
+    print("\n".join(_lines(name, description)))
     return 0
 
 

@@ -71,6 +71,8 @@ def format_epsilon(bound: Dict[str, Any]) -> str:
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:
+    if not run.has("results"):
+        raise UserError(f"{run.path} has no results.json: it has not trained to its end")
     results = run.read("results")
     if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
         raise UserError(f"{run.path / 'results.json'} has no scores of a test part")

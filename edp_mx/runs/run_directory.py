@@ -90,6 +90,22 @@ class RunDirectory:
             raise UserError(f"{path} has ended already; train anew from its config.yaml")
         return run
 
+    @classmethod
+    def trained(cls, path: Path) -> RunDirectory:
+        """Return a run with a model to use; say what is the matter with one that has none."""
+        run = cls.existing(path)
+        if not run.has("vocabulary"):
+            raise UserError(
+                f"{path} never began to train, and has no model; {run.log(0).name} may say why. "
+                f"Train anew, from {run.config} or with --resume {path}"
+            )
+        if not run.weights.exists():
+            raise UserError(
+                f"{path} has not trained to its end, and has no model yet; if it was interrupted, "
+                f"go on with --resume {path}"
+            )
+        return run
+
     def create(self, name: str, config: str, *, readme: str = README) -> None:
         """Create the folder, which must be empty, with its configuration and README.
 

@@ -149,8 +149,8 @@ class TrainedRun:
 
 
 def load_run(path: Path, context: Any = None) -> TrainedRun:
-    """Load a finished run."""
-    run = RunDirectory.existing(path)
+    """Load a run that has trained to its end."""
+    run = RunDirectory.trained(path)
     config = load_config(run.config)
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))
     model = model_for(config, vocabulary, context or device(ALONE))

@@ -56,6 +56,23 @@ def test_each_command_is_understood_and_its_configuration_loads(page, command, m
         load_config(files, arguments.overrides or (), **kind)
 
 
+def test_what_the_documented_commands_write_is_kept_out_of_git(tmp_path):
+    (tmp_path / ".gitignore").write_text((ROOT / ".gitignore").read_text())
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    written = set()
+    for _, command in COMMANDS:
+        for option, value in zip(command, command[1:]):
+            is_ours = value.startswith(("docs/", "results/"))  # kept on purpose
+            if option in ("--out", "--run", "--runs", "--into") and not is_ours:
+                written.add(value)
+    written |= {"mine.jsonl", "merged/public.jsonl.gz", "text/mine.txt", "vectors.bin"}
+    assert len(written) > 10
+    for path in sorted(written):
+        is_folder = "" if re.search(r"\.\w+$", path) else "/anything"
+        ignored = subprocess.run(["git", "-C", tmp_path, "check-ignore", "-q", path + is_folder])
+        assert ignored.returncode == 0, path
+
+
 def test_commands_are_found():
     assert len({page for page, _ in COMMANDS}) >= 5 and len(COMMANDS) >= 25
 

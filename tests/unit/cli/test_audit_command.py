@@ -22,6 +22,13 @@ def test_sound_noise_ends_with_0(capsys):
     assert capsys.readouterr().out.startswith("not refuted: the noise is what the accounting says")
 
 
+@pytest.mark.parametrize("variant", ["published", "calibrated"])
+def test_sound_noise_of_the_published_variant_says_nothing_about_its_epsilon(variant, capsys):
+    assert run(*SMALL_NOISE, "--variant", variant) == 0
+    said = "edp-mx audit step --variant published" in capsys.readouterr().out
+    assert said == (variant == "published")
+
+
 def test_the_noise_report_as_json(capsys):
     assert run(*SMALL_NOISE, "--json") == 0
     found = cli.strictly(capsys.readouterr().out)

@@ -79,12 +79,20 @@ def test_import_writes_the_normal_form_and_tells_the_sizes(folder, tmp_path, cap
     assert table(capsys.readouterr().out) == told
 
 
-def test_nothing_is_written_beside_other_files(folder, tmp_path):
-    with pytest.raises(UserError, match="holds something else"):
+def test_nothing_is_overwritten(folder, tmp_path):
+    with pytest.raises(UserError, match="theirs holds files already; name a new folder with --out"):
         run("import", folder, "--out", folder)
     out = tmp_path / "ours"
-    run("import", folder, "--out", out)
-    run("import", folder, "--out", out)  # the same four files may be replaced
+    out.mkdir()
+    run("import", folder, "--out", out)  # an empty folder is as good as none
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    trained_run(tmp_path / "run")
+    for action, source in (("import", folder), ("export", tmp_path / "run")):
+        with pytest.raises(UserError, match="ours holds files already"):
+            run(action, source, "--out", out)
+        with pytest.raises(UserError, match="config.json is a file"):
+            run(action, source, "--out", out / "config.json")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     (folder / "part.safetensors").write_bytes(b"torn")
     with pytest.raises(UserError, match="part.safetensors is damaged"):
         run("import", folder, "--out", tmp_path / "new")

@@ -89,6 +89,22 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
 
 
+def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
+    corpora, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("EDP_MX_DATA", str(corpora))
+    assert run("describe", "snips") == 0
+    count = f"{len(read_utterances(corpora / 'snips')):,}"
+    assert capsys.readouterr().out.splitlines()[1].split() == ["utterances", count]
+    empty = tmp_path / "empty.jsonl"
+    for text in ("", "\n\n"):
+        empty.write_text(text)
+        with pytest.raises(UserError, match="empty.jsonl holds no utterances"):
+            run("describe", str(empty))
+    with pytest.raises(UserError, match="'nowhere' is none of atis"):
+        run("describe", "nowhere")
+
+
 def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
     line = {"tokens": ["hi"], "slots": ["O"], "intent": "greet"}
     named = [{**line, "user": user} for user in ("ann", "bo", "ann", "eve", "ann")]

@@ -47,6 +47,15 @@ def test_files_are_laid_over_each_other_and_the_name_follows(tmp_path):
         load_config([one, write(tmp_path, "wrong.yaml", "training:\n  epochs: x")])
 
 
+@pytest.mark.parametrize("text", ["", "# a comment", "name: mine", "{}"])
+def test_a_configuration_that_sets_nothing_is_refused(tmp_path, text):
+    path = write(tmp_path, "a.yaml", text)
+    with pytest.raises(UserError, match=r"a\.yaml sets nothing; begin with"):
+        load_config(path)
+    assert load_config([write(tmp_path, "b.yaml", "data: {corpus: health}"), path])
+    assert load_config(path, ["data.corpus=health"]).data.corpus == "health"
+
+
 def test_the_family_chooses_the_keys_of_the_model(tmp_path):
     assert load_config(write(tmp_path, "a.yaml", "model: {hidden_size: 8}")).model.family == "clc"
     path = write(tmp_path, "b.yaml", "model: {family: bert, num_layers: 2, checkpoint: here}")
