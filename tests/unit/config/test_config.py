@@ -201,10 +201,28 @@ def test_the_recipe_trains_the_heads_of_each_bert_alone(path):
     assert config.privacy.mechanism == "dp_sgd" and config.model.trained == "heads"
 
 
+@pytest.mark.parametrize("name, recipe, start", [
+    ("communication_clc", "clc", "for_communication"),
+    ("quickstart", "quickstart", "quickstart"),
+])  # fmt: skip
+def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, start):
+    """What has another size in the warm start would be drawn anew, with nothing but a line said."""
+    base = CONFIGS / f"{name}.yaml"
+    private = load_config([base, CONFIGS / "recipe" / f"{recipe}.yaml"])
+    layers = [CONFIGS / "warm_start" / f"{start}.yaml"]
+    public = load_config([base, *layers] if start == name else layers)
+    for key in ("character_dimension", "character_filters", "hidden_size", "num_layers"):
+        assert getattr(private.model, key) == getattr(public.model, key)
+    assert private.data.embeddings.dimension == public.data.embeddings.dimension
+    assert private.privacy.target_epsilon == 8 and public.privacy.mechanism == "none"
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("warm_start/for_*.yaml")), ids=stem)
-def test_each_warm_start_trains_the_pre_trained_bert_without_privacy(path):
+def test_each_warm_start_has_no_privacy_and_a_bert_is_the_pre_trained_one(path):
     config = load_config(path)
     assert config.name == f"warm_{path.stem}" and config.privacy.mechanism == "none"
+    if config.model.family == "clc":
+        return
     public = load_config(CONFIGS / "pretrain" / "public_text.yaml", kind=PretrainingConfig)
     assert config.model.checkpoint == f"runs/{public.name}/model"
 
