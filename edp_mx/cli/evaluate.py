@@ -1,9 +1,13 @@
-"""Print SER, intent accuracy and slot F1 of the model of a run."""
+"""Print SER, intent accuracy and slot F1 of the model of a run, and what a constant answer scores.
+
+The constant answer is the most common intent of the utterances that are scored, without slots.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from edp_mx.cli.console import progress_bar
@@ -31,13 +35,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
     from edp_mx.data.readers import read_utterances
+    from edp_mx.metrics.baseline import constant_answer
+    from edp_mx.reports import baselines
     from edp_mx.runs.trained import load_run
 
     trained = load_run(arguments.run_directory)
     utterances = read_utterances(arguments.file) if arguments.file else trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
+    for line in baselines.unknown_labels(utterances, trained.vocabulary):
+        print(line, file=sys.stderr)
     if arguments.json:
         print(json.dumps(scores.to_dict()))
-    else:
-        print(scores.describe())
+        return 0
+    baseline = constant_answer(utterances).to_dict()
+    mechanism = None if arguments.file else trained.config.privacy.mechanism
+    print(scores.describe())
+    print(baselines.describe_baseline(baseline))
+    for line in baselines.verdict(scores.to_dict(), baseline, mechanism=mechanism):
+        print(line)
     return 0

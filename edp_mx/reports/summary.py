@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence
 
 from edp_mx.errors import UserError
+from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -13,7 +14,11 @@ HEADER = ("run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %", "ε as publis
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:
-    """Return a table of finished runs: test scores, SER relative to the first run, both ε."""
+    """Return a table of finished runs: test scores, SER relative to the first run, both ε.
+
+    Below it stand the conditions of an ε, the baseline of the test part, and which runs are no
+    better than that.
+    """
     rows: List[List[str]] = []
     notes: List[str] = []
     first_ser = _scores(runs[0])["ser"]
@@ -32,7 +37,22 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 f"{privacy['delta']:.2g}",
             ]
         )
-    return "\n".join([render_table(HEADER, rows), *footnotes(notes)])
+    return "\n".join([render_table(HEADER, rows), *footnotes(notes), *_beside_baselines(runs)])
+
+
+def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
+    """Return the baselines of runs, equal ones once, and what they say about each run."""
+    lines: List[str] = []
+    for run in runs:
+        baseline = run.read("results").get("baseline")  # runs of older versions have none
+        if baseline is None:
+            continue
+        described = describe_baseline(baseline)
+        lines += [described] if described not in lines else []
+        mechanism = run.read("privacy").get("mechanism", "none")
+        found = verdict(_scores(run), baseline, mechanism=mechanism)
+        lines += ["", f"{run.path.name}:", *found] if found else []
+    return lines
 
 
 def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:

@@ -39,8 +39,9 @@ it. NOT private (it contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, time; no text and no \
 paths. Scores and times are NOT private |
-| `results.json` | scores on the test part; written last: without it the run did not finish. Its \
-times are NOT private under Poisson sampling: they reveal how much was drawn |
+| `results.json` | scores on the test part, and as `baseline` those of always answering its most \
+common intent and no slots; written last: without it the run did not finish. Its times are NOT \
+private under Poisson sampling: they reveal how much was drawn |
 | `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
 | `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
 | `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |

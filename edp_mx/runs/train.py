@@ -14,6 +14,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.data.splits import PARTS
 from edp_mx.errors import UserError
+from edp_mx.metrics.baseline import constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.runs.build_training import Training, build_training
@@ -85,7 +86,11 @@ class _Run:
             self.directory.write("privacy", self.spending.spent().to_dict())
         scores = self._score("test")
         if self.workers.is_first:
-            results = {"test": scores.to_dict(), "training_seconds": self.seconds}
+            results = {
+                "test": scores.to_dict(),
+                "baseline": constant_answer(self.training.prepared.corpus.test).to_dict(),
+                "training_seconds": self.seconds,
+            }
             self.directory.write("record", make_record(self.directory, self.config, results))
             self.directory.finish(results)
         return scores

@@ -74,8 +74,21 @@ def test_the_guarantee_is_that_of_the_accountant_alone(runs):
 def test_evaluate_gives_the_scores_of_training(runs):
     run = runs / "sgd"
     scores = json.loads(edp_mx("evaluate", run, "--json").stdout)
-    assert scores == read(run, "results")["test"]
+    results = read(run, "results")
+    assert scores == results["test"]
+    intent = results["baseline"]["intent"]
+    assert f'always "{intent}" and no slots: SER' in edp_mx("evaluate", run).stdout
     assert "SER" in edp_mx("evaluate", run, "--part", "train").stdout
+
+
+def test_evaluate_says_that_a_corpus_is_of_another_kind(runs, tmp_path):
+    edp_mx("data", "make", "video", "--size", 50, "--out", tmp_path / "video")
+    found = edp_mx("evaluate", runs / "sgd", "--file", tmp_path / "video")
+    assert found.stderr.startswith(
+        "50 of 50 utterances have an intent that the model does not know"
+    )
+    assert "Intent accuracy 0.00 % is below always answering" in found.stdout
+    assert "the model is of no use here." in " ".join(found.stdout.split())
 
 
 def test_evaluate_agrees_with_predict_and_score(runs, tmp_path):
@@ -122,8 +135,13 @@ def test_predict_answers_a_line_before_the_next_is_typed(runs):
 
 
 def test_compare_sets_runs_side_by_side(runs):
-    table = edp_mx("compare", runs / "sgd", runs / "edp_exponential").stdout.splitlines()
-    assert len(table) == 4 and "ε that holds" in table[0] and table[2].startswith("| sgd")
+    text = edp_mx("compare", runs / "sgd", runs / "edp_exponential").stdout
+    table = text.splitlines()[:4]
+    assert (
+        text.count("and no slots: SER") == 1
+        and "ε that holds" in table[0]
+        and table[2].startswith("| sgd")
+    )
     assert len({len(line) for line in table}) == 1
 
 
