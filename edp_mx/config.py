@@ -17,12 +17,13 @@ from cattrs.gen import make_dict_structure_fn
 
 from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
+from edp_mx.models.checkpoints.adopted import adopt_sizes
 from edp_mx.models.clc import CLCConfig
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.runtime.settings import SettingError
-from edp_mx.runtime.yaml_tree import KeyPath, override, read_layers
+from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, override, read_layers
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
@@ -79,6 +80,7 @@ def load_config(
         raise UserError(
             f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
         )
+    _adopt_sizes(tree, origins, has_data="data" in _keys(kind))
     try:
         return _converter().structure(tree, kind)
     except (ClassValidationError, UserError, TypeError) as error:
@@ -86,6 +88,23 @@ def load_config(
         parents = (place[:n] for n in range(len(place), 0, -1))
         origin = next((origins[each] for each in parents if each in origins), str(paths[-1]))
         raise UserError(f"{origin}: {reason}") from error
+
+
+def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:
+    """Take a BERT's sizes from its checkpoint, but for those that stand in the same place.
+
+    In place of those of other files, that is, which were meant for another checkpoint: a `--set`
+    holds, and so does the config.yaml of a run, where all settings stand in one file.
+    """
+
+    def is_default(key: str, start: str) -> bool:
+        size, checkpoint = (origins.get(("model", name), "") for name in (key, start))
+        return (
+            not size.startswith("--set")
+            and size.split(", line ")[0] != (checkpoint.split(", line ")[0])
+        )
+
+    adopt_sizes(tree, is_default, has_data=has_data)
 
 
 def dump_config(config: Any) -> str:

@@ -48,8 +48,8 @@ class BERTConfig(ModelConfig):
         activation: of the feed-forward layers, gelu (erf) or relu.
         layer_norm_epsilon: added to the variance.
         dropout: on embeddings, attention and layer outputs, and before the heads.
-        checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes;
-            by default weights are drawn at random.
+        checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes,
+            which also brings the sizes; by default weights are drawn at random.
         is_embedding_trainable: False freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
         features: what the intent head reads: last (the pooled [CLS]) or all_layers (also the means

@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple
 
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
-from edp_mx.models.bert import ACTIVATIONS, NUM_TOKEN_TYPES, BERTConfig
+from edp_mx.models.bert import NUM_TOKEN_TYPES, BERTConfig
 from edp_mx.runtime.files import read_json
 
 SIZES = {
@@ -17,6 +17,8 @@ SIZES = {
     "intermediate_size": "intermediate_size",
     "max_positions": "max_position_embeddings",
 }
+ADOPTED = (*SIZES, "activation", "layer_norm_epsilon")  # what a start fixes; the dropout may differ
+_ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}  # theirs → ours; both exact
 # The values that `transformers` takes for keys that config.json leaves out.
 DEFAULTS = {
     "max_position_embeddings": 512,
@@ -50,9 +52,11 @@ def read_config(path: Path) -> Tuple[BERTConfig, int]:
             raise UserError(
                 f"{path}: {key} is {settings[key]!r}, but only a BERT with {wanted!r} can be read"
             )
-    if settings["hidden_act"] not in ACTIVATIONS:
+    activation = _ACTIVATIONS.get(str(settings["hidden_act"]))
+    if activation is None:
         raise UserError(
-            f"{path}: hidden_act {settings['hidden_act']!r} is none of {', '.join(ACTIVATIONS)}"
+            f"{path}: hidden_act is {settings['hidden_act']!r}; it must be one of "
+            f"{', '.join(_ACTIVATIONS)}"
         )
     sizes: Dict[str, Any] = {
         ours: _whole_number(path, settings, theirs) for ours, theirs in SIZES.items()
@@ -61,7 +65,7 @@ def read_config(path: Path) -> Tuple[BERTConfig, int]:
     try:
         config = BERTConfig(
             **sizes,
-            activation=settings["hidden_act"],
+            activation=activation,
             layer_norm_epsilon=_number(path, settings, "layer_norm_eps"),
             dropout=_number(path, settings, "hidden_dropout_prob"),
         )

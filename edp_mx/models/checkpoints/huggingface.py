@@ -20,7 +20,7 @@ from edp_mx.data.tokenizer import (
 )
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
-from edp_mx.models.checkpoints.config import SIZES, config_json, read_config
+from edp_mx.models.checkpoints.config import ADOPTED, config_json, read_config
 from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
@@ -101,14 +101,13 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
     """Refuse a model whose sizes differ from those of the checkpoint; the dropout may."""
-    keys = (*SIZES, "activation", "layer_norm_epsilon")
-    theirs = {key: getattr(checkpoint.config, key) for key in keys}
+    theirs = {key: getattr(checkpoint.config, key) for key in ADOPTED}
     differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
     if differing:
         told = " and ".join(f"{key} {value}" for key, value in differing.items())
-        wanted = ", ".join(f"model.{key}: {value}" for key, value in differing.items())
+        wanted = ", ".join(f"model.{key}" for key in differing)
         raise UserError(
-            f"model.checkpoint: {checkpoint.folder} is a BERT with {told}; set {wanted}"
+            f"model.checkpoint: {checkpoint.folder} is a BERT with {told}; leave out {wanted}"
         )
 
 

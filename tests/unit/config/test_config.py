@@ -1,5 +1,6 @@
 """Settings: merged, typed, and refused with the key, the file and the line."""
 
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,6 +65,55 @@ def test_the_family_chooses_the_keys_of_the_model(tmp_path):
     dumped = load_config(write(tmp_path, "c.yaml", dump_config(config)))
     assert dumped.model.checkpoint == str(Path("here").absolute())
     assert replace(dumped.model, checkpoint="here") == config.model
+
+
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 24, "vocab_size": 40,
+         "intermediate_size": 40, "max_position_embeddings": 80, "hidden_act": "gelu_python",
+         "layer_norm_eps": 1e-5}  # fmt: skip
+
+
+def sizes_of(model):
+    return (model.num_layers, model.num_heads, model.hidden_size, model.intermediate_size,
+            model.max_positions, model.layer_norm_epsilon)  # fmt: skip
+
+
+def test_a_checkpoint_brings_its_sizes_and_its_pieces(tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(SIZES))
+    theirs = (2, 3, 24, 40, 80, 1e-5)
+    bert = CONFIGS / "model" / "bert.yaml"  # which sets the paper's sizes
+    for key in ("checkpoint", "start_from"):
+        config = load_config(bert, [f"model.{key}={folder}"])
+        assert sizes_of(config.model) == theirs and config.model.activation == "gelu"
+        assert config.data.vocabulary.source == "checkpoint"
+    including = write(tmp_path, "a.yaml", f"include: [{bert}]\nmodel: {{checkpoint: {folder}}}")
+    assert sizes_of(load_config(including).model) == theirs
+    sizes = write(tmp_path, "b.yaml", f"include: [{bert.with_name('bert_sizes.yaml')}]")
+    start = f"model.checkpoint={folder}"
+    pretrained = load_config(
+        sizes, [start, "text.train=[text.txt]", "pretraining.max_pieces=64"], kind=PretrainingConfig
+    )
+    assert sizes_of(pretrained.model) == theirs
+
+
+def test_sizes_beside_the_checkpoint_are_kept(tmp_path):
+    """A run's config.yaml does not change with the folder that it started from."""
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(SIZES))
+    text = f"model: {{family: bert, num_layers: 5, checkpoint: {folder}}}"
+    path = write(tmp_path, "a.yaml", text + "\ndata: {vocabulary: {source: file, path: /words}}")
+    config = load_config(path)
+    assert config.model.num_layers == 5 and config.model.hidden_size == 24
+    assert config.data.vocabulary.source == "file"
+    assert load_config(path, ["model.hidden_size=12"]).model.hidden_size == 12
+    run = write(tmp_path, "config.yaml", dump_config(config))
+    (folder / "config.json").write_text(json.dumps({**SIZES, "hidden_size": 48}))
+    assert load_config(run) == config
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="theirs/config.json: num_hidden_layers is missing"):
+        load_config(path)
 
 
 @dataclass(frozen=True)

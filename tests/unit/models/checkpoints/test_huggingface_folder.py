@@ -104,10 +104,15 @@ def test_pieces_of_a_tokenizer_json(tmp_path):
     assert read_checkpoint(tmp_path).tokenizer == WordPiece(PIECES, lowercase=False)
 
 
+def test_exact_gelu_is_known_by_its_other_name(tmp_path):
+    folder = write_folder(tmp_path, settings={"hidden_act": "gelu_python"})
+    assert read_checkpoint(folder).config.activation == "gelu"
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new' is none of gelu, relu"),
+        ({"hidden_act": "gelu_new"}, "'gelu_new'; it must be one of gelu, gelu_python, relu"),
         ({"is_decoder": True}, "is_decoder is True"),
         ({"type_vocab_size": 1}, "type_vocab_size is 1, but only a BERT with 2"),
         ({"model_type": "roberta"}, "model_type is 'roberta'"),
