@@ -35,7 +35,7 @@ class ExperimentConfig:
     """All settings of one training run.
 
     Attributes:
-        name: the beginning of the run directory's name.
+        name: the beginning of the run directory's name; by default the names of the files.
         model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
     """

@@ -25,17 +25,18 @@ class DataConfig(Settings):
     Args:
         corpus: atis, snips, nlu_eval, dstc8; communication, health, video (stand-ins for the
             paper's internal corpora); or a name of your own, with `path`.
-        path: a file or folder; for the public corpora see `sources.find_corpus`.
-        layout: "auto", or one of `readers.FORMATS`.
+        path: a file or folder. Without one, a public corpus is looked for in the folder that
+            EDP_MX_DATA names, and in data/.
+        layout: how its files are laid out; auto recognises it.
         split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side), "own"
             (as the corpus was published), or percentages of training, validation and test in place
             of the paper's, such as "80/10/10".
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).
-        max_tokens: longer utterances and tokens are cut off.
-        max_characters: longer utterances and tokens are cut off.
-        max_pieces: the same for a BERT's word pieces, with [CLS] and [SEP].
+        max_tokens: how many tokens of an utterance are read; the rest is cut off.
+        max_characters: how many characters of a token are read.
+        max_pieces: how many word pieces of an utterance a BERT reads, with [CLS] and [SEP].
     """
 
     corpus: str = "atis"

@@ -28,7 +28,7 @@ class LabelsConfig(Settings):
         source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public) or "file" (a public list).
         path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
-            names without B- and I-; with "sample" as for `VocabularyConfig`.
+            names without B- and I-; with "sample" as for `data.vocabulary`.
     """
 
     source: str = setting("train", one_of=("train", "sample", "file"))

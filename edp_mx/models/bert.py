@@ -28,10 +28,10 @@ class BERTConfig(ModelConfig):
 
     Attributes:
         family: bert.
-        trained: also lora (low-rank adapters of all layers above `frozen_layers` and of the
-            pooler, and the heads), rgp (the weights of those layers from gradients of low rank, and
-            the heads) and prefix (keys and values in all layers above `frozen_layers` that come
-            before those of an utterance, and the heads).
+        trained: all, heads or biases, as for a CLC; lora (low-rank adapters of all layers above
+            `frozen_layers` and of the pooler, and the heads), rgp (the weights of those layers from
+            gradients of low rank, and the heads) or prefix (keys and values in all layers above
+            `frozen_layers` that come before those of an utterance, and the heads).
         lora_rank: rank of an adapter.
         lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
         rgp_rank: rank of the carriers of a gradient.
@@ -46,11 +46,11 @@ class BERTConfig(ModelConfig):
         num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
-        layer_norm_epsilon: added to the variance.
+        layer_norm_epsilon: added to the variance in each layer norm.
         dropout: on embeddings, attention and layer outputs, and before the heads.
         checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes,
             which also brings the sizes; by default weights are drawn at random.
-        is_embedding_trainable: False freezes the embeddings.
+        is_embedding_trainable: false freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
         features: what the intent head reads: last (the pooled [CLS]) or all_layers (also the means
             of the pieces' vectors and of all layers but the last; only with trained: heads).

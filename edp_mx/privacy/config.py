@@ -47,11 +47,11 @@ class PrivacyConfig(Settings):
             speed, not privacy.
         noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
             target_epsilon.
-        max_grad_norm: C.
+        max_grad_norm: C, the Euclidean norm to which the gradient of a unit is clipped.
         clip_rule: abadi (longer gradients are scaled to C) or automatic (all are scaled to nearly
             C, so that C and the learning rate are one setting); the sensitivity is C either way.
         decay: d(t), by epoch.
-        layer_scales: the source of α.
+        layer_scales: where the scales α of the layers come from.
         scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
         sampler: shuffle (each record at most once per epoch) or poisson (each record in each step
             with the same probability, secretly).

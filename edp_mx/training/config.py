@@ -86,7 +86,7 @@ class TrainingConfig(Settings):
         length_buckets: number of groups of similar length that batches are drawn from; 0 draws
             from all utterances.
         evaluation_batch_size: number of utterances that a worker predicts at once.
-        watchdog_seconds: a job in which nothing moves for this long is ended.
+        watchdog_seconds: in seconds; a job in which nothing moves for this long is ended.
     """
 
     epochs: int = setting(30, at_least=1)

@@ -48,7 +48,7 @@ class PretrainingSettings(Settings):
         checkpoint_every: steps between two checkpoints, a multiple of log_every. A checkpoint is
             also written after each epoch; 0 writes only those.
         evaluation_batch_size: number of held-out lines that a worker scores at once.
-        watchdog_seconds: a job in which nothing moves for this long is ended.
+        watchdog_seconds: in seconds; a job in which nothing moves for this long is ended.
     """
 
     epochs: int = setting(10, at_least=1)
@@ -79,8 +79,10 @@ class PretrainingSettings(Settings):
 class PretrainingConfig:
     """All settings of one pre-training run, whose text must be public, since it has no privacy.
 
-    The run directory's name begins with `name`. With `model.checkpoint`, pre-training goes on from
-    that model.
+    With `model.checkpoint`, pre-training goes on from that model.
+
+    Attributes:
+        name: the beginning of the run directory's name; by default the name of the file.
     """
 
     name: str = "pretraining"
