@@ -69,8 +69,10 @@ def _sections(cls: type, prefix: str, heading: str) -> Iterator[str]:
         if field.name == "model" and prefix == "":
             for name, family in FAMILIES.items() if is_training else ():
                 yield from _table(family.config, "model.", f"{heading} `model` of family {name}")
-        elif dataclasses.is_dataclass(kind):
-            yield from _sections(kind, f"{prefix}{field.name}.", heading)
+            continue
+        for each in (kind, *get_args(kind)):  # a setting may be a text or a mapping
+            if dataclasses.is_dataclass(each):
+                yield from _sections(each, f"{prefix}{field.name}.", heading)
 
 
 def _table(cls: type, prefix: str, title: str) -> Iterator[str]:
@@ -98,6 +100,8 @@ def _type(hint: Any, *, is_path: bool) -> str:
         return f"list of {'paths' if is_path else PLURALS[options[0]]}"
     if get_origin(hint) is Union:
         return " or ".join(_type(each, is_path=is_path) for each in options)
+    if dataclasses.is_dataclass(hint):
+        return "mapping"
     return "path" if is_path and hint is str else TYPES[hint]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -130,7 +131,7 @@ def _plain(value: Any, is_path: bool = False) -> Any:
         }
     if isinstance(value, (tuple, list)):
         return [_plain(item, is_path) for item in value]
-    return str(Path(value).absolute()) if is_path and value else value
+    return str(Path(value).absolute()) if is_path and value and isinstance(value, str) else value
 
 
 @lru_cache(maxsize=None)
@@ -141,6 +142,10 @@ def _converter() -> Converter:
         lambda value, kind: tuple(
             converter.structure(item, get_args(kind)[0]) for item in _strict_list(value)
         ),
+    )
+    converter.register_structure_hook_func(
+        lambda kind: get_origin(kind) is Union and type(None) not in get_args(kind),
+        lambda value, kind: _one_of(value, get_args(kind), converter),
     )
     for scalar in _NAMES:
         converter.register_structure_hook(scalar, _strict)
@@ -170,6 +175,20 @@ def _strict(value: Any, kind: Any) -> Any:
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"{value!r} is not {_NAMES[kind]}")
     return kind(value)
+
+
+def _one_of(value: Any, kinds: Sequence[Any], converter: Converter) -> Any:
+    """Read a value as the first of some kinds that it can be, a dataclass for a mapping."""
+    for kind in kinds:
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            if isinstance(value, dict):
+                return converter.structure(value, kind)
+        else:
+            with contextlib.suppress(TypeError):
+                return _strict(value, kind)
+    raise TypeError(
+        f"{value!r} is not {' or '.join(_NAMES.get(kind, 'a mapping') for kind in kinds)}"
+    )
 
 
 def _strict_list(value: Any) -> Sequence[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections import Counter
 from pathlib import Path
-from typing import Any, Iterable, List
+from typing import Any, Dict, Iterable, List, Optional
 
 from tqdm import tqdm
 
@@ -46,11 +47,11 @@ examples:
 DESCRIBE_EXAMPLES = """\
 Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV,
 DSTC8's dialogues. Where utterances name their users (a file user beside the three, the key "user",
-or a dialogue), these are counted.
+or a dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split.
 
 examples:
   edp-mx data describe data/atis
-  edp-mx data describe data/health/utterances.jsonl
+  edp-mx data describe mine.jsonl --show      (and three of its utterances)
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """
@@ -91,6 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
+    told.add_argument("--show", action="store_true", help="show three utterances of it")
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
@@ -140,14 +142,19 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Print the counts of a corpus."""
+    """Print the counts of a corpus, and, if wished, some of its utterances."""
     from edp_mx.data.description import describe
 
     name = arguments.corpus
-    description = describe(_corpus(name, size=SAMPLE, seed=1))
+    parts: Counter = Counter()
+    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts))
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
-    print("\n".join(_lines(name, description)))
+    lines = [*_lines(name, description), *_split_lines(parts)]
+    if arguments.show:
+        examples = (line for each in description.examples for line in _example(each))
+        lines += ["examples:", *examples]
+    print("\n".join(lines))
     return 0
 
 
@@ -166,18 +173,29 @@ def run_text(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _corpus(name: str, *, size: int, seed: int) -> Iterable[Any]:
-    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly."""
+def _corpus(
+    name: str, *, size: int, seed: int, parts: Optional[Dict[str, int]] = None
+) -> Iterable[Any]:
+    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
+
+    In `parts`, the utterances of each part that the corpus was published in are counted.
+    """
     from edp_mx.data.config import DataConfig
-    from edp_mx.data.readers import read_utterances
+    from edp_mx.data.readers import refuse_repeated_ids, stream_utterances
     from edp_mx.data.sources import find_corpus
     from edp_mx.data.synthetic import STANDINS, make_utterances
 
-    if Path(name).exists():
-        return read_utterances(name)
-    if name in STANDINS:
+    counts: Dict[str, int] = Counter() if parts is None else parts
+    if not Path(name).exists() and name in STANDINS:
+        counts[""] += size
         return make_utterances(name, size=size, seed=seed)
-    return read_utterances(find_corpus(DataConfig(corpus=name)))
+    path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
+    utterances = []
+    for part, utterance in stream_utterances(path):
+        counts[part] += 1
+        utterances.append(utterance)
+    refuse_repeated_ids(path, utterances)
+    return utterances
 
 
 def _lines(name: str, description: Any) -> List[str]:
@@ -196,13 +214,29 @@ def _lines(name: str, description: Any) -> List[str]:
         f"slot spans     {sum(description.slots.values()):>12,}",
         *_user_lines(description),
         "tokens an utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
-        "commonest intents:",
+        "most common intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
         "rarest intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[-5:]],
-        "examples:",
-        *[line for utterance in description.examples for line in _example(utterance)],
     ]
+
+
+def _split_lines(parts: Dict[str, int]) -> List[str]:
+    """Say how many utterances data.split gives to each part."""
+    from edp_mx.data.config import DataConfig
+    from edp_mx.data.splits import PARTS
+
+    fractions = DataConfig().fractions or ()
+    paper = [round(sum(parts.values()) * share) for share in fractions]
+    lines = ["training, validation and test utterances, by data.split:"]
+    lines.append(
+        "  paper  " + ", ".join(f"{size:,}" for size in paper) + "  (the default, 45:5:50)"
+    )
+    if {"train", "test"} <= set(parts):
+        own = ", ".join(f"{parts[part]:,}" for part in PARTS)
+        without = "" if parts["validation"] else "  (5 % of the first validates)"
+        lines.append(f"  own    {own}{without}")
+    return lines
 
 
 def _user_lines(description: Any) -> List[str]:

@@ -44,8 +44,15 @@ def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
 
 
 def _check(config: Any, num_workers: int) -> None:
+    """Refuse settings that cannot be, and print how large the parts of the corpus are."""
+    from edp_mx.data.corpus import part_sizes
     from edp_mx.data.sampling import micro_batch_size
 
     if config.privacy.sampler == "shuffle":
         lanes = num_workers * config.privacy.micro_batches_per_worker
         micro_batch_size(config.training.batch_size, lanes)
+    train, validation, test = part_sizes(config.data).values()
+    print(
+        f"{config.data.corpus}: {train:,} training, {validation:,} validation, {test:,} test "
+        "utterances"
+    )

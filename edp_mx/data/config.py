@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Union
 
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
+from edp_mx.data.split_config import HELD_OUT, SplitConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import SettingError, Settings, setting
@@ -30,7 +31,8 @@ class DataConfig(Settings):
         layout: how its files are laid out; auto recognises it.
         split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side), "own"
             (as the corpus was published), or percentages of training, validation and test in place
-            of the paper's, such as "80/10/10".
+            of the paper's, such as "80/10/10" or {train: 0.8, validation: 0.1, test: 0.1}; or
+            {test: FILE}, with a file that is the test part, while `path` has the rest.
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).
@@ -42,7 +44,7 @@ class DataConfig(Settings):
     corpus: str = "atis"
     path: Optional[str] = path_field()
     layout: str = setting("auto", one_of=("auto", *FORMATS))
-    split: str = "paper"
+    split: Union[str, SplitConfig] = "paper"
     split_seed: int = setting(0, at_least=0)
     size: Optional[int] = setting(None, at_least=1)
     max_tokens: int = setting(MAX_TOKENS, at_least=1)
@@ -70,7 +72,9 @@ class DataConfig(Settings):
 
     @property
     def fractions(self) -> Optional[Tuple[float, float, float]]:
-        """The shares of training, validation and test part; None for the corpus' own split."""
+        """The shares of the three parts; None if the parts are those of the corpus' files."""
+        if isinstance(self.split, SplitConfig):
+            return self.split.shares
         if self.split == "own":
             return None
         percentages = self.split.split("/") if self.split != "paper" else PAPER_SPLIT
@@ -80,9 +84,19 @@ class DataConfig(Settings):
                 return train / 100, validation / 100, test / 100
         raise SettingError(
             "split",
-            'must be paper, own, or three percentages that add up to 100, such as "80/10/10", '
-            f"not {self.split!r}",
+            'must be paper, own, or three percentages that add up to 100, such as "80/10/10", or '
+            f"{{test: FILE}}, not {self.split!r}",
         )
+
+    @property
+    def test_file(self) -> Optional[str]:
+        """The file or folder that is the test part, if it lies beside the corpus."""
+        return self.split.file if isinstance(self.split, SplitConfig) else None
+
+    @property
+    def held_out(self) -> float:
+        """The share of a training part that is held out where there is no validation part."""
+        return self.split.validation if isinstance(self.split, SplitConfig) else HELD_OUT
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
@@ -15,7 +15,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
-from edp_mx.data.sources import find_corpus, is_made, stream_corpus
+from edp_mx.data.sources import STANDIN_SIZE, find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.store import write_store
 from edp_mx.data.stored import select
@@ -27,7 +27,6 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
-_OWN_VALIDATION = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +80,12 @@ def load_corpus(
             of its utterances name a user and others do not.
 
     Edge cases: a corpus whose own split has no validation part (SNIPS as published) has 5 % of its
-        training part held out. Its own split may hold a user or an utterance on two sides, as
-        published (see `splits.users_on_two_sides`). The paper's split holds no user on two sides
-        where the corpus names users, and no repeated utterance where it does not.
+        training part held out, or the share that `data.split.validation` says. Its own split may
+        hold a user or an utterance on two sides, as published (see `splits.users_on_two_sides`).
+        The paper's split holds no user on two sides where the corpus names users, and no repeated
+        utterance where it does not.
     """
-    if config.split == "own" and is_made(config):
+    if config.fractions is None and is_made(config):
         raise UserError("data.split: a stand-in has no split of its own; set it to paper")
     corpus = _kept(config, heartbeat, progress) or _held(config, stream_corpus(config))
     for part in PARTS:
@@ -96,6 +96,19 @@ def load_corpus(
                 f"its {part} part is empty"
             )
     return corpus
+
+
+def part_sizes(config: DataConfig) -> Dict[str, int]:
+    """Return how many utterances each part has; of a stand-in without making it, to within one.
+
+    Raises:
+        UserError: as `load_corpus`.
+    """
+    if is_made(config) and config.fractions is not None:
+        size = config.size or STANDIN_SIZE
+        return {part: round(size * share) for part, share in zip(PARTS, config.fractions)}
+    split = load_corpus(config).split
+    return {part: len(getattr(split, part)) for part in PARTS}
 
 
 def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optional[Corpus]:
@@ -127,11 +140,12 @@ def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optio
 
 
 def _cache_key(config: DataConfig) -> str:
-    data = (config.corpus, config.layout, config.split, config.split_seed, config.size)
+    split = config.split if isinstance(config.split, str) else asdict(config.split)
+    data = (config.corpus, config.layout, split, config.split_seed, config.size)
     if is_made(config):
         return cache_key(data, grammar_files(config.corpus))
     files = files_of(find_corpus(config), config.layout)
-    return cache_key(data, files)
+    return cache_key(data, files + (files_of(config.test_file) if config.test_file else []))
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
@@ -155,7 +169,7 @@ def _arrange(
             keys, intents, seed=config.split_seed, fractions=config.fractions
         )
     require_own_split(find_corpus(config), sizes)
-    rows, split = own_split(sizes, keys, intents, seed=config.split_seed, held_out=_OWN_VALIDATION)
+    rows, split = own_split(sizes, keys, intents, seed=config.split_seed, held_out=config.held_out)
     chosen = _chosen(len(rows), config)
     bounds = np.cumsum([0] + [len(getattr(split, part)) for part in PARTS])
     edges = np.searchsorted(chosen, bounds)

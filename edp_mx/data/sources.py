@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Iterator, List, Optional, Tuple
 
@@ -12,7 +13,7 @@ from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-_STANDIN_SIZE = 20_000
+STANDIN_SIZE = 20_000
 _SAMPLE_SEED = 1 << 32  # beyond the seeds of data
 _FETCHED = Path("data")  # where `edp-mx data fetch` puts a corpus
 
@@ -25,10 +26,26 @@ def is_made(config: DataConfig) -> bool:
 def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
     """Make or read the whole corpus, each utterance with the part that it was published in."""
     if not is_made(config):
-        return stream_utterances(find_corpus(config), config.layout)
-    size = config.size or _STANDIN_SIZE
+        utterances = stream_utterances(find_corpus(config), config.layout)
+        return utterances if config.test_file is None else _with_test_file(utterances, config)
+    size = config.size or STANDIN_SIZE
     made = make_utterances(config.corpus, size=size, seed=config.split_seed)
     return (("", utterance) for utterance in made)
+
+
+def _with_test_file(
+    utterances: Iterator[Tuple[str, Utterance]], config: DataConfig
+) -> Iterator[Tuple[str, Utterance]]:
+    """Add the test part of another file to a corpus that has none."""
+    for part, utterance in utterances:
+        if part == "test":
+            raise UserError(
+                f"data.split.test: {find_corpus(config)} has a test part of its own; set "
+                "data.split to own, or data.path to what is to be trained on"
+            )
+        yield part or "train", utterance
+    for _, utterance in stream_utterances(str(config.test_file)):
+        yield "test", replace(utterance, id=f"test/{utterance.id}")
 
 
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
@@ -41,7 +58,7 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     if config.corpus not in STANDINS:
         raise UserError("data: the source sample needs a path; only stand-ins can draw their own")
     seed = _SAMPLE_SEED + config.split_seed
-    return list(make_utterances(config.corpus, size=_STANDIN_SIZE, seed=seed))
+    return list(make_utterances(config.corpus, size=STANDIN_SIZE, seed=seed))
 
 
 def find_corpus(config: DataConfig) -> Path:

@@ -141,8 +141,9 @@ def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.nda
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
     if both:
         logger.warning(
-            "%d users of %s are in more than one part (data.split: own), so that validation and "
-            "test contain users of the training part; data.split: paper keeps them apart",
+            "%d users of %s are in more than one part (as its files are divided), so that "
+            "validation and test contain users of the training part; data.split: paper keeps "
+            "them apart",
             both,
             corpus.name,
         )

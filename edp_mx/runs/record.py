@@ -29,7 +29,7 @@ RECORDS = Path("results/records")  # where records are kept
 RESULTS_VERSION = 1
 _NO_EFFECT = ("name", "training.watchdog_seconds")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
-_CORPUS = "data.path"
+_CORPUS = ("data.path", "data.split.test")  # where it lies
 _OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
 
 
@@ -43,9 +43,9 @@ def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
     for key, value, default, is_path in _leaves(config, ""):
         if key in _NO_EFFECT or (value == default and key not in _ALWAYS):
             continue
-        if key == _CORPUS:
+        if key in _CORPUS and isinstance(value, str):
             value = "given"
-        elif is_path:
+        elif is_path and isinstance(value, str):
             value = content_of(Path(value))
         found[key] = value
     return json.loads(json.dumps(found, sort_keys=True))
@@ -78,6 +78,12 @@ def content_of(path: Path) -> str:
     return f"sha256:{digest.hexdigest()[:16]}"
 
 
+def _corpus_files(config: ExperimentConfig) -> Optional[str]:
+    """A hash of the files of a corpus that is named by its path; None if there is none."""
+    paths = (config.data.path, config.data.test_file)
+    return " ".join(content_of(Path(path)) for path in paths if path is not None) or None
+
+
 @lru_cache(maxsize=None)
 def _sha256(path: Path, _: int, __: int) -> str:
     return sha256_of(path)
@@ -105,14 +111,14 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 
     settings = settings_of(config)
     workers = run.read("environment")["num_workers"]
-    path = config.data.path
+    files = _corpus_files(config)
     described = _described(run, results, yaml.safe_load(dump_config(config)))
     return {
         **described,
         "machine": {"processor": _processor(), **described["machine"]},
         "hash": settings_hash(settings, workers),
         "results_version": RESULTS_VERSION,
-        "corpus_files": None if path is None else keyed(content_of(Path(path))),
+        "corpus_files": None if files is None else keyed(files),
         "settings": settings,
     }
 
@@ -201,8 +207,8 @@ def find_record(
     """
     wanted = settings_hash(settings_of(config), workers)
     for record in (each for each in records if each["hash"] == wanted):
-        path, files = config.data.path, record["corpus_files"]
-        if path is None or (files and is_same(files, content_of(Path(path)))):
+        files, kept = _corpus_files(config), record["corpus_files"]
+        if files is None or (kept and is_same(kept, files)):
             return record
     return None
 

@@ -80,7 +80,10 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert run("describe", str(path)) == 0
+    assert "sister" not in capsys.readouterr().out
+    assert run("describe", str(path), "--show") == 0
     told = capsys.readouterr().out
+    assert "  paper  1, 0, 2  (the default, 45:5:50)" in told and "  own " not in told
     counted = {line.rsplit(" ", 1)[0].strip(): line.split()[-1] for line in told.splitlines()[1:9]}
     assert counted["utterances"] == "3" and counted["repeated"] == "1"
     assert counted["tokens"] == "10" and counted["distinct words"] == "6"
@@ -95,7 +98,9 @@ def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
     monkeypatch.setenv("EDP_MX_DATA", str(corpora))
     assert run("describe", "snips") == 0
     count = f"{len(read_utterances(corpora / 'snips')):,}"
-    assert capsys.readouterr().out.splitlines()[1].split() == ["utterances", count]
+    told = capsys.readouterr().out
+    assert told.splitlines()[1].split() == ["utterances", count]
+    assert "  own    13,084, 700, 700" in told
     empty = tmp_path / "empty.jsonl"
     for text in ("", "\n\n"):
         empty.write_text(text)
