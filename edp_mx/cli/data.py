@@ -255,11 +255,11 @@ def _user_lines(description: Any) -> List[str]:
 
 def _example(utterance: Any) -> List[str]:
     """Show an utterance with its spans in brackets."""
-    words: List[str] = []
-    for token, tag in zip(utterance.tokens, utterance.slots):
-        if tag.startswith("I-") and words:
-            words[-1] = f"{words[-1][:-1]} {token}]"
-        else:
-            words.append(token if tag == "O" else f"[{tag[2:]}: {token}]")
+    from edp_mx.metrics.spans import spans_of
+
+    words = list(utterance.tokens)
+    for span in spans_of(utterance.slots):
+        words[span.start] = f"[{span.type}: {words[span.start]}"
+        words[span.end - 1] += "]"
     text = f"{utterance.intent}: {' '.join(words)}"
     return textwrap.wrap(text, 98, initial_indent="  ", subsequent_indent="      ")

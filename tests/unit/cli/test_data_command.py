@@ -92,6 +92,15 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
 
 
+def test_a_span_that_begins_with_i_is_shown_as_it_is_read(tmp_path, capsys):
+    path = tmp_path / "own.jsonl"
+    line = {"tokens": ["call", "mum", "or", "dad"], "slots": ["O", "I-who", "I-by", "B-who"],
+            "intent": "call"}  # fmt: skip
+    path.write_text(json.dumps(line) + "\n")
+    assert run("describe", str(path), "--show") == 0
+    assert "  call: call [who: mum] [by: or] [who: dad]\n" in capsys.readouterr().out
+
+
 def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
     corpora, tmp_path, monkeypatch, capsys
 ):
