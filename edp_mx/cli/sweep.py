@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Train the trials and print what was found."""
     from edp_mx.reports.sweep_table import describe_sweep
     from edp_mx.runs.sweep.config import load_sweep
-    from edp_mx.runs.sweep.run import Limits, Sweep
+    from edp_mx.runs.sweep.run import Sweep
+    from edp_mx.runs.sweep.trainings import Limits
 
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx sweep starts the workers itself: leave out horovodrun")

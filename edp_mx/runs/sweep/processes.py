@@ -1,4 +1,4 @@
-"""The trainings of a sweep, each `edp-mx train` in processes of its own."""
+"""Trainings side by side, each `edp-mx train` in processes of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def command(trial: Trial, run: RunDirectory, base: Sequence[Path], workers: int) -> List[str]:
+def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
     """Return the command that trains a trial, or resumes it where its run was interrupted."""
     program = [sys.executable, "-m", "edp_mx", "train"]
     if workers > 1:
@@ -39,7 +39,7 @@ def command(trial: Trial, run: RunDirectory, base: Sequence[Path], workers: int)
         return [*program, "--resume", str(run.path)]
     return [
         *program,
-        *(str(path) for path in base),
+        *(str(path) for path in trial.base),
         *("--run", str(run.path), "--set", *overrides_of(trial.values)),
     ]
 
@@ -47,7 +47,6 @@ def command(trial: Trial, run: RunDirectory, base: Sequence[Path], workers: int)
 def train_all(
     trials: Iterator[Trial],
     run_of: Callable[[Trial], RunDirectory],
-    base: Sequence[Path],
     *,
     workers: int,
     at_once: int,
@@ -69,7 +68,7 @@ def train_all(
                     is_more = False
                     break
                 run = run_of(trial)
-                process = _start(command(trial, run, base, workers), log_of(run), threads, lock)
+                process = _start(command(trial, run, workers), log_of(run), threads, lock)
                 training[number] = (trial, run, process, time.monotonic())
                 number += 1
             time.sleep(PAUSE if training else 0)

@@ -1,4 +1,4 @@
-"""One trial of a sweep: what it sets, and what became of it."""
+"""One trial of a sweep or a table: what it sets, and what became of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional, Sequence
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
@@ -26,6 +26,7 @@ class Trial:
 
     Attributes:
         values: what it sets, the rung included.
+        base: the configuration files that it sets this on top of.
         cost: how long it takes relative to the others, as far as the rung tells.
         hash: of all its settings.
         record: once it has been trained, here or before.
@@ -33,18 +34,19 @@ class Trial:
     """
 
     values: Values
-    cost: float
+    base: Sequence[Path]
+    cost: float = 1.0
     hash: str = ""
     config: Optional[ExperimentConfig] = None
     record: Optional[Record] = None
     error: Optional[str] = None
 
     @classmethod
-    def of(cls, values: Values, base: List[Path], *, workers: int, cost: float) -> Trial:
+    def of(cls, values: Values, base: Sequence[Path], *, workers: int, cost: float = 1.0) -> Trial:
         """Return a trial, which has failed if its settings are refused."""
-        trial = cls(values, cost)
+        trial = cls(values, base, cost)
         try:
-            trial.config = load_config(base, overrides_of(values))
+            trial.config = load_config(list(base), overrides_of(values))
             trial.hash = settings_hash(settings_of(trial.config), workers)
         except UserError as error:
             trial.error = str(error)
@@ -62,13 +64,13 @@ class Trial:
         return self.record is None and self.error is None
 
 
-def folder_of(trial: Trial, sweep: Path) -> RunDirectory:
+def folder_of(trial: Trial, folder: Path) -> RunDirectory:
     """Return the run directory of a trial: one that can be resumed, or a new one."""
     for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
-        run = RunDirectory(sweep / f"trial-{trial.hash}{suffix}")
+        run = RunDirectory(folder / f"trial-{trial.hash}{suffix}")
         if not run.path.exists() or (run.checkpoint.exists() and not run.has("results")):
             return run
-    raise UserError(f"{sweep} holds a thousand attempts at the trial {trial.hash}; remove some")
+    raise UserError(f"{folder} holds a thousand attempts at the trial {trial.hash}; remove some")
 
 
 def last_sentence(log: Path) -> str:
@@ -82,7 +84,7 @@ def last_sentence(log: Path) -> str:
 
 
 class Journal:
-    """What happened in a sweep, a line for each event; a torn last line is left out.
+    """What happened in a folder of runs, a line for each event; a torn last line is left out.
 
     Which trials are finished stands in their records; the journal knows those that failed.
     """

@@ -8,10 +8,11 @@ from support.commands import CONFIGS
 from edp_mx.errors import UserError
 from edp_mx.reports.sweep_table import describe_sweep
 from edp_mx.runs.record import settings_of
-from edp_mx.runs.sweep import run as sweeps
+from edp_mx.runs.sweep import trainings
 from edp_mx.runs.sweep.config import load_sweep
 from edp_mx.runs.sweep.processes import Ended
-from edp_mx.runs.sweep.run import Limits, Sweep
+from edp_mx.runs.sweep.run import Sweep
+from edp_mx.runs.sweep.trainings import Limits
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 
 RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]
@@ -41,7 +42,7 @@ def trained(monkeypatch):
     """Trainings are pretended; the list of (learning rate, epochs) that were made."""
     made = []
 
-    def train_all(trials, run_of, base, **_):
+    def train_all(trials, run_of, **_):
         for trial in trials:
             training = trial.config.training
             made.append((training.learning_rate, training.epochs))
@@ -63,7 +64,7 @@ def trained(monkeypatch):
                 })  # fmt: skip
             yield Ended(trial, run, 2 if fails else 0, 60.0)
 
-    monkeypatch.setattr(sweeps, "train_all", train_all)
+    monkeypatch.setattr(trainings, "train_all", train_all)
     return made
 
 
