@@ -89,6 +89,8 @@ setup(
             "data/synthetic/*.yaml",
             "data/synthetic/grammars/*.yaml",
             "models/quick/native/*",
+            "reports/paper.yaml",
+            "reports/templates/*",
             "runtime/kernels.c",
             "runtime/numbers.h",
         ]

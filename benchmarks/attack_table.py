@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 import numpy as np
-import yaml
 from measuring import ROOT
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
+from edp_mx.reports.paper import TABLE_1
 from edp_mx.reports.summary import format_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
@@ -37,7 +37,6 @@ ATTACKS = {
     "LiRA offline": "LiRA offline",
     "words alone": "words alone",
 }
-PAPER = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text())["attack_auc"]
 PAGE = """\
 # Membership inference against CLC
 
@@ -173,10 +172,11 @@ def _auc_table(runs: List[RunDirectory], attacks: Mapping[str, Found]) -> str:
         aucs = (_estimate(found[attack]["auc"]) if attack in found else "" for attack in ATTACKS)
         scores = f"{100 * run.read('results')['test']['ser']:.2f}"
         corpus, mechanism = name.split("_clc_")
-        paper, *changes = PAPER[corpus]
-        change = (0, *changes)[MECHANISMS.index(mechanism)]
+        paper = TABLE_1["clc"][corpus]
+        changes = {f"edp_{decay}": change.auc for decay, change in paper.changes.items()}
+        expected = f"{paper.auc * (1 + changes.get(mechanism, 0) / 100):.1f}"
         epsilons = (format_epsilon(privacy[key]) for key in ("as_published", "holds_if"))
-        rows.append([name, scores, f"{paper * (1 + change / 100):.1f}", *aucs, *epsilons])
+        rows.append([name, scores, expected, *aucs, *epsilons])
     columns = ("run", "SER %", "paper", *ATTACKS.values(), "ε as published", "ε that holds, if")
     return render_table(columns, rows)
 

@@ -8,10 +8,7 @@ z₀ is nearest to that of the same corpus without decay.
 
 import argparse
 import math
-from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Sequence
-
-import yaml
 
 from edp_mx.accounting.accountants import count_claimed
 from edp_mx.accounting.bound import Bound
@@ -21,13 +18,18 @@ from edp_mx.accounting.delta import PAPER_INTERNAL, PAPER_PUBLIC
 from edp_mx.accounting.events import Composition
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
+from edp_mx.reports.paper import DECAY_RATES, NAMES, TABLE_1
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_text
 
 PUBLIC = ("ATIS", "SNIPS", "NLU-eval")
-PAPER_NUMBERS = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text())
-PAPER: Dict[str, Dict[str, List[float]]] = PAPER_NUMBERS["log10_epsilon"]  # in the order of RATES
-RATES: Dict[str, List[float]] = PAPER_NUMBERS["decay_rates"]
+PAPER: Dict[str, Dict[str, List[float]]] = {  # in the order of DECAY_RATES
+    family.upper(): {
+        NAMES[corpus]: [change.log10_epsilon for change in row.changes.values()]
+        for corpus, row in rows.items()
+    }
+    for family, rows in TABLE_1.items()
+}
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
 TOLERANCE = 0.1  # on log10 ε: its digits and T, which is unknown
@@ -125,7 +127,7 @@ def _rows_of(model: str) -> List[Row]:
     """Return those of one model, with the largest T for which each has settings."""
     for epochs in EPOCHS:
         found = list(_with_epochs(model, epochs))
-        if len(found) == len(RATES) * len(PAPER[model]):
+        if len(found) == len(DECAY_RATES) * len(PAPER[model]):
             return found
     raise SystemExit(f"no T of {EPOCHS} reproduces all rows of {model}")
 
@@ -135,7 +137,7 @@ def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
     for corpus, numbers in PAPER[model].items():
         delta = PAPER_PUBLIC if corpus in PUBLIC else PAPER_INTERNAL
         constant = _plan(numbers[0], Decay(), epochs, delta).noise_multiplier
-        for (kind, rates), paper in zip(RATES.items(), numbers):
+        for (kind, rates), paper in zip(DECAY_RATES.items(), numbers):
             plans = [_plan(paper, Decay(kind, rate), epochs, delta) for rate in rates]
             options = [Row(model, corpus, paper, plan) for plan in plans]
             options = [row for row in options if abs(row.as_published - paper) <= TOLERANCE]

@@ -1,0 +1,42 @@
+"""The numbers of the paper, from `paper.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional
+
+import yaml
+
+_FILE = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding="utf-8"))
+
+
+class Change(NamedTuple):
+    """What eDP-SGD with one decay has in Table 1.
+
+    Units: SER and AUC in %, relative to SGD.
+    """
+
+    ser: float
+    auc: float
+    log10_epsilon: float
+
+
+class PaperRow(NamedTuple):
+    """A row of Table 1: the SER and MIA-AUC of SGD in %, if printed, and the changes by decay."""
+
+    ser: Optional[float]
+    auc: Optional[float]
+    changes: Dict[str, Change]
+
+
+def _row(numbers: Dict[str, Any]) -> PaperRow:
+    ser, auc = numbers.get("sgd", (None, None))
+    return PaperRow(ser, auc, {kind: Change(*numbers[kind]) for kind in DECAY_RATES})
+
+
+NAMES: Dict[str, str] = _FILE["names"]  # of the corpora, as the paper writes them
+DECAY_RATES: Dict[str, List[float]] = _FILE["decay_rates"]  # the τ that were searched
+TABLE_1: Dict[str, Dict[str, PaperRow]] = {
+    family: {corpus: _row(numbers) for corpus, numbers in rows.items()}
+    for family, rows in _FILE["table_1"].items()
+}
