@@ -23,6 +23,8 @@ SUBCOMMANDS = {
     "compare": "set finished runs side by side",
     "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",
+    "table1": "make the paper's Table 1, training what it lacks",
+    "report": "write a page of all results",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
     "plan": "what to expect with n utterances at an epsilon, from measured runs",

@@ -12,6 +12,7 @@ from typing import Sequence
 
 from edp_mx.cli.console import print_json
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import keep_attacks
 from edp_mx.runs.record import RECORDS, keep
 from edp_mx.runs.records import SORTS, Found, collect, select
 from edp_mx.runs.run_directory import RunDirectory
@@ -23,7 +24,7 @@ examples:
   some of them, the best first:
     edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort ser
     edp-mx runs results/records --where 'name=atis_*' --json
-  copy records as results/records/NAME-HASH.json:
+  copy records, and those of attacks on the runs, as results/records/NAME-HASH.json:
     edp-mx runs keep runs/atis_clc-20260101-120000
     edp-mx runs keep sweeps/atis/trial-* --into results/records
   draw SER against epsilon and the number of utterances, and batch size x learning rate:
@@ -84,6 +85,7 @@ def _keep(arguments: argparse.Namespace) -> int:
     runs = [RunDirectory.existing(path) for path in arguments.paths[1:]]
     if not runs:
         raise UserError("name the runs whose records are to be kept: edp-mx runs keep RUN…")
+    into = arguments.into or RECORDS
     for each in runs:
-        print(keep(each, arguments.into or RECORDS))
+        print(keep(each, into), *keep_attacks(each, into), sep="\n")
     return 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
-
-from jinja2 import Environment, StrictUndefined
 
 from edp_mx.attacks.directory import read_attack, read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
+from edp_mx.reports.pages import encoded, render_page
 from edp_mx.runtime.files import write_text
 
 EXPLANATIONS = {
@@ -27,39 +25,6 @@ PICTURES = {
     "roc": "ROC, both axes logarithmic; the straight line is chance.",
     "scores": "The scores of members and of non-members.",
 }
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{{ title }}</title>
-<style>
-body { font-family: sans-serif; max-width: 60em; margin: 2em auto; line-height: 1.4; }
-table { border-collapse: collapse; margin: 1em 0; }
-th, td { border-bottom: 1px solid #ccc; padding: .3em .7em; text-align: right; }
-th:first-child, td:first-child, td.says { text-align: left; }
-img { max-width: 100%; }
-.note { color: #555; }
-</style>
-</head>
-<body>
-<h1>{{ title }}</h1>
-<p>{{ explanation }}</p>
-<table>
-<tr>{% for cell in header %}<th>{{ cell }}</th>{% endfor %}</tr>
-{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</table>
-{% for note in notes %}<p class="note">{{ note }}</p>
-{% endfor %}
-{% for caption, data in pictures %}<h2>{{ caption }}</h2>
-<img alt="{{ caption }}" src="data:image/png;base64,{{ data }}">
-{% endfor %}
-<h2>How it was done</h2>
-<table>
-{% for key, value in facts %}<tr><td>{{ key }}</td><td class="says">{{ value }}</td></tr>
-{% endfor %}</table>
-</body>
-</html>
-"""
 HEADER = (
     "attack",
     "AUC %",
@@ -101,10 +66,10 @@ def write_page(
         facts: name -> value; differences of settings are put into words.
         content: title, explanation, notes, and the table's header and rows.
     """
-    data = {name: base64.b64encode((folder / f"{name}.png").read_bytes()) for name in pictures}
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(PAGE)
-    html = template.render(
-        pictures=[(caption, data[name].decode()) for name, caption in pictures.items()],
+    data = {name: encoded((folder / f"{name}.png").read_bytes()) for name in pictures}
+    html = render_page(
+        "attack.html",
+        pictures=[(caption, data[name]) for name, caption in pictures.items()],
         facts=[
             (key, describe_differences(value) if isinstance(value, dict) else value)
             for key, value in facts.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Sequence, Tuple
 
@@ -16,6 +17,7 @@ from edp_mx.runtime.files import whole_file
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 BINS = 40
+DOTS = 120  # per inch
 
 
 def build_figure(
@@ -54,4 +56,11 @@ def draw_histograms(
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, whole or not at all."""
     with whole_file(path) as file:
-        figure.savefig(file, format="png", dpi=120)
+        figure.savefig(file, format="png", dpi=DOTS)
+
+
+def picture_of(figure: Figure) -> bytes:
+    """Return a figure as PNG, for a page that holds its pictures."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS)
+    return buffer.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import List, Sequence, Tuple
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -23,3 +23,14 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     ]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
+
+
+def parse_table(text: str) -> Tuple[List[str], List[List[str]]]:
+    """Return the header and the rows of a table that `render_table` made.
+
+    Example:
+        >>> parse_table(render_table(["run", "SER"], [["a", "6.3"]]))
+        (['run', 'SER'], [['a', '6.3']])
+    """
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    return lines[0], lines[2:]

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
@@ -56,21 +56,6 @@ class Measurement:
         return self.corpus, self.family, self.mechanism, self.n, self.epsilon
 
 
-def measurements(records: Iterable[Record]) -> List[Measurement]:
-    """Return what was measured, one for all seeds of the same settings, in the order of conditions.
-
-    Left out is what `is_comparable` refuses.
-    """
-    groups: Dict[Tuple[Any, ...], List[Record]] = defaultdict(list)
-    for record in filter(is_comparable, records):
-        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
-        said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
-        key = (*_condition(record), said)
-        groups[key].append(record)
-    found = (_measurement(group) for group in groups.values())
-    return sorted(found, key=lambda each: (each.condition, each.validation))
-
-
 def is_comparable(record: Record) -> bool:
     """Return whether a record's ε may be set beside others: one utterance's, at δ = 1/(2n).
 
@@ -81,6 +66,24 @@ def is_comparable(record: Record) -> bool:
     is_usual = math.isclose(2 * record["n"] * record["delta"], 1, rel_tol=0.01)
     is_utterance = value_of(record, "privacy.unit") in _UNITS
     return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
+
+
+def measurements(
+    records: Iterable[Record], *, is_shown: Callable[[Record], bool] = is_comparable
+) -> List[Measurement]:
+    """Return what was measured, one for all seeds of the same settings, in the order of conditions.
+
+    Args:
+        is_shown: says which records count.
+    """
+    groups: Dict[Tuple[Any, ...], List[Record]] = defaultdict(list)
+    for record in filter(is_shown, records):
+        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
+        said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
+        key = (*_condition(record), said)
+        groups[key].append(record)
+    found = (_measurement(group) for group in groups.values())
+    return sorted(found, key=lambda each: (each.condition, each.validation))
 
 
 def epsilon_of(record: Record) -> float:
@@ -118,7 +121,7 @@ def _measurement(records: List[Record]) -> Measurement:
         batch_size=value_of(records[0], "training.batch_size"),
         learning_rate=_rate(records[0]),
         validation=_mean(on_validation) if on_validation else math.inf,
-        test={name: _spread([each["test"][name] for each in records]) for name in SCORES},
+        test={name: spread_of([each["test"][name] for each in records]) for name in SCORES},
         records=tuple(records),
     )
 
@@ -129,9 +132,10 @@ def _rate(record: Record) -> float:
     return of_heads if is_heads and of_heads else value_of(record, "training.learning_rate")
 
 
-def _spread(values: List[float]) -> Spread:
+def spread_of(values: Sequence[float]) -> Spread:
+    """Return the mean, the least and the largest of some values."""
     return Spread(_mean(values), min(values), max(values))
 
 
-def _mean(values: List[float]) -> float:
+def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)

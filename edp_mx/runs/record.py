@@ -51,6 +51,12 @@ def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
     return json.loads(json.dumps(found, sort_keys=True))
 
 
+def absent_files(config: ExperimentConfig) -> Dict[str, str]:
+    """Return the settings that name a file or folder which is not there, by dotted key."""
+    leaves = ((key, value) for key, value, _, is_path in _leaves(config, "") if is_path and value)
+    return {key: value for key, value in leaves if not Path(value).exists()}
+
+
 def settings_hash(settings: Dict[str, Any], workers: int) -> str:
     """Return sixteen hexadecimal digits for what decides a result.
 

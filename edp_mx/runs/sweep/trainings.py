@@ -37,6 +37,7 @@ class Trainings:
         records: folders with records of other runs; what is not there is left out.
         is_retried: train again what failed.
         find: returns the record of a configuration among those that are known.
+        is_read_only: look records up beside another process; nothing can be trained.
     """
 
     def __init__(
@@ -47,10 +48,13 @@ class Trainings:
         records: Sequence[Path],
         is_retried: bool = False,
         find: Callable[..., Optional[Record]] = find_record,
+        is_read_only: bool = False,
     ) -> None:
         self.folder, self.workers, self._find = folder, workers, find
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = _locked(folder / ".lock")
+        self._lock: Optional[IO[str]] = None
+        if not is_read_only:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = _locked(folder / ".lock")
         self._journal = Journal(folder / "journal.jsonl")
         self._failures = {} if is_retried else self._journal.failures()
         places = [path for path in (folder, *records) if path.exists()]
@@ -59,7 +63,8 @@ class Trainings:
 
     def close(self) -> None:
         """Let another process work in the folder."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def look_up(self, trial: Trial) -> None:
         """Give a trial its record, or the error of its last attempt, where there is one."""
@@ -85,6 +90,8 @@ class Trainings:
             later: the cost of what will be trained after them, for the time that is left.
             on_end: told of each training that has ended, well or not.
         """
+        if self._lock is None:
+            raise ValueError("a folder that is only read trains nothing")
         waiting = [trial for trial in trials if trial.is_open]
         logger.info("%d trials, %d of them to be trained", len(trials), len(waiting))
 

@@ -1,0 +1,52 @@
+"""Write one HTML page, and the same as Markdown, of what records say.
+
+The page has Table 1 beside the paper's, SER against epsilon, every run, what no epsilon covers, the
+machines and the commands. It needs no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+
+EXAMPLES = """\
+examples:
+  edp-mx report --out results/report.html
+  edp-mx report results/records runs/table1 --out report.html
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("records", nargs="*", type=Path, metavar="RECORDS",
+        help=f"records, runs, and folders of them ({RECORDS})")  # fmt: skip
+    add("--out", type=Path, required=True, metavar="FILE.html",
+        help="the page; beside it lies FILE.md, without pictures")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write both pages."""
+    from edp_mx.reports.parts import as_html, as_markdown
+    from edp_mx.reports.result_page import TITLE, parts_of, summary_of
+    from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.records import collect
+    from edp_mx.runtime.files import write_text
+
+    out = arguments.out
+    if out.suffix != ".html":
+        raise UserError(f"--out is {out}; name a file that ends in .html")
+    places = arguments.records or [RECORDS]
+    records = [found.record for found in collect(places)]
+    if not records:
+        raise UserError(f"{places[0]} has no record of a run: train something, or name others")
+    words = ["edp-mx", "report", *map(str, arguments.records), "--out", str(out)]
+    content = (TITLE, summary_of(records), parts_of(records, collect_attacks(places),
+                                                    shlex.join(words)))  # fmt: skip
+    write_text(out, as_html(*content))
+    write_text(out.with_suffix(".md"), as_markdown(*content))
+    print(f"{out}\n{out.with_suffix('.md')}")
+    return 0

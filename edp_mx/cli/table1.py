@@ -1,0 +1,118 @@
+"""Make the paper's Table 1: train what has no record yet, and set the numbers beside the paper's.
+
+Call the same command again after an interruption, or to spend another budget: what is finished,
+below --runs or --records, is not trained again. Its records are kept in --records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edp_mx.cli.console import add_overrides, require_at_least, start_logging
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
+
+if TYPE_CHECKING:
+    from edp_mx.runs.tables.cells import Request
+
+EXAMPLES = """\
+examples:
+  what is there, and what would be trained:
+    edp-mx table1 --dry-run
+  one row of the paper's, three seeds, for at most two hours; call it again to go on:
+    edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
+  a first look with a small model, kept apart:
+    edp-mx table1 --corpora health --models clc --methods sgd edp_none dp_sgd \\
+      --set data.size=2000 model.hidden_size=64 --records first/records --runs first/runs
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for name, known in (("corpora", CORPORA), ("models", FAMILIES), ("methods", tuple(METHODS))):
+        add(f"--{name}", nargs="+", choices=known, default=known, metavar=name.upper(),
+            help=f"of {', '.join(known)} (all)")  # fmt: skip
+    add("--seeds", nargs="+", type=int, default=[0], metavar="SEED", help="of each training (0)")
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
+    add("--workers-at-once", type=int, default=1, metavar="K",
+        help="trainings at the same time (1)")  # fmt: skip
+    add("--workers", type=int, metavar="NP",
+        help="workers of each training, which share the paper's N = 8 ($NP, or 1)")  # fmt: skip
+    add("--records", type=Path, default=RECORDS, metavar="FOLDER",
+        help=f"records of finished runs, to read and to keep ({RECORDS})")  # fmt: skip
+    add("--runs", type=Path, default=Path("runs/table1"), metavar="FOLDER",
+        help="for the run directories (runs/table1)")  # fmt: skip
+    add("--configs", type=Path, default=Path("configs"), metavar="FOLDER",
+        help="the shipped configurations (configs)")  # fmt: skip
+    add("--out", type=Path, metavar="FILE.md", help="write the table there too")
+    add("--retry", action="store_true", help="train again what failed")
+    add("--dry-run", action="store_true", help="train nothing")
+    add_overrides(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train what is missing and print the table."""
+    from edp_mx.reports.table1_page import table1_page
+    from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.sweep.trainings import Limits, Trainings
+    from edp_mx.runs.tables.cells import cells_of, find_for_cell
+    from edp_mx.runs.tables.fill import fill, look_up
+    from edp_mx.runtime.files import keep_private, write_text
+
+    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
+        raise UserError("edp-mx table1 starts the workers itself: leave out horovodrun")
+    request = _request(arguments)
+    cells = cells_of(request)
+    start_logging(is_first=True)
+    keep_private()
+    folder, records = arguments.runs, arguments.records
+    limits = Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once)
+
+    def show() -> str:
+        places = [path for path in (records, folder) if path.exists()]
+        text = table1_page(request, cells, collect_attacks(places))
+        if arguments.out:
+            write_text(arguments.out, text)
+        return text
+
+    trainings = Trainings(
+        folder,
+        workers=request.workers,
+        records=[records],
+        is_retried=arguments.retry,
+        find=find_for_cell,
+        is_read_only=arguments.dry_run,
+    )
+    with closing(trainings):
+        look_up(cells, trainings)
+        if not arguments.dry_run:
+            fill(cells, trainings, limits, records=records, on_end=show)
+    print(show(), end="")
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    """Return what is asked for."""
+    from edp_mx.runs.tables.cells import Request
+
+    workers = arguments.workers
+    if workers is None:
+        workers = int(os.environ.get("NP") or 1)
+    require_at_least(workers, 1, "--workers")
+    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    return Request(
+        configs=arguments.configs,
+        corpora=arguments.corpora,
+        families=arguments.models,
+        methods=arguments.methods,
+        seeds=list(dict.fromkeys(arguments.seeds)),
+        workers=workers,
+        overrides=arguments.overrides,
+    )

@@ -1,0 +1,77 @@
+"""Parts of a report, which become Markdown or a section of an HTML page."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from edp_mx.reports.pages import encoded, render_page
+from edp_mx.reports.table import parse_table, render_table
+
+MISSING = "–"
+
+
+class Cell(NamedTuple):
+    """A number of ours, as text and to sort by, and the paper's."""
+
+    text: str = MISSING
+    paper: str = ""
+    value: Optional[float] = None
+
+    def __str__(self) -> str:
+        return f"{self.text} [{self.paper}]" if self.paper else self.text
+
+
+class PartTable(NamedTuple):
+    """A table with a caption."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    @classmethod
+    def of_markdown(cls, caption: str, text: str) -> PartTable:
+        """Return what `render_table` made."""
+        header, rows = parse_table(text)
+        return cls(caption, header, [[Cell(text) for text in row] for row in rows])
+
+
+class Part(NamedTuple):
+    """A section: sentences, pictures (PNG, by what they show), tables, notes, a list, commands."""
+
+    title: str
+    texts: Sequence[str] = ()
+    pictures: Dict[str, bytes] = {}
+    tables: Sequence[PartTable] = ()
+    notes: Sequence[str] = ()
+    points: Sequence[str] = ()
+    commands: Sequence[str] = ()
+
+
+def as_markdown(title: str, summary: str, parts: Sequence[Part]) -> str:
+    """Return a page without pictures."""
+    blocks: List[str] = [f"# {title}", summary]
+    for part in parts:
+        blocks += [f"## {part.title}", *part.texts]
+        for table in part.tables:
+            rows = [[str(cell) for cell in row] for row in table.rows]
+            blocks += [f"### {table.caption}", render_table(table.header, rows)]
+        blocks += part.notes
+        if part.points:
+            blocks.append("\n".join(f"- {point}" for point in part.points))
+        if part.commands:
+            blocks.append("\n".join(["```bash", *part.commands, "```"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def as_html(title: str, summary: str, parts: Sequence[Part]) -> str:
+    """Return a self-contained page, whose tables can be sorted by a click on a column's name."""
+    shown = [
+        {
+            **part._asdict(),
+            "pictures": [
+                {"alt": alt, "data": encoded(picture)} for alt, picture in part.pictures.items()
+            ],
+        }
+        for part in parts
+    ]
+    return render_page("results.html", title=title, summary=summary, parts=shown, missing=MISSING)

@@ -1,0 +1,33 @@
+"""Where numbers come from: the machines and versions of runs, and what no ε covers."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+from edp_mx.accounting.coverage import ALWAYS_OPEN, SEVERAL_UTTERANCES
+from edp_mx.runs.record import Record
+
+
+def environments_of(records: Sequence[Record]) -> List[str]:
+    """Return a line for each machine with its versions, and how many runs it made."""
+    counts: dict = {}
+    for record in records:
+        counts[_environment(record)] = counts.get(_environment(record), 0) + 1
+    return [f"{text}: {count} run{'s' * (count > 1)}" for text, count in counts.items()]
+
+
+def _environment(record: Record) -> str:
+    machine = record["machine"]
+    packages = machine.get("packages") or {}
+    parts = [
+        machine.get("processor") or machine.get("machine") or "an unknown machine",
+        f"{machine['cores']} cores" if machine.get("cores") else "",
+        f"Python {machine['python']}" if machine.get("python") else "",
+        *(f"{name} {version}" for name, version in packages.items()),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def not_covered() -> List[str]:
+    """Return what no ε of any run covers."""
+    return [f"{text[0].upper()}{text[1:]}." for text in (SEVERAL_UTTERANCES, *ALWAYS_OPEN)]

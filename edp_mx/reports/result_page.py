@@ -1,0 +1,120 @@
+"""The page of all results: Table 1, SER against ε, the runs, and where the numbers come from."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Iterator, List, Optional, Sequence
+
+from edp_mx.reports.figures import picture_of
+from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
+from edp_mx.reports.provenance import environments_of, not_covered
+from edp_mx.reports.ser_plots import plot_by_epsilon
+from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.reports.table1 import table1
+from edp_mx.reports.trade_plot import plot_trade
+from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.measured import chosen, measurements
+from edp_mx.runs.record import Record
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
+from edp_mx.runs.tables.query import query
+
+TITLE = "Results of edp_mx"
+RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε that holds", "δ", "n",
+        "epochs", "workers", "minutes", "date")  # fmt: skip
+
+
+def summary_of(records: Sequence[Record]) -> str:
+    """Return the first sentences of a page."""
+    return (
+        f"Made from the records of {len(records)} finished run{'s' * (len(records) != 1)}. SER is "
+        "the semantic error rate on the test part; lower is better. No ε covers these scores."
+    )
+
+
+def parts_of(
+    records: Sequence[Record], attacks: Sequence[AttackRecord], command: str
+) -> List[Part]:
+    """Return the parts of the page.
+
+    Args:
+        command: what makes the page anew.
+    """
+    entries = query(records, attacks)
+    keys = list(product(FAMILIES, CORPORA, METHODS))
+    best = chosen(measurements(records))
+    return [
+        table1(entries, keys, has_empty=False),
+        *_trade(plot_trade(entries)),
+        *_by_epsilon(plot_by_epsilon(best)),
+        _runs(records),
+        Part("What no ε covers", points=not_covered()),
+        environment_part(records),
+        Part(
+            "Commands",
+            ["What Table 1 still lacks is trained by the first; the second makes this page."],
+            commands=["edp-mx table1 --out results/table1.md", command],
+        ),
+    ]
+
+
+def environment_part(records: Sequence[Record]) -> Part:
+    """Return the machines and versions of the runs."""
+    return Part("Environment", points=environments_of(records))
+
+
+def _trade(figure: Optional[object]) -> Iterator[Part]:
+    if figure is not None:
+        yield Part(
+            "What each method pays",
+            [
+                "SER against the ε that holds, for each method of Table 1, conditions granted. "
+                "Exact DP-SGD stands on the left; what is published stands far to the right, where "
+                "ε promises nothing, and SGD at ∞. The numbers are those of Table 1."
+            ],
+            {
+                "Test SER against log10 of the ε that holds, by corpus and method": picture_of(
+                    figure
+                )
+            },
+        )
+
+
+def _by_epsilon(plot: Optional[object]) -> Iterator[Part]:
+    if plot is not None:
+        yield Part(
+            "SER against ε",
+            [
+                "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. Of several "
+                "settings the one with the least SER on the validation part is shown; of several "
+                "seeds the mean, and from the least to the largest."
+            ],
+            {"Test SER against ε by corpus, model and mechanism": picture_of(plot.figure)},
+            [PartTable.of_markdown("The same as numbers", plot.table)],
+        )
+
+
+def _runs(records: Sequence[Record]) -> Part:
+    notes: List[str] = []
+    ordered = sorted(records, key=lambda each: (each["corpus"], each["family"], each["name"]))
+    table = PartTable("Every run", RUNS, [_run(record, notes) for record in ordered])
+    return Part("Runs", tables=[table], notes=footnotes(notes))
+
+
+def _run(record: Record, notes: List[str]) -> List[Cell]:
+    test, bound = record["test"], record["holds"]["log10_epsilon"]
+    shares = [100 * test[name] for name in ("ser", "intent_accuracy", "slot_f1")]
+    return [
+        Cell(record["name"]),
+        _number(record["settings"].get("training.seed", 0)),
+        *(Cell(f"{share:.2f}", "", share) for share in shares),
+        Cell(format_epsilon(record["as_published"]), "", record["as_published"]["log10_epsilon"]),
+        Cell(format_holding_epsilon(record, notes), "", bound),
+        Cell(f"{record['delta']:.2g}" if record["delta"] else MISSING, "", record["delta"]),
+        *(_number(record[name]) for name in ("n", "epochs", "workers")),
+        Cell(f"{record['seconds'] / 60:.1f}", "", record["seconds"]),
+        Cell(record["date"]),
+    ]
+
+
+def _number(value: int) -> Cell:
+    return Cell(f"{value:,}", "", value)

@@ -1,0 +1,136 @@
+"""Table 1 beside the paper's, from what the records say."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from edp_mx.reports.paper import NAMES, TABLE_1
+from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
+from edp_mx.reports.summary import footnotes
+from edp_mx.runs.measured import Spread
+from edp_mx.runs.tables.methods import METHODS
+from edp_mx.runs.tables.query import Entry, Key
+
+HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log₁₀ ε published",
+          "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
+EXPLANATION = (
+    "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
+    "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD on the same "
+    "corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA TPR "
+    "is the share of the members that LiRA finds at a false-positive rate of 1 %. An ε as "
+    "published is the paper's count with its δ; the one that holds is of what really ran, and "
+    "where it is ∞, the number behind it would hold under the condition that its stars name."
+)
+
+
+class Row(NamedTuple):
+    """A row of Table 1, for `HEADER`."""
+
+    family: str
+    cells: List[Cell]
+    is_empty: bool  # neither ours nor the paper's
+
+
+def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
+    family, corpus, method = key
+    papers = _of_paper(family, corpus, method)
+    names = [Cell(NAMES.get(corpus, corpus.upper())), Cell(METHODS[method].name)]
+    spreads = {
+        "ser": entry and entry.ser,
+        "auc": entry and entry.auc,
+        "ser_change": entry and entry.ser_change,
+        "auc_change": entry and entry.auc_change,
+    }
+    cells = [
+        *names,
+        *(_percent(spread, papers.get(name), name) for name, spread in spreads.items()),
+        _log10(entry, "as_published", papers.get("log10_epsilon")),
+        _holds(entry, notes),
+        *(_percent(entry and spread, None, "") for spread in
+          ((entry.lira_auc, entry.lira_tpr) if entry else (None, None))),
+        _count(entry and entry.records[0]["n"]),
+        _count(entry and len(entry.records)),
+    ]  # fmt: skip
+    return Row(family, cells, entry is None and not papers)
+
+
+def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
+    """The paper's numbers for a row; of SGD those that it printed."""
+    row = TABLE_1.get(family, {}).get(corpus)
+    chosen = METHODS[method]
+    if row is None or not chosen.is_published:
+        return {}
+    if chosen.decay is None:
+        printed = {"ser": row.ser, "auc": row.auc}
+        return {name: value for name, value in printed.items() if value is not None}
+    change = row.changes[chosen.decay]
+    return {"ser_change": change.ser, "auc_change": change.auc,
+            "log10_epsilon": change.log10_epsilon}  # fmt: skip
+
+
+def _percent(spread: Optional[Spread], paper: Optional[float], name: str) -> Cell:
+    """A share in percent with its range; a change has a sign and one digit less."""
+    is_change = name.endswith("change")
+    digits = 2 if name == "ser" else 1
+    form = f"{{:{'+' * is_change}.{digits}f}}"
+    said = _printed(paper, "+" if is_change else "")
+    if spread is None:
+        return Cell(MISSING, said)
+    mean, low, high = (form.format(round(100 * value, digits) + 0.0) for value in spread)
+    several = f" ({low} to {high})" if low != high else ""
+    return Cell(f"{mean}{several}", said, 100 * spread.mean)
+
+
+def _printed(paper: Optional[float], sign: str = "") -> str:
+    """A number as the paper prints it: at least one digit behind the point."""
+    if paper is None:
+        return ""
+    return f"{paper:{sign}.1f}" if round(paper, 1) == paper else f"{paper:{sign}g}"
+
+
+def _log10(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
+    said = _printed(paper)
+    if entry is None:
+        return Cell(MISSING, said)
+    value = _largest(entry, name)
+    return Cell("∞" if value is None else f"{value:.1f}", said, value)
+
+
+def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
+    """log10 of the ε that holds; where it is ∞, with what would hold under conditions."""
+    if entry is None:
+        return Cell()
+    holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")
+    if holds is not None or granted is None:
+        return _log10(entry, "holds", None)
+    note = "; ".join(entry.records[0]["holds_if"]["conditions"])
+    notes += [note] if note not in notes else []
+    return Cell(f"∞ ({granted:.1f}{'*' * (notes.index(note) + 1)})", "", granted)
+
+
+def _largest(entry: Entry, name: str) -> Optional[float]:
+    """The largest log10 ε over seeds; None if one is ∞."""
+    bounds = [record[name]["log10_epsilon"] for record in entry.records]
+    return None if None in bounds else max(bounds)
+
+
+def _count(number: Any) -> Cell:
+    return Cell() if number is None else Cell(f"{number:,}", "", float(number))
+
+
+def table1(entries: Mapping[Key, Entry], keys: Sequence[Key], *, has_empty: bool = True) -> Part:
+    """Return Table 1 as a part of a report.
+
+    Args:
+        keys: its rows, in their order.
+        has_empty: show also rows for which neither we nor the paper have a number.
+    """
+    notes: List[str] = []
+    rows = [_row(key, entries.get(key), notes) for key in keys]
+    shown = [row for row in rows if has_empty or not row.is_empty]
+    families = dict.fromkeys(row.family for row in shown)
+    tables = [
+        PartTable(each.upper(), HEADER, [row.cells for row in shown if row.family == each])
+        for each in families
+    ]
+    return Part("Table 1", [EXPLANATION], tables=tables, notes=footnotes(notes))

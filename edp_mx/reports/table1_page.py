@@ -1,0 +1,46 @@
+"""`results/table1.md`: Table 1 as asked for, what it lacks, and where its numbers come from."""
+
+from __future__ import annotations
+
+import shlex
+from typing import List, Sequence
+
+from edp_mx.reports.parts import Part, as_markdown
+from edp_mx.reports.result_page import environment_part, summary_of
+from edp_mx.reports.table1 import table1
+from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.tables.cells import Cell, Request
+from edp_mx.runs.tables.fill import problems
+from edp_mx.runs.tables.query import query
+
+
+def table1_page(request: Request, cells: Sequence[Cell], attacks: Sequence[AttackRecord]) -> str:
+    """Return the page of a table, of the records that its cells have."""
+    records = [cell.trial.record for cell in cells if cell.trial.record]
+    keys = list(dict.fromkeys((cell.family, cell.corpus, cell.method) for cell in cells))
+    command = f"Made by `{command_of(request)}`."
+    parts = [table1(query(records, attacks), keys)]
+    lacking = problems(cells)
+    if lacking:
+        parts.append(Part("Not trained", points=lacking))
+    return as_markdown(
+        "The paper's Table 1",
+        f"{command} {summary_of(records)}",
+        [*parts, environment_part(records)],
+    )
+
+
+def command_of(request: Request) -> str:
+    """Return the command that asks for a table, without its folders."""
+    usual = Request(request.configs)
+    words: List[str] = ["edp-mx", "table1"]
+    for option, given, default in (
+        ("--corpora", request.corpora, usual.corpora),
+        ("--models", request.families, usual.families),
+        ("--methods", request.methods, usual.methods),
+        ("--seeds", request.seeds, usual.seeds),
+        ("--set", request.overrides, usual.overrides),
+    ):
+        if list(given) != list(default):
+            words += [option, *map(str, given)]
+    return shlex.join(words)

@@ -1,0 +1,69 @@
+"""What remains of an attack on a run: its success, without scores of any utterance."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import read_json, write_json
+
+AttackRecord = Dict[str, Any]
+_MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
+
+
+def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
+    """Return a record of each attack on a finished run, from `attack-<name>/attack.json`.
+
+    A record says which run was attacked (its hash), how, and with what success: AUC and
+    TPR at small false-positive rates with their intervals.
+    """
+    if not run.has("record"):
+        return []
+    record = run.read("record")
+    found = []
+    for path in sorted(run.path.glob("attack-*/attack.json")):
+        outcome = read_json(path)
+        found.append(
+            {
+                "attack": outcome["attack"],
+                "attacked_run": record["hash"],
+                "name": record["name"],
+                "shadow_corpus": outcome["facts"].get("shadow corpus"),
+                "shadows": outcome["facts"].get("shadows"),
+                "success": {
+                    result["name"]: {key: result[key] for key in _MEASURED}
+                    for result in outcome["results"]
+                },
+            }
+        )
+    return found
+
+
+def keep_attacks(run: RunDirectory, folder: Path) -> List[Path]:
+    """Copy the records of all attacks on a run beside the run's own, and return where they are."""
+    kept = []
+    for record in attack_records_of(run):
+        name = re.sub(r"[^\w.-]+", "_", record["name"])
+        path = folder / f"{name}-{record['attacked_run']}-attack-{record['attack']}.json"
+        write_json(path, record)
+        kept.append(path)
+    return kept
+
+
+def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
+    """Return the records of attacks at, or anywhere below, each path, and those of runs there."""
+    found: Dict[str, AttackRecord] = {}
+    for path in paths:
+        files = [path] if path.is_file() else sorted(path.rglob("*-attack-*.json"))
+        records = [read_json(file) for file in files if file.suffix == ".json"]
+        for attack in {file.parent.parent for file in path.glob("**/attack-*/attack.json")}:
+            records += attack_records_of(RunDirectory(attack))
+        for record in filter(_is_attack, records):
+            found[f"{record['attacked_run']} {record['attack']}"] = record
+    return list(found.values())
+
+
+def _is_attack(value: Any) -> bool:
+    return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)

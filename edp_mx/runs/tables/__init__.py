@@ -1,0 +1,1 @@
+"""The paper's tables: which runs they ask for, and what the records of runs say."""

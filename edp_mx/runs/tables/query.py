@@ -1,0 +1,118 @@
+"""Table 1 as a query: what the records of runs, and of attacks on them, say of each method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
+from edp_mx.runs.record import Record
+from edp_mx.runs.tables.methods import METHODS, method_of
+
+PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA online"  # as `attack.json` names them
+FPR = "0.01"
+Key = Tuple[str, str, str]  # family, corpus, method
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was measured of one method, over its seeds.
+
+    Attributes:
+        records: of its runs.
+        ser: on the test part.
+        ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing.
+        auc: of the paper's attack.
+        auc_change: relative to SGD's, as `ser_change`.
+        lira_auc: LiRA's AUC.
+        lira_tpr: the share of members that LiRA finds at a false-positive rate of 1 %.
+
+    Units: shares of 1; a change of -0.1 is 10 % less.
+    """
+
+    records: Tuple[Record, ...]
+    ser: Spread
+    ser_change: Optional[Spread] = None
+    auc: Optional[Spread] = None
+    auc_change: Optional[Spread] = None
+    lira_auc: Optional[Spread] = None
+    lira_tpr: Optional[Spread] = None
+
+
+def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
+    """Return what the records say of each method of Table 1, by family, corpus and method.
+
+    A corpus is shown at one size, that of SGD's largest run on it (without SGD, the largest). Of
+    several settings of a method the newest results count, and of these the best on the validation
+    part; seeds are put together.
+    """
+    by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
+    for record in records:
+        by_method.get(method_of(record) or "", []).append(record)
+    chosen: Dict[Key, List[Measurement]] = {}
+    for method, of_it in by_method.items():
+        for each in measurements(of_it, is_shown=lambda _: True):
+            chosen.setdefault((each.family, each.corpus, method), []).append(each)
+    sizes = _sizes(chosen)
+    best = {
+        key: min(fitting, key=_order)
+        for key, every in chosen.items()
+        for fitting in [[each for each in every if each.n == sizes[key[:2]]]]
+        if fitting
+    }
+    success = {(each["attacked_run"], each["attack"]): each["success"] for each in attacks}
+    found: Dict[Key, Entry] = {}
+    for key, measured in best.items():  # SGD comes first, since METHODS begins with it
+        sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
+        found[key] = _entry(measured, sgd, success)
+    return found
+
+
+def _sizes(chosen: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], int]:
+    """The n at which each family and corpus is shown."""
+    sizes: Dict[Tuple[str, str], int] = {}
+    for (family, corpus, method), every in chosen.items():
+        n = max(each.n for each in every)
+        place = (family, corpus)
+        is_led_by_sgd = (*place, "sgd") in chosen
+        if method == "sgd" or not is_led_by_sgd:
+            sizes[place] = max(n, sizes.get(place, 0))
+    return sizes
+
+
+def _order(measured: Measurement) -> Tuple[float, float, float]:
+    version = max(record["results_version"] or 0 for record in measured.records)
+    return -version, measured.validation, -len(measured.records)
+
+
+def _entry(
+    measured: Measurement, sgd: Optional[Entry], success: Dict[Tuple[str, str], Dict[str, Any]]
+) -> Entry:
+    def of(attack: str, name: str) -> List[Dict[str, Any]]:
+        found = (success.get((record["hash"], attack), {}) for record in measured.records)
+        return [each[name] for each in found if name in each]
+
+    by_shadow, by_lira = of("shadow", PAPERS_ATTACK), of("lira", LIRA)
+    auc = _spread([each["auc"]["value"] for each in by_shadow])
+    ser = measured.test["ser"]
+    return Entry(
+        records=measured.records,
+        ser=ser,
+        ser_change=_change(ser, sgd.ser if sgd else None),
+        auc=auc,
+        auc_change=_change(auc, sgd.auc if sgd else None),
+        lira_auc=_spread([each["auc"]["value"] for each in by_lira]),
+        lira_tpr=_spread([each["tpr_at_fpr"][FPR]["value"] for each in by_lira]),
+    )
+
+
+def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread]:
+    """The spread relative to the mean of SGD's."""
+    if ours is None or of_sgd is None or not of_sgd.mean:
+        return None
+    return Spread(*(value / of_sgd.mean - 1 for value in ours))
+
+
+def _spread(values: Sequence[float]) -> Optional[Spread]:
+    return spread_of(values) if values else None

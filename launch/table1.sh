@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes the paper's Table 1, training what has no record yet:  launch/table1.sh …
+#
+#   launch/table1.sh --dry-run
+#   launch/table1.sh --corpora atis snips --models clc --seeds 0 1 2 --budget-hours 8 \
+#     --out results/table1.md
+#   NP=2 launch/table1.sh --corpora health --models clc
+#
+# NP is the number of workers of each training (default 1); they share the paper's 8 micro-batches.
+# Call it again to go on after an interruption.
+set -euo pipefail
+if [ "${1:-}" = --help ]; then
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit 0
+fi
+export NP=${NP:-1}
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+exec python -m edp_mx table1 --workers "$np" --configs "$root/configs" "$@"

@@ -1,0 +1,46 @@
+"""Table 1 through the command line: killed twice in the middle, gone on with, nothing done twice."""
+
+import json
+import os
+import signal
+
+from support.commands import CONFIGS, TINY, edp_mx, lines_of, start, wait_for
+
+
+def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
+    runs, records, page = tmp_path / "runs", tmp_path / "records", tmp_path / "table1.md"
+    journal = runs / "journal.jsonl"
+    command = ["table1", "--corpora", "health", "--models", "clc", "--methods", "sgd", "edp_none",
+               "edp_linear_calibrated", "dp_sgd", "--runs", runs, "--records", records, "--configs",
+               CONFIGS, "--out", page, "--set", "data.size=300", "training.epochs=1", *TINY]  # fmt: skip
+
+    for lines in (3, 6):  # begun, finished, begun | begun, finished, begun
+        process = start(*command)
+        wait_for(lambda lines=lines: lines_of(journal) >= lines, process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert len(list(records.glob("*.json"))) == 2
+
+    said = edp_mx(*command)
+    assert said.stdout == page.read_text()
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert len([e for e in events if e["event"] == "finished"]) == 3
+    assert len({e["hash"] for e in events if e["event"] == "finished"}) == 3
+    rows = {line.split("|")[2].strip(): line for line in said.stdout.splitlines() if "| Health" in line}
+    assert list(rows) == ["SGD", "eDP-SGD, no decay, published",
+                          "eDP-SGD, linear decay, calibrated", "DP-SGD at ε = 8"]  # fmt: skip
+    assert [row.count("–") > 6 for row in rows.values()] == [False, False, False, True]
+    assert "[-1.2]" in rows["eDP-SGD, no decay, published"]  # the paper's ΔSER
+    assert "needs what is not there (data.embeddings.path: vectors/for_health.vec.gz)" in said.stdout
+    kept = [json.loads(path.read_text()) for path in records.glob("*.json")]
+    assert {each["name"] for each in kept} == {
+        "health_clc_sgd", "health_clc_edp_none", "health_clc_edp_linear_calibrated"}  # fmt: skip
+    assert str(tmp_path) not in said.stdout
+
+    again = edp_mx(*command)
+    assert "0 of them to be trained" in again.stderr and again.stdout == said.stdout
+    dry = edp_mx(*command, "--dry-run", "--seeds", "0", "1").stdout
+    assert dry.count("seed 1: not trained yet") == 3
+    html = tmp_path / "report.html"
+    edp_mx("report", records, "--out", html)
+    assert "health_clc_edp_none" in html.read_text()

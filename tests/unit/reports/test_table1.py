@@ -1,0 +1,208 @@
+"""Table 1 over made-up records: every column, missing cells, several seeds; the page parsed."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from support.commands import edp_mx
+from support.records import kept, record_of
+
+from edp_mx.reports.paper import TABLE_1
+from edp_mx.reports.table1 import HEADER, table1
+from edp_mx.runs.tables.query import query
+
+# Table 1 as printed: SER and AUC of SGD, then ΔSER, ΔMIA and log10 ε by decay.
+PRINTED = """
+clc atis 6.3 67.5 -12.9 -8.26 4.4 -10.6 -11.6 5.8 -11.9 -11.3 24.4
+clc snips 13.0 70.6 -1.8 -2.5 3.1 -10.3 1.8 6.5 -6.7 4.4 17.4
+clc nlu_eval 26.7 65.3 -0.7 -1.4 2.0 3.6 -7.6 2.7 1.4 -4.6 22.1
+clc health - - -1.2 -3.1 3.6 -2.5 -2.3 4.0 -2.7 -1.5 4.3
+clc communication - - 0.3 -3.2 6.2 0.3 -5.7 7.5 0.5 -5.4 19.1
+clc video - - 4.0 -2.4 4.8 4.4 -3.7 5.9 3.1 -6.0 19.5
+bert atis 5.4 56.1 1.3 -2.5 5.9 -9.7 -5.2 6.3 -4.1 -5.8 11.1
+bert snips 12.7 65.3 -21.5 -8.3 2.7 -20.3 -9.2 2.3 -7.1 -8.3 2.7
+bert nlu_eval 24.1 63.6 -2.4 -7.6 2.2 4.6 -11.6 1.7 0.3 -9.5 2.3
+bert health - - 3.2 -4.1 1.9 0.8 -2.9 2.8 1.2 -4.3 2.9
+bert communication - - 0.3 -4.4 2.1 0.2 -3.4 2.8 0.7 -4.4 3.7
+bert video - - 4.7 -10.1 1.9 4.6 -10.9 1.8 3.3 -8.2 2.3
+"""
+EDP = {"privacy.micro_batches_per_worker": 8, "privacy.noise_multiplier": 1e-4}
+PUBLISHED = {**EDP, "privacy.variant": "published"}
+
+
+def edp(seed, ser, **changes):
+    record = record_of("atis", "clc", "edp_sgd", ser=ser, **{"training.seed": seed, **changes})
+    return {
+        **record,
+        "as_published": {"epsilon": 10**9.5, "log10_epsilon": 9.5},
+        "holds_if": {"epsilon": 10**10.4, "log10_epsilon": 10.4, "conditions": ["α were so"]},
+    }
+
+
+def sgd(seed, ser, **changes):
+    return record_of("atis", "clc", "none", ser=ser, **{"training.seed": seed, **changes})
+
+
+def attack(record, name, title, auc, tpr):
+    success = {"auc": {"value": auc, "low": 0, "high": 1},
+               "tpr_at_fpr": {"0.01": {"value": tpr}}}  # fmt: skip
+    return {
+        "attack": name,
+        "attacked_run": record["hash"],
+        "name": "x",
+        "success": {title: success},
+    }
+
+
+def made():
+    records = [sgd(0, 0.05), sgd(1, 0.07), edp(0, 0.054, **PUBLISHED), edp(1, 0.06, **PUBLISHED),
+               record_of("atis", "clc", "dp_sgd", epsilon=8.0, ser=0.3)]  # fmt: skip
+    attacks = [attack(records[0], "shadow", "shadow classifier", 0.60, 0.02),
+               attack(records[2], "shadow", "shadow classifier", 0.57, 0.02),
+               attack(records[2], "lira", "LiRA online", 0.75, 0.083)]  # fmt: skip
+    return records, attacks
+
+
+def row(records, attacks, method, corpus="atis", family="clc"):
+    part = table1(query(records, attacks), [(family, corpus, method)])
+    ((cells,),) = [table.rows for table in part.tables]
+    return dict(zip(HEADER, map(str, cells))), part
+
+
+@pytest.mark.parametrize("line", PRINTED.strip().splitlines(), ids=lambda line: line[:9])
+def test_the_paper_s_numbers_are_as_printed(line):
+    family, corpus, *numbers = line.split()
+    found = TABLE_1[family][corpus]
+    sgd_s = ["-" if value is None else value for value in (found.ser, found.auc)]
+    changes = [
+        value for decay in ("none", "linear", "exponential") for value in found.changes[decay]
+    ]
+    assert [str(v) for v in sgd_s[:2]] == numbers[:2]
+    assert changes == [float(n) for n in numbers[2:]]
+
+
+def test_sgd_has_its_scores_and_the_paper_s():
+    cells, _ = row(*made(), "sgd")
+    assert list(cells.values()) == ["ATIS", "SGD", "6.00 (5.00 to 7.00) [6.3]", "60.0 [67.5]", "–",
+                                    "–", "∞", "∞", "–", "–", "1,000", "2"]  # fmt: skip
+
+
+def test_the_others_are_relative_to_sgd():
+    cells, part = row(*made(), "edp_none")
+    assert list(cells.values()) == [
+        "ATIS", "eDP-SGD, no decay, published", "5.70 (5.40 to 6.00)", "57.0",
+        "-5.0 (-10.0 to +0.0) [-12.9]", "-5.0 [-8.26]", "9.5 [4.4]", "∞ (10.4*)", "75.0", "8.3",
+        "1,000", "2"]  # fmt: skip
+    assert part.notes == ["* would hold if α were so"]
+    exact, _ = row(*made(), "dp_sgd")
+    assert exact["ΔSER %"] == "+400.0" and exact["log₁₀ ε that holds"].startswith("∞ (0.9*")
+
+
+def test_what_is_not_measured_is_a_dash_beside_the_paper_s_number():
+    cells, _ = row(*made(), "edp_linear")
+    assert cells["ΔSER %"] == "– [-10.6]" and cells["log₁₀ ε published"] == "– [5.8]"
+    assert cells["SER %"] == cells["runs"] == cells["LiRA TPR %"] == "–"
+    calibrated, _ = row(*made(), "edp_none_calibrated")
+    assert set(list(calibrated.values())[2:]) == {"–"}
+    assert row(*made(), "sgd", corpus="dstc8")[0]["corpus"] == "DSTC8"
+    without, _ = row(made()[0][2:], (), "edp_none")
+    assert without["ΔSER %"] == "– [-12.9]" and without["SER %"].startswith("5.70")
+
+
+def test_of_several_settings_the_best_on_validation_and_of_several_sizes_that_of_sgd():
+    tried = [sgd(0, 0.05, validation=0.2), sgd(0, 0.09, validation=0.1, **{"training.epochs": 3}),
+             sgd(0, 0.01, n=500), edp(0, 0.01, n=5000, **PUBLISHED)]  # fmt: skip
+    assert row(tried, (), "sgd")[0]["SER %"] == "9.00 [6.3]"
+    assert row(tried, (), "edp_none")[0]["SER %"] == "–"
+
+
+@pytest.mark.parametrize(
+    "record, method",
+    [
+        (sgd(0, 0.1), "sgd"),
+        (edp(0, 0.1, **PUBLISHED), "edp_none"),
+        (edp(0, 0.1, **EDP), "edp_none_calibrated"),
+        (edp(0, 0.1, **PUBLISHED, **{"privacy.decay.kind": "linear"}), "edp_linear"),
+        (edp(0, 0.1, **{**PUBLISHED, "privacy.micro_batches_per_worker": 2}), None),  # N = 2
+        (
+            edp(0, 0.1, **{**PUBLISHED, "privacy.micro_batches_per_worker": 4}, workers=2),
+            "edp_none",
+        ),
+        (edp(0, 0.1, **{"privacy.micro_batches_per_worker": 8, "privacy.target_epsilon": 8}), None),
+        (record_of(epsilon=8.0), "dp_sgd"),
+        (record_of(epsilon=3.0), None),
+        (record_of(epsilon=8.0, **{"privacy.unit": "user"}), None),
+    ],
+)
+def test_each_record_counts_for_its_method_alone(record, method):
+    found = {key[2] for key in query([record])}
+    assert found == ({method} if method else set())
+
+
+class Page(HTMLParser):
+    """What a page has: its tags with attributes, the texts of its cells, what is left open."""
+
+    VOID = ("meta", "img", "br", "link")
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.rows = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
+    records, attacks = made()
+    folder = kept(tmp_path / "records", [{**each, "name": "<b>&"} for each in records])
+    for number, each in enumerate(attacks):
+        (folder / f"{number}-attack-{each['attack']}.json").write_text(json.dumps(each))
+    out = tmp_path / "report.html"
+    edp_mx("report", folder, "--out", out)
+    text = out.read_text()
+    page = Page(text)
+    assert page.open == [] and "<b>" not in text and "&lt;b&gt;&amp;" in text
+    rows = [[" ".join(cell.split()) for cell in line] for line in page.rows]
+    assert list(HEADER) in rows
+    (found,) = (line for line in rows if line[1] == "eDP-SGD, no decay, published" and
+                line[2].startswith("5.70"))  # fmt: skip
+    assert found[3:9] == ["57.0", "-5.0 (-10.0 to +0.0) [-12.9]", "-5.0 [-8.26]", "9.5 [4.4]",
+                          "∞ (10.4*)", "75.0"]  # fmt: skip
+    assert not re.search(r"(?:src|href)=.https?:|@import|url\(", text)
+    pictures = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert len(pictures) == 2 and all(attrs["alt"] for attrs in pictures)
+    assert all(attrs["src"].startswith("data:image/png;base64,") for attrs in pictures)
+    assert (
+        "meta",
+        {"name": "viewport", "content": "width=device-width, initial-scale=1"},
+    ) in page.tags
+    assert (
+        "prefers-color-scheme: dark" in text
+        and "other models trained on the same data" in text.lower()
+    )
+    inside = [i for i, (tag, _) in enumerate(page.tags) if tag == "table"]
+    assert all(page.tags[i - 1] == ("div", {"class": "wide"}) for i in inside)
+    markdown = (tmp_path / "report.md").read_text()
+    assert "-5.0 (-10.0 to +0.0) [-12.9]" in markdown and "edp-mx report" in markdown
+
+
+def test_a_page_of_nothing_or_under_another_name_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    said = edp_mx("report", tmp_path / "empty", "--out", tmp_path / "a.html", code=2).stderr
+    assert "has no record of a run" in said
+    assert "ends in .html" in edp_mx("report", "--out", tmp_path / "a.pdf", code=2).stderr

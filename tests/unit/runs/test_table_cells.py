@@ -1,0 +1,109 @@
+"""The cells of Table 1: their settings, and which record answers for one."""
+
+import json
+from itertools import product
+
+import pytest
+from support.commands import CONFIGS, ROOT
+from support.records import record_of
+
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RESULTS_VERSION, settings_hash, settings_of
+from edp_mx.runs.tables.cells import Request, cells_of, find_for_cell
+from edp_mx.runs.tables.fill import look_up, problems
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, method_of
+
+
+def cell(method="edp_linear", corpus="atis", family="clc", **changes):
+    (found,) = cells_of(Request(CONFIGS, (corpus,), (family,), (method,), **changes))
+    assert found.trial.error is None, found.trial.error
+    return found
+
+
+def left_by(one, workers=1):
+    """The record that its run would leave."""
+    settings = settings_of(one.trial.config)
+    made = record_of(one.corpus, one.family, one.trial.config.privacy.mechanism, workers=workers)
+    return {**made, "settings": settings, "results_version": RESULTS_VERSION,
+            "hash": settings_hash(settings, workers)}  # fmt: skip
+
+
+def test_every_cell_has_settings_that_are_sound_and_is_recognised_by_its_record():
+    cells = cells_of(Request(CONFIGS, seeds=(0, 3)))
+    assert len(cells) == 2 * len(CORPORA) * len(FAMILIES) * len(METHODS)
+    assert [c.seed for c in cells] == sorted(c.seed for c in cells)  # the first seed comes first
+    hashes = set()
+    for each in cells:
+        config = each.trial.config
+        assert each.trial.error is None
+        assert (config.data.corpus, config.model.family) == (each.corpus, each.family)
+        assert config.training.seed == each.seed
+        assert method_of(left_by(each)) == each.method
+        assert config.privacy.micro_batches_per_worker == (8 if METHODS[each.method].decay else 1)
+        hashes.add(each.trial.hash)
+    assert len(hashes) == len(cells)
+
+
+def test_what_is_calibrated_keeps_the_paper_s_noise_and_takes_nothing_from_the_data():
+    published, calibrated = (
+        cell(name).trial.config for name in ("edp_none", "edp_none_calibrated")
+    )
+    assert (published.privacy.variant, calibrated.privacy.variant) == ("published", "calibrated")
+    assert calibrated.privacy.layer_scales == "ones"
+    assert calibrated.privacy.noise_multiplier == published.privacy.noise_multiplier
+    assert calibrated.training == published.training
+
+
+@pytest.mark.parametrize("workers, trained", list(product((1, 2), (1, 4, 8))))
+def test_the_paper_s_8_micro_batches_may_be_shared_by_any_number_of_workers(workers, trained):
+    record = left_by(cell(workers=trained), trained)
+    found = find_for_cell([record], cell(workers=workers).trial.config, workers=workers)
+    assert found is record
+    for other in (cell("edp_none"), cell(seeds=(1,)), cell(overrides=["training.epochs=7"])):
+        assert find_for_cell([record], other.trial.config, workers=1) is None
+
+
+def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
+    one = cell("dp_sgd", family="bert")
+    kept = [json.loads(p.read_text()) for p in (ROOT / "results" / "records").glob("atis*.json")]
+    assert not one.trial.config.model.start_from.startswith("/")
+    found = find_for_cell(kept, one.trial.config, workers=1)
+    assert found["name"] == "atis_bert_heads_epsilon_8"
+    assert (
+        find_for_cell(kept, cell("dp_sgd", family="bert", seeds=(1,)).trial.config, workers=1)
+        is None
+    )
+    old = [{**found, "results_version": RESULTS_VERSION - 1}]
+    assert find_for_cell(old, one.trial.config, workers=1) is None
+
+
+class Nothing:
+    """A folder without runs."""
+
+    def look_up(self, trial):
+        trial.record = None
+
+
+def test_a_cell_that_lacks_a_checkpoint_is_listed_and_not_trained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = [cell("sgd"), cell("sgd", family="bert")]
+    look_up(cells, Nothing())
+    assert [each.trial.is_open for each in cells] == [True, False]
+    waits, lacks = problems(cells)
+    assert waits == "atis_clc_sgd, seed 0: not trained yet"
+    assert "needs what is not there (model.checkpoint: runs/pretrain_for_atis/model)" in lacks
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"workers": 3}, "3 workers cannot share the paper's N = 8"),
+        ({"configs": ROOT / "docs"}, "does not hold the shipped configurations"),
+        ({"overrides": ["privacy.variant=calibrated"]}, "the table itself sets privacy.variant"),
+        ({"overrides": ["privacy.decay.rate=0.1"]}, "the table itself sets privacy.decay.rate"),
+        ({"overrides": ["training.epochs"]}, "write it as key.path=value"),
+    ],
+)
+def test_what_a_table_cannot_be_is_said(changes, message):
+    with pytest.raises(UserError, match=message):
+        cells_of(Request(**{"configs": CONFIGS, **changes}))
