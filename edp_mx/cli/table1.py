@@ -11,7 +11,7 @@ import math
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, List
 
 from edp_mx.cli.console import add_overrides, require_at_least, start_logging
 from edp_mx.errors import UserError
@@ -27,6 +27,8 @@ examples:
     edp-mx table1 --dry-run
   one row of the paper's, three seeds, for at most two hours; call it again to go on:
     edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
+  the paper's attack too:
+    edp-mx table1 --corpora atis --models clc --attacks
   a first look with a small model, kept apart:
     edp-mx table1 --corpora health --models clc --methods sgd edp_none dp_sgd \\
       --set data.size=2000 model.hidden_size=64 --records first/records --runs first/runs
@@ -52,6 +54,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--configs", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
+    add(
+        "--attacks",
+        action="store_true",
+        help="the paper's attack on each run too; its shadow, SGD on another corpus, is trained",
+    )
     add("--retry", action="store_true", help="train again what failed")
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
@@ -59,9 +66,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
+    from edp_mx.attacks.tables import attack_cells, shadow_cells
     from edp_mx.reports.table1_page import table1_page
     from edp_mx.runs.attack_records import collect_attacks
-    from edp_mx.runs.sweep.trainings import Limits, Trainings
+    from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
     from edp_mx.runs.tables.cells import cells_of, find_for_cell
     from edp_mx.runs.tables.fill import fill, look_up
     from edp_mx.runtime.files import keep_private, write_text
@@ -70,14 +78,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("edp-mx table1 starts the workers itself: leave out horovodrun")
     request = _request(arguments)
     cells = cells_of(request)
+    shadows = shadow_cells(request) if arguments.attacks else []
     start_logging(is_first=True)
     keep_private()
     folder, records = arguments.runs, arguments.records
-    limits = Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once)
+    said: List[str] = []
 
     def show() -> str:
         places = [path for path in (records, folder) if path.exists()]
-        text = table1_page(request, cells, collect_attacks(places))
+        text = table1_page(request, cells, collect_attacks(places), said)
         if arguments.out:
             write_text(arguments.out, text)
         return text
@@ -90,10 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
         find=find_for_cell,
         is_read_only=arguments.dry_run,
     )
+    budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))
     with closing(trainings):
-        look_up(cells, trainings)
+        look_up([*cells, *shadows], trainings)
         if not arguments.dry_run:
-            fill(cells, trainings, limits, records=records, on_end=show)
+            fill([*cells, *shadows], trainings, budget, records=records, on_end=show)
+        if arguments.attacks and not arguments.dry_run:
+            said += attack_cells(cells, shadows, trainings, budget, records=records, on_end=show)
     print(show(), end="")
     return 0
 

@@ -14,15 +14,24 @@ from edp_mx.runs.tables.fill import problems
 from edp_mx.runs.tables.query import query
 
 
-def table1_page(request: Request, cells: Sequence[Cell], attacks: Sequence[AttackRecord]) -> str:
-    """Return the page of a table, of the records that its cells have."""
+def table1_page(
+    request: Request,
+    cells: Sequence[Cell],
+    attacks: Sequence[AttackRecord],
+    said: Sequence[str] = (),
+) -> str:
+    """Return the page of a table, of the records that its cells have.
+
+    Args:
+        said: lines about attacks that were not made.
+    """
     records = [cell.trial.record for cell in cells if cell.trial.record]
     keys = list(dict.fromkeys((cell.family, cell.corpus, cell.method) for cell in cells))
     command = f"Made by `{command_of(request)}`."
     parts = [table1(query(records, attacks), keys)]
-    lacking = problems(cells)
+    lacking = [*problems(cells), *said]
     if lacking:
-        parts.append(Part("Not trained", points=lacking))
+        parts.append(Part("What is missing", points=lacking))
     return as_markdown(
         "The paper's Table 1",
         f"{command} {summary_of(records)}",

@@ -1,4 +1,4 @@
-"""Table 1 through the command line: killed twice in the middle, gone on with, nothing done twice."""
+"""Table 1 through the command line: killed twice in the middle, gone on with, no run repeated."""
 
 import json
 import os
@@ -12,7 +12,8 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     journal = runs / "journal.jsonl"
     command = ["table1", "--corpora", "health", "--models", "clc", "--methods", "sgd", "edp_none",
                "edp_linear_calibrated", "dp_sgd", "--runs", runs, "--records", records, "--configs",
-               CONFIGS, "--out", page, "--set", "data.size=300", "training.epochs=1", *TINY]  # fmt: skip
+               CONFIGS, "--out", page, "--set", "data.size=300", "training.epochs=1",
+               *TINY]  # fmt: skip
 
     for lines in (3, 6):  # begun, finished, begun | begun, finished, begun
         process = start(*command)
@@ -26,12 +27,16 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     events = [json.loads(line) for line in journal.read_text().splitlines()]
     assert len([e for e in events if e["event"] == "finished"]) == 3
     assert len({e["hash"] for e in events if e["event"] == "finished"}) == 3
-    rows = {line.split("|")[2].strip(): line for line in said.stdout.splitlines() if "| Health" in line}
+    rows = {
+        line.split("|")[2].strip(): line for line in said.stdout.splitlines() if "| Health" in line
+    }
     assert list(rows) == ["SGD", "eDP-SGD, no decay, published",
                           "eDP-SGD, linear decay, calibrated", "DP-SGD at ε = 8"]  # fmt: skip
     assert [row.count("–") > 6 for row in rows.values()] == [False, False, False, True]
     assert "[-1.2]" in rows["eDP-SGD, no decay, published"]  # the paper's ΔSER
-    assert "needs what is not there (data.embeddings.path: vectors/for_health.vec.gz)" in said.stdout
+    assert (
+        "needs what is not there (data.embeddings.path: vectors/for_health.vec.gz)" in said.stdout
+    )
     kept = [json.loads(path.read_text()) for path in records.glob("*.json")]
     assert {each["name"] for each in kept} == {
         "health_clc_sgd", "health_clc_edp_none", "health_clc_edp_linear_calibrated"}  # fmt: skip

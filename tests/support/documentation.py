@@ -11,6 +11,7 @@ LAUNCHERS = {
     "launch/pretrain.sh": "pretrain",
     "launch/audit.sh": "audit",
     "launch/sweep.sh": "sweep",
+    "launch/table1.sh": "table1",
 }
 
 

@@ -68,7 +68,7 @@ def train_all(
                     is_more = False
                     break
                 run = run_of(trial)
-                process = _start(command(trial, run, workers), log_of(run), threads, lock)
+                process = start(command(trial, run, workers), log_of(run), threads, lock)
                 training[number] = (trial, run, process, time.monotonic())
                 number += 1
             time.sleep(PAUSE if training else 0)
@@ -82,7 +82,8 @@ def train_all(
             process.wait()
 
 
-def _start(words: Sequence[str], log: Path, threads: int, lock: int) -> subprocess.Popen:
+def start(words: Sequence[str], log: Path, threads: int, lock: int) -> subprocess.Popen:
+    """Start a command that ends with this process, its output appended to a log."""
     with open(log, "ab") as output:
         return subprocess.Popen(
             words,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import math
+import os
 import time
 from pathlib import Path
 from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence
@@ -13,7 +14,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.errors import UserError
 from edp_mx.runs.record import Record, find_record
 from edp_mx.runs.records import collect
-from edp_mx.runs.sweep.processes import Ended, log_of, train_all
+from edp_mx.runs.sweep.processes import Ended, log_of, start, train_all
 from edp_mx.runs.sweep.trial import Journal, Trial, folder_of, last_sentence
 
 logger = logging.getLogger(__name__)
@@ -122,6 +123,13 @@ class Trainings:
                 _said(ended.trial),
                 budget.time_left(left / budget.at_once),
             )
+
+    def run(self, words: Sequence[str], log: Path) -> int:
+        """Run another command, which ends with this process; return its exit code."""
+        if self._lock is None:
+            raise ValueError("a folder that is only read runs nothing")
+        threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+        return start(words, log, threads, self._lock.fileno()).wait()
 
     def _note(self, ended: Ended) -> None:
         """Write down what became of a training."""

@@ -11,7 +11,7 @@ from edp_mx.runs.record import absent_files, keep
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import Ended
-from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.tables.cells import Cell
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
 def fill(
     cells: Sequence[Cell],
     trainings: Trainings,
-    limits: Limits,
+    budget: Budget,
     *,
     records: Path,
     on_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train the cells that have no record, as far as the limits go, and keep their records.
+    """Train the cells that have no record, as far as the budget goes, and keep their records.
 
     Args:
         records: the folder to keep them in.
@@ -52,7 +52,7 @@ def fill(
             keep(one.run, records)
         on_end()
 
-    trainings.train([cell.trial for cell in cells], Budget(limits), on_end=ended)
+    trainings.train([cell.trial for cell in cells], budget, on_end=ended)
 
 
 def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:

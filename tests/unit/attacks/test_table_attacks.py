@@ -1,0 +1,109 @@
+"""The paper's attack on the runs of a table: who is whose shadow, and what remains of an attack."""
+
+import json
+
+import numpy as np
+import pytest
+from support.commands import CONFIGS, edp_mx
+from support.membership import made_scores
+from support.records import record_of
+
+from edp_mx.attacks.directory import write_outcome
+from edp_mx.attacks.membership.thresholds import Guesses
+from edp_mx.attacks.tables import attack_cells, shadow_cells
+from edp_mx.config import dump_config
+from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.trainings import Budget, Limits
+from edp_mx.runs.tables.cells import Request, cells_of
+
+
+def finished(folder, cell):
+    """A run of a cell, without a model."""
+    run = RunDirectory(folder / f"trial-{cell.trial.hash}")
+    run.create("x", dump_config(cell.trial.config))
+    record = record_of(cell.corpus, cell.family, cell.trial.config.privacy.mechanism)
+    cell.trial.record = {**record, "hash": cell.trial.hash, "name": cell.trial.config.name}
+    run.write("record", cell.trial.record)
+    run.write("results", {"test": record["test"]})
+    return run
+
+
+class Trainings:
+    """Attacks are pretended: a shadow's path is noted, and an outcome is written."""
+
+    def __init__(self, folder, generator):
+        self.folder, self.generator, self.made = folder, generator, []
+
+    def run(self, words, log):
+        run, shadow = words[words.index("attack") + 1], words[words.index("--shadow") + 1]
+        self.made.append((run, shadow))
+        if len(self.made) == 3:
+            log.write_text("edp-mx attack: the shadow has diverged\n")
+            return 2
+        scores = made_scores(self.generator, 60, gap=1.0)
+        values = np.where(scores.labels, 1.0, 0.0)
+        guess = Guesses("shadow classifier", "says", values)
+        facts = {"shadow corpus": "snips", "shadow": "private-folder"}
+        write_outcome(RunDirectory(self.folder / run.split("/")[-1]), "shadow", [guess], scores,
+                      facts=facts)  # fmt: skip
+        return 0
+
+
+@pytest.fixture
+def request_():
+    return Request(CONFIGS, ("atis",), ("clc",), ("sgd", "edp_none"), seeds=(0, 1))
+
+
+def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator, request_):
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    assert [(s.corpus, s.method, s.seed) for s in shadows] == [
+        ("snips", "sgd", 0),
+        ("snips", "sgd", 1),
+    ]
+    runs = {
+        each.name: str(finished(tmp_path / "runs", each).path) for each in (*cells, *shadows[:1])
+    }
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    said = attack_cells(cells, shadows, trainings, Budget(Limits()), records=records)
+    shadow = runs["snips_clc_sgd, seed 0"]
+    assert trainings.made == [(runs["atis_clc_sgd, seed 0"], shadow),
+                              (runs["atis_clc_edp_none, seed 0"], shadow)]  # fmt: skip
+    named = [line.split(":")[0] for line in said]
+    assert named == [f"attack on atis_clc_{name}, seed 1" for name in ("sgd", "edp_none")]
+    assert all(
+        "the run of snips_clc_sgd, seed 1 is not in the runs' folder" in line for line in said
+    )
+
+    finished(tmp_path / "runs", shadows[1])
+    spent = attack_cells(cells, shadows, trainings, Budget(Limits(hours=0.0)), records=records)
+    assert all("not made yet" in line for line in spent) and len(trainings.made) == 2
+    (failed,) = attack_cells(cells, shadows, trainings, Budget(Limits()), records=records)
+    assert failed == "attack on atis_clc_sgd, seed 1: edp-mx attack: the shadow has diverged"
+    assert len(trainings.made) == 4  # the first two are not made again
+
+    kept = {path.name: json.loads(path.read_text()) for path in records.glob("*.json")}
+    assert len(kept) == 3 and all("attack-shadow" in name for name in kept)
+    for each in kept.values():
+        success = each["success"]["shadow classifier"]
+        assert success["auc"]["value"] == 1.0 and "0.01" in success["tpr_at_fpr"]
+        assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
+    assert {each["attacked_run"] for each in collect_attacks([tmp_path / "runs"])} == {
+        each["attacked_run"] for each in collect_attacks([records])}  # fmt: skip
+
+
+def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, generator, request_):
+    cell = cells_of(request_)[0]
+    run = finished(tmp_path / "runs", cell)
+    Trainings(tmp_path / "runs", generator).run(["attack", str(run.path), "--shadow", "x"], None)
+    said = edp_mx("runs", "keep", run.path, "--into", tmp_path / "kept").stdout.split()
+    assert [name.split("/")[-1] for name in said] == [
+        f"atis_clc_sgd-{cell.trial.hash}.json",
+        f"atis_clc_sgd-{cell.trial.hash}-attack-shadow.json",
+    ]
+
+
+def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
+    both = request_._replace(corpora=("atis", "snips"))
+    assert shadow_cells(both) == []
+    assert len(shadow_cells(both._replace(methods=("edp_none",)))) == 4
