@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"records of finished runs, to read and to keep ({RECORDS})")  # fmt: skip
     add("--runs", type=Path, default=Path("runs/table1"), metavar="FOLDER",
         help="for the run directories (runs/table1)")  # fmt: skip
-    add("--configs", type=Path, default=Path("configs"), metavar="FOLDER",
+    add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
     add(
@@ -84,12 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     folder, records = arguments.runs, arguments.records
     said: List[str] = []
 
-    def show() -> str:
+    def page() -> str:
         places = [path for path in (records, folder) if path.exists()]
-        text = table1_page(request, cells, collect_attacks(places), said)
+        return table1_page(request, cells, collect_attacks(places), said)
+
+    def write() -> None:
         if arguments.out:
-            write_text(arguments.out, text)
-        return text
+            write_text(arguments.out, page())
 
     trainings = Trainings(
         folder,
@@ -103,10 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
     with closing(trainings):
         look_up([*cells, *shadows], trainings)
         if not arguments.dry_run:
-            fill([*cells, *shadows], trainings, budget, records=records, on_end=show)
+            fill([*cells, *shadows], trainings, budget, records=records, on_end=write)
         if arguments.attacks and not arguments.dry_run:
-            said += attack_cells(cells, shadows, trainings, budget, records=records, on_end=show)
-    print(show(), end="")
+            said += attack_cells(cells, shadows, trainings, budget, records=records, on_end=write)
+    write()
+    print(page(), end="")
     return 0
 
 
@@ -120,7 +122,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     require_at_least(workers, 1, "--workers")
     require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
     return Request(
-        configs=arguments.configs,
+        configs=arguments.configs_folder,
         corpora=arguments.corpora,
         families=arguments.models,
         methods=arguments.methods,

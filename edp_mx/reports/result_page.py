@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import product
 from typing import Iterator, List, Optional, Sequence
 
+from matplotlib.figure import Figure
+
 from edp_mx.reports.figures import picture_of
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.provenance import environments_of, not_covered
-from edp_mx.reports.ser_plots import plot_by_epsilon
+from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.trade_plot import plot_trade
@@ -62,7 +64,7 @@ def environment_part(records: Sequence[Record]) -> Part:
     return Part("Environment", points=environments_of(records))
 
 
-def _trade(figure: Optional[object]) -> Iterator[Part]:
+def _trade(figure: Optional[Figure]) -> Iterator[Part]:
     if figure is not None:
         yield Part(
             "What each method pays",
@@ -79,7 +81,7 @@ def _trade(figure: Optional[object]) -> Iterator[Part]:
         )
 
 
-def _by_epsilon(plot: Optional[object]) -> Iterator[Part]:
+def _by_epsilon(plot: Optional[Plot]) -> Iterator[Part]:
     if plot is not None:
         yield Part(
             "SER against ε",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.paper import NAMES, TABLE_1
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
@@ -34,23 +34,21 @@ class Row(NamedTuple):
 def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
     family, corpus, method = key
     papers = _of_paper(family, corpus, method)
-    names = [Cell(NAMES.get(corpus, corpus.upper())), Cell(METHODS[method].name)]
-    spreads = {
-        "ser": entry and entry.ser,
-        "auc": entry and entry.auc,
-        "ser_change": entry and entry.ser_change,
-        "auc_change": entry and entry.auc_change,
-    }
+
+    def percent(name: str) -> Cell:
+        spread = getattr(entry, name) if entry else None
+        return _percent(spread, papers.get(name), name)
+
     cells = [
-        *names,
-        *(_percent(spread, papers.get(name), name) for name, spread in spreads.items()),
+        Cell(NAMES.get(corpus, corpus.upper())),
+        Cell(METHODS[method].name),
+        *map(percent, ("ser", "auc", "ser_change", "auc_change")),
         _log10(entry, "as_published", papers.get("log10_epsilon")),
         _holds(entry, notes),
-        *(_percent(entry and spread, None, "") for spread in
-          ((entry.lira_auc, entry.lira_tpr) if entry else (None, None))),
-        _count(entry and entry.records[0]["n"]),
-        _count(entry and len(entry.records)),
-    ]  # fmt: skip
+        *map(percent, ("lira_auc", "lira_tpr")),
+        _count(entry.records[0]["n"] if entry else None),
+        _count(len(entry.records) if entry else None),
+    ]
     return Row(family, cells, entry is None and not papers)
 
 
@@ -114,7 +112,7 @@ def _largest(entry: Entry, name: str) -> Optional[float]:
     return None if None in bounds else max(bounds)
 
 
-def _count(number: Any) -> Cell:
+def _count(number: Optional[int]) -> Cell:
     return Cell() if number is None else Cell(f"{number:,}", "", float(number))
 
 

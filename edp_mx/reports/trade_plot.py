@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from matplotlib.figure import Figure
 
@@ -33,7 +33,7 @@ def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
                                   columns=columns)  # fmt: skip
     for axes in panels[len(places) :]:
         axes.set_visible(False)
-    drawn: Dict[str, object] = {}
+    drawn: Dict[str, Any] = {}
     for axes, place in zip(panels, places):
         for (family, corpus, method), (value, entry) in points.items():
             if (family, corpus) == place:
@@ -50,7 +50,7 @@ def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
         axes.set_ylim(bottom=0)
         title = f"{NAMES.get(place[1], place[1].upper())}, {place[0].upper()}"
         label_axes(axes, "log₁₀ of the ε that holds", "test SER, %", title=title, legend=False)
-    figure.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=2,
+    figure.legend([*drawn.values()], [*drawn], loc="outside lower center", ncols=2,
                   frameon=False, fontsize=8)  # fmt: skip
     return figure
 
