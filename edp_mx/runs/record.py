@@ -53,8 +53,8 @@ def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
 
 def absent_files(config: ExperimentConfig) -> Dict[str, str]:
     """Return the settings that name a file or folder which is not there, by dotted key."""
-    leaves = ((key, value) for key, value, _, is_path in _leaves(config, "") if is_path and value)
-    return {key: value for key, value in leaves if not Path(value).exists()}
+    named = ((key, value) for key, value, _, is_path in _leaves(config, "") if is_path)
+    return {key: each for key, each in named if isinstance(each, str) and not Path(each).exists()}
 
 
 def settings_hash(settings: Dict[str, Any], workers: int) -> str:

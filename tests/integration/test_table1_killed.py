@@ -34,9 +34,7 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
                           "eDP-SGD, linear decay, calibrated", "DP-SGD at ε = 8"]  # fmt: skip
     assert [row.count("–") > 6 for row in rows.values()] == [False, False, False, True]
     assert "[-1.2]" in rows["eDP-SGD, no decay, published"]  # the paper's ΔSER
-    assert (
-        "needs what is not there (data.embeddings.path: vectors/for_health.vec.gz)" in said.stdout
-    )
+    assert "needs what is not there (model.start_from: runs/warm_for_health)" in said.stdout
     kept = [json.loads(path.read_text()) for path in records.glob("*.json")]
     assert {each["name"] for each in kept} == {
         "health_clc_sgd", "health_clc_edp_none", "health_clc_edp_linear_calibrated"}  # fmt: skip

@@ -19,6 +19,7 @@ from edp_mx.runs.sweep.trial import Trial
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, N, layers_of
 from edp_mx.runtime.yaml_tree import override
 
+_CORPUS = ("data.path", "data.split")  # no other corpus answers for one
 _SHARE = "privacy.micro_batches_per_worker"
 # What makes a method, which --set may not change.
 _OF_METHODS = ("training.seed", "privacy.mechanism", "privacy.variant", "privacy.decay",
@@ -125,7 +126,7 @@ def find_for_cell(
         if record is not None:
             return record
     absent = set(absent_files(config))
-    if not absent or "data.path" in absent:
+    if not absent or any(key.startswith(_CORPUS) for key in absent):
         return None
     for each, count in shared:
         wanted = _without(settings_of(each), absent)

@@ -76,13 +76,14 @@ def layers_of(
 def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, Any]]:
     """The recipe's layer for a small ε; one of the corpus where there is one."""
     folder = configs / "recipe"
-    if family == "clc":
+    if family == "clc" and corpus not in STANDINS:
         vectors = {"data.embeddings.path": f"vectors/for_{corpus}.vec.gz"}
         return folder / "frozen_vectors.yaml", vectors
     own = folder / f"heads_{corpus}.yaml"
-    if own.is_file():
+    if family == "bert" and own.is_file():
         return own, {}
-    return folder / "heads.yaml", {"model.start_from": f"runs/warm_for_{corpus}"}
+    layer, warm = ("clc", "warm_for") if family == "clc" else ("heads", "warm_bert_for")
+    return folder / f"{layer}.yaml", {"model.start_from": f"runs/{warm}_{corpus}"}
 
 
 def method_of(record: Record) -> Optional[str]:
