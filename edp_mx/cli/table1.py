@@ -129,4 +129,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         seeds=list(dict.fromkeys(arguments.seeds)),
         workers=workers,
         overrides=arguments.overrides,
+        is_attacked=arguments.attacks,
     )

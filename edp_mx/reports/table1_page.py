@@ -52,4 +52,4 @@ def command_of(request: Request) -> str:
     ):
         if list(given) != list(default):
             words += [option, *map(str, given)]
-    return shlex.join(words)
+    return shlex.join([*words, *(["--attacks"] if request.is_attacked else [])])

@@ -47,7 +47,7 @@ def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
         ticks, names = _ticks(largest)
         axes.set_xticks(ticks, names)
         axes.set_xlim(-0.5, largest + _GAP + 0.5)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 110 * max(e.ser.high for key, e in entries.items() if key[:2] == place))
         title = f"{NAMES.get(place[1], place[1].upper())}, {place[0].upper()}"
         label_axes(axes, "log₁₀ of the ε that holds", "test SER, %", title=title, legend=False)
     figure.legend([*drawn.values()], [*drawn], loc="outside lower center", ncols=2,

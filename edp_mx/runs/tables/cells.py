@@ -34,6 +34,7 @@ class Request(NamedTuple):
         configs: the folder of the shipped configurations.
         workers: Horovod workers of each training; they share the paper's N = 8 micro-batches.
         overrides: `key=value` texts, set in every training.
+        is_attacked: the paper's attack is made on each run too.
     """
 
     configs: Path
@@ -43,6 +44,7 @@ class Request(NamedTuple):
     seeds: Sequence[int] = (0,)
     workers: int = 1
     overrides: Sequence[str] = ()
+    is_attacked: bool = False
 
 
 class Cell(NamedTuple):
