@@ -129,7 +129,6 @@ def start_from_pretrained(
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
     intents: Iterable[int] = range(len(vocabulary.intents))
-    bias = None
     if isinstance(checkpoint, RunStart):
         intents = checkpoint.load_into(
             model, vocabulary, config.model.intents, by_names=config.model.heads == "names"
@@ -138,11 +137,11 @@ def start_from_pretrained(
         load = family_of(config.model).load_checkpoint
         assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
-        bias = checkpoint.tensors.get(PIECE_BIAS)
     if isinstance(config.model, BERTConfig) and config.model.intents == "infilling":
         assert vocabulary.tokenizer is not None  # a BERT has pieces
         words = label_words(vocabulary.intents, config.model.label_words)
         pieces = label_pieces(words, vocabulary.tokenizer)
+        bias = getattr(checkpoint, "tensors", {}).get(PIECE_BIAS)  # a run keeps none
         start_from_words(model, pieces, intents=intents, bias=bias)
 
 

@@ -93,10 +93,10 @@ def test_what_does_not_go_together_is_refused(folder, tmp_path, settings, told):
     assert told in result.stderr
 
 
-def test_a_checkpoint_of_another_size_is_refused_with_what_to_set(folder, tmp_path):
+def test_a_checkpoint_of_another_size_is_refused_with_what_to_leave_out(folder, tmp_path):
     if not (folder / "checkpoint").exists():
         edp_mx("checkpoint", "export", folder / "sgd", "--out", folder / "checkpoint")
     result = edp_mx("train", folder / "sgd.yaml", "--run", tmp_path / "run", "--set", *TINY,
                     f"model.checkpoint={folder / 'checkpoint'}", "model.hidden_size=64",
                     "data.vocabulary.source=checkpoint", code=2)  # fmt: skip
-    assert "set model.hidden_size: 32" in result.stderr
+    assert "is a BERT with hidden_size 32; leave out model.hidden_size" in result.stderr
