@@ -46,7 +46,7 @@ def setting(
 def describe_bounds(field: dataclasses.Field) -> str:
     """Return in words what the bounds of a field demand, or an empty text.
 
-    Example:
+    Examples:
         >>> @dataclasses.dataclass
         ... class Example:
         ...     share: float = setting(0.5, at_least=0, below=1)
