@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict
 
 import yaml
 
@@ -12,6 +12,7 @@ from edp_mx.attacks.training import without_model_selection
 from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.yaml_tree import leaves
 
 Differences = Dict[str, Dict[str, Any]]  # key of the settings -> its values, "run" and "trained"
 OTHER_SETTINGS = "settings other than the run's"
@@ -30,7 +31,7 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
         >>> settings_differences(config, replace(config, training=TrainingConfig(epochs=3)))
         {'training.epochs': {'run': 14, 'trained': 3}}
     """
-    one, other = (dict(_leaves(yaml.safe_load(dump_config(each)))) for each in (run, trained))
+    one, other = (dict(leaves(yaml.safe_load(dump_config(each)))) for each in (run, trained))
     return {
         key: {"run": one.get(key), "trained": other.get(key)}
         for key in {**one, **other}
@@ -77,11 +78,3 @@ def check_family(run: ExperimentConfig, shadow: ExperimentConfig, name: str) -> 
             f"{name} is a {shadow.model.family} model, and the attacked run a {run.model.family} "
             "model: the attack learns nothing from another architecture; name a shadow of the same"
         )
-
-
-def _leaves(tree: Dict[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +18,7 @@ BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 BINS = 40
 DOTS = 120  # per inch
+MOST_COLUMNS = 3  # of a grid of panels
 
 
 def build_figure(
@@ -30,6 +31,40 @@ def build_figure(
     for one in axes.ravel():
         one.grid(alpha=0.3, which="both")
     return figure, list(axes.ravel())
+
+
+def build_panels(
+    count: int,
+    width: float,
+    height: float,
+    *,
+    columns: int = MOST_COLUMNS,
+    least_columns: float = 1,
+    below: float = 0,
+    share_y: bool = False,
+) -> Tuple[Figure, List[Axes]]:
+    """Build a figure with a grid of panels, and return it with their axes, row by row.
+
+    Args:
+        count: of the panels; the rest of the grid is left empty.
+        width, height: of a panel, in inches.
+        columns: the largest number of columns.
+        least_columns: the figure is at least as wide as so many, for its legend.
+        below: room for a legend below the panels, in inches.
+        share_y: whether all have the same y-axis.
+    """
+    columns = min(count, columns)
+    rows = -(-count // columns)
+    figure, axes = build_figure(
+        width * max(columns, least_columns),
+        height * rows + below,
+        rows=rows,
+        columns=columns,
+        share_y=share_y,
+    )
+    for one in axes[count:]:
+        one.set_visible(False)
+    return figure, list(axes[:count])
 
 
 def label_axes(axes: Axes, x: str, y: str = "", *, title: str = "", legend: bool = True) -> None:

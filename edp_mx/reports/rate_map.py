@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.reports.figures import build_figure, label_axes
-from edp_mx.reports.ser_plots import MOST_COLUMNS, STYLES, Plot
+from edp_mx.reports.figures import build_panels, label_axes
+from edp_mx.reports.ser_plots import STYLES, Plot, number_of
 from edp_mx.reports.table import render_table
 from edp_mx.runs.measured import Measurement
 from edp_mx.runs.records import value_of
@@ -37,9 +37,7 @@ def plot_by_batch_and_rate(measured: Sequence[Measurement]) -> Optional[Plot]:
     maps = {key: cells for key, cells in maps.items() if _is_map(cells)}
     if not maps:
         return None
-    columns = min(len(maps), MOST_COLUMNS)
-    rows = -(-len(maps) // columns)
-    figure, places = build_figure(4.6 * columns, 3.6 * rows, rows=rows, columns=columns)
+    figure, places = build_panels(len(maps), 4.6, 3.6)
     for axes, (key, cells) in zip(places, maps.items()):
         batches, rates, values = _grid(cells)
         axes.grid(False)
@@ -55,8 +53,6 @@ def plot_by_batch_and_rate(measured: Sequence[Measurement]) -> Optional[Plot]:
         figure.colorbar(picture, ax=axes, label="validation SER, %")
         title = _title(*key)
         label_axes(axes, "learning rate", "batch, utterances", title=title, legend=False)
-    for axes in places[len(maps) :]:
-        axes.set_visible(False)
     return Plot(figure, _table(maps))
 
 
@@ -76,15 +72,15 @@ def _grid(cells: Cells) -> Tuple[List[int], List[float], np.ndarray]:
 
 
 def _title(corpus: str, family: str, mechanism: str, n: int, epsilon: float, trained: str) -> str:
-    said = f"ε = {epsilon:g}" if math.isfinite(epsilon) else "ε = ∞"
-    return f"{corpus}, n = {n:,}, {family.upper()} ({trained}),\n{STYLES[mechanism].name}, {said}"
+    run = f"{STYLES[mechanism].name}, ε = {number_of(epsilon)}"
+    return f"{corpus}, n = {n:,}, {family.upper()} ({trained}),\n{run}"
 
 
 def _table(maps: Dict[Tuple[Any, ...], Cells]) -> str:
     rows = []
     for (corpus, family, mechanism, n, epsilon, trained), cells in maps.items():
         start = [corpus, family, STYLES[mechanism].name]
-        start += [f"{epsilon:g}" if math.isfinite(epsilon) else "∞", f"{n:,}", trained]
+        start += [number_of(epsilon), f"{n:,}", trained]
         for (batch, rate), found in sorted(cells.items()):
             numbers = [f"{batch:,}", f"{rate:g}", f"{100 * min(found):.1f}", str(len(found))]
             rows.append([*start, *numbers])

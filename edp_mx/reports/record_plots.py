@@ -13,7 +13,7 @@ from edp_mx.runs.measured import Measurement, chosen, measurements
 from edp_mx.runs.record import Record
 from edp_mx.runtime.files import write_text
 
-_CHOSEN = (
+CHOSEN = (
     "Of several settings the one with the least SER on the validation part is shown; of several "
     "seeds the mean, and from the least to the largest."
 )
@@ -31,9 +31,9 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("ser_by_epsilon", "SER against ε", _CHOSEN, plot_by_epsilon,
+    Kind("ser_by_epsilon", "SER against ε", CHOSEN, plot_by_epsilon,
          "a run with a finite ε for an utterance, at most 100, at δ = 1/(2n)"),
-    Kind("ser_by_utterances", "SER against the number of utterances", _CHOSEN, plot_by_utterances,
+    Kind("ser_by_utterances", "SER against the number of utterances", CHOSEN, plot_by_utterances,
          "a run at ε = 3 or 8 for an utterance, at δ = 1/(2n)"),
     Kind("batch_and_rate", "Batch size and learning rate",
          "The least SER on the validation part over all other settings that were tried with a "

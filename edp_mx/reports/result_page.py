@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from edp_mx.reports.figures import picture_of
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.provenance import environments_of, not_covered
+from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table1 import table1
@@ -85,11 +86,7 @@ def _by_epsilon(plot: Optional[Plot]) -> Iterator[Part]:
     if plot is not None:
         yield Part(
             "SER against ε",
-            [
-                "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. Of several "
-                "settings the one with the least SER on the validation part is shown; of several "
-                "seeds the mean, and from the least to the largest."
-            ],
+            ["ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN],
             {"Test SER against ε by corpus, model and mechanism": picture_of(plot.figure)},
             [PartTable.of_markdown("The same as numbers", plot.table)],
         )

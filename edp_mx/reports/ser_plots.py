@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from edp_mx.reports.figures import COLOURS, build_figure, label_axes
+from edp_mx.reports.figures import COLOURS, build_panels, label_axes
 from edp_mx.reports.table import render_table
 from edp_mx.runs.measured import Measurement, Spread
 
 EPSILONS = (3.0, 8.0)  # of the plot against the number of utterances
 HEADER = ("corpus", "family", "mechanism", "ε", "n", "SER %", "from–to", "intents %", "slot F1",
           "runs")  # fmt: skip
-MOST_COLUMNS = 3
-_WIDTH, _HEIGHT = 3.6, 3.2  # of a panel, in inches
+_PANELS: Dict[str, Any] = {"width": 3.6, "height": 3.2, "least_columns": 1.5, "below": 0.5,
+                           "share_y": True}  # fmt: skip
 _GAP = 0.45  # from the largest ε to ∞, in decades
 
 
@@ -59,7 +59,7 @@ def plot_by_epsilon(measured: Sequence[Measurement]) -> Optional[Plot]:
     shown = [_at_one_n([m for m in measured if m.corpus == corpus]) for corpus in corpora]
     every = [each for points in shown for each in points]
     ticks = sorted({1.0, *EPSILONS, *(each.epsilon for each in every)} - {math.inf})
-    figure, places = _panels(len(corpora), columns=min(len(corpora), MOST_COLUMNS))
+    figure, places = build_panels(len(corpora), **_PANELS)
     colours = _add_legend(figure, every, by="family")
     for axes, points in zip(places, shown):
         for (family, mechanism), curve in _curves(points, ("family", "mechanism")).items():
@@ -91,7 +91,7 @@ def plot_by_utterances(measured: Sequence[Measurement]) -> Optional[Plot]:
     corpora = {each.corpus for each in measured if each.epsilon in epsilons}
     shown = [m for m in measured if m.corpus in corpora and m.epsilon in (*epsilons, math.inf)]
     families = sorted({each.family for each in shown})
-    figure, places = _panels(len(epsilons) * len(families), columns=len(epsilons))
+    figure, places = build_panels(len(epsilons) * len(families), columns=len(epsilons), **_PANELS)
     colours = _add_legend(figure, shown, by="corpus")
     for axes, (family, epsilon) in zip(places, product(families, epsilons)):
         points = [m for m in shown if m.family == family and m.epsilon in (epsilon, math.inf)]
@@ -116,7 +116,7 @@ def table_of(measured: Sequence[Measurement]) -> str:
                 each.corpus,
                 each.family,
                 STYLES[each.mechanism].name,
-                f"{each.epsilon:g}" if math.isfinite(each.epsilon) else "∞",
+                number_of(each.epsilon),
                 f"{each.n:,}",
                 f"{100 * ser.mean:.1f}",
                 f"{100 * ser.low:.1f}–{100 * ser.high:.1f}" if several else "",
@@ -126,6 +126,11 @@ def table_of(measured: Sequence[Measurement]) -> str:
             ]
         )
     return render_table(HEADER, rows)
+
+
+def number_of(epsilon: float) -> str:
+    """Return an ε as it is written."""
+    return f"{epsilon:g}" if math.isfinite(epsilon) else "∞"
 
 
 def _at_one_n(points: Sequence[Measurement]) -> List[Measurement]:
@@ -196,17 +201,6 @@ def _label(axes: Axes, x: str, title: str) -> None:
     y = "test SER, %" if place and place.is_first_col() else ""
     label_axes(axes, x, y, title=title, legend=False)
     axes.tick_params(labelsize=8)
-
-
-def _panels(count: int, *, columns: int) -> Tuple[Figure, List[Axes]]:
-    """A figure with a grid of panels that share the y-axis; what is left of the grid is empty."""
-    rows = -(-count // columns)
-    figure, places = build_figure(
-        _WIDTH * max(columns, 1.5), _HEIGHT * rows + 0.5, rows=rows, columns=columns, share_y=True
-    )
-    for axes in places[count:]:
-        axes.set_visible(False)
-    return figure, list(places[:count])
 
 
 def _add_legend(figure: Figure, points: Sequence[Measurement], *, by: str) -> Dict[str, str]:

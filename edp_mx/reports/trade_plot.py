@@ -6,14 +6,14 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from matplotlib.figure import Figure
 
-from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, label_axes
+from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_panels, label_axes
 from edp_mx.reports.paper import NAMES
+from edp_mx.runs.measured import granted
 from edp_mx.runs.tables.methods import METHODS
 from edp_mx.runs.tables.query import Entry, Key
 
 _MARKERS = {"none": "o", "linear": "^", "exponential": "s", None: "D"}
 _GAP = 1.5  # decades from the largest ε to ∞
-_COLUMNS = 3
 
 
 def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
@@ -27,12 +27,7 @@ def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
         return None
     points = {key: (_log10(entry), entry) for key, entry in entries.items() if key[:2] in places}
     largest = max([value for value, _ in points.values() if value is not None], default=0.0)
-    columns = min(len(places), _COLUMNS)
-    rows = -(-len(places) // columns)
-    figure, panels = build_figure(3.8 * max(columns, 1.6), 3.2 * rows + 0.9, rows=rows,
-                                  columns=columns)  # fmt: skip
-    for axes in panels[len(places) :]:
-        axes.set_visible(False)
+    figure, panels = build_panels(len(places), 3.8, 3.2, least_columns=1.6, below=0.9)
     drawn: Dict[str, Any] = {}
     for axes, place in zip(panels, places):
         for (family, corpus, method), (value, entry) in points.items():
@@ -57,10 +52,7 @@ def plot_trade(entries: Mapping[Key, Entry]) -> Optional[Figure]:
 
 def _log10(entry: Entry) -> Optional[float]:
     """The largest log10 ε over seeds, conditions granted; None for ∞."""
-    values = []
-    for record in entry.records:
-        bounds = (record[name]["log10_epsilon"] for name in ("holds", "holds_if"))
-        values.append(next((bound for bound in bounds if bound is not None), None))
+    values = [granted(record, "log10_epsilon") for record in entry.records]
     known = [value for value in values if value is not None]
     return max(known) if len(known) == len(values) else None
 

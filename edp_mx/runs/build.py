@@ -24,7 +24,7 @@ from edp_mx.data.wordpiece import WordPiece
 from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.models.checkpoints.huggingface import CONFIG, Checkpoint
 from edp_mx.models.checkpoints.names import PIECE_BIAS
 from edp_mx.models.frozen import freeze
 from edp_mx.models.infilling import start_from_words
@@ -141,7 +141,9 @@ def start_from_pretrained(
         assert vocabulary.tokenizer is not None  # a BERT has pieces
         words = label_words(vocabulary.intents, config.model.label_words)
         pieces = label_pieces(words, vocabulary.tokenizer)
-        bias = getattr(checkpoint, "tensors", {}).get(PIECE_BIAS)  # a run keeps none
+        bias = None  # a run keeps none
+        if isinstance(checkpoint, Checkpoint):
+            bias = checkpoint.tensors.get(PIECE_BIAS)
         start_from_words(model, pieces, intents=intents, bias=bias)
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
@@ -88,10 +88,17 @@ def measurements(
 
 def epsilon_of(record: Record) -> float:
     """Return the ε that holds, or would if its conditions were granted; ∞ beyond a double."""
-    for name in ("holds", "holds_if"):
-        if record[name]["epsilon"] is not None:
-            return float(f"{record[name]['epsilon']:.3g}")
-    return math.inf
+    epsilon = granted(record, "epsilon")
+    return math.inf if epsilon is None else float(f"{epsilon:.3g}")
+
+
+def granted(record: Record, key: str) -> Optional[float]:
+    """Return "epsilon" or "log10_epsilon" of what holds, or would if its conditions were granted.
+
+    None where neither is a number.
+    """
+    bounds = (record[name][key] for name in ("holds", "holds_if"))
+    return next((bound for bound in bounds if bound is not None), None)
 
 
 def chosen(measured: Iterable[Measurement]) -> List[Measurement]:

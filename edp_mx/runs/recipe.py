@@ -6,12 +6,12 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, List, Mapping
 
 from edp_mx.runs.measured import Measurement
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
-from edp_mx.runtime.yaml_tree import read_layers
+from edp_mx.runtime.yaml_tree import leaves, read_layers
 
 LAUNCHER = Path("launch/train.sh")
 _MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_sgd.yaml")
@@ -86,7 +86,7 @@ class Recipe:
         layers = self._layers()
         base = Path(_MODEL.format(family=self.source.family))
         under = [base, *layers] if base.exists() else layers
-        settings = self._settings(_flat(read_layers(under)[0]) if under else {})
+        settings = self._settings(dict(leaves(read_layers(under)[0])) if under else {})
         words = [f"{key}={_written(key, value)}" for key, value in sorted(settings.items())]
         start = "edp-mx train"
         if LAUNCHER.exists():
@@ -113,19 +113,6 @@ class Recipe:
             if not key.startswith("data.") or (key, value) == _WORDS
             if value != base.get(key, default_of(key, self.source.family))
         }
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Dict[str, Any]:
-    return dict(_leaves(tree, prefix))
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[Any]:
-    """Yield (dotted key, value) of nested settings."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _written(key: str, value: Any) -> str:

@@ -17,6 +17,7 @@ from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json, sha256_of, write_json
+from edp_mx.runtime.yaml_tree import leaves
 
 if TYPE_CHECKING:
     from edp_mx.config import ExperimentConfig
@@ -163,8 +164,12 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
             key: environment.get(key) for key in ("machine", "cores", "python", "packages")
         },
         "corpus_files": None,
-        "settings": dict(_flat(config, "")),
+        "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
     }
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("/")
 
 
 def _scores(scores: Dict[str, Any]) -> Dict[str, float]:
@@ -182,15 +187,6 @@ def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[st
         "slot_f1": best["slot_f1"] / 100,
     }
     return _scores(shares)
-
-
-def _flat(tree: Dict[str, Any], prefix: str) -> Iterator[Tuple[str, Any]]:
-    """Yield the settings of a config.yaml by dotted key, without paths."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        elif not (isinstance(value, str) and value.startswith("/")):
-            yield f"{prefix}{key}", value
 
 
 def _processor() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
 import yaml
 
@@ -114,6 +114,20 @@ def _merge(tree: Tree, other: Tree) -> None:
             _merge(tree[key], value)
         else:
             tree[key] = value
+
+
+def leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[Tuple[str, Any]]:
+    """Yield (dotted key, value) of nested mappings, in their order.
+
+    Example:
+        >>> list(leaves({"a": {"b": 1, "c": [2]}, "d": None}))
+        [('a.b', 1), ('a.c', [2]), ('d', None)]
+    """
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def override(tree: Tree, origins: Origins, text: str) -> None:
