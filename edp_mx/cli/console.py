@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import logging
 import sys
@@ -122,6 +123,32 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
     )
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Add `--records KEY=NAME …`, the settings `data.records` of a corpus that is named by path."""
+    parser.add_argument(
+        "--records",
+        nargs="+",
+        default=[],
+        metavar="KEY=NAME",
+        help="which columns or keys hold what, e.g. text=utterance intent=category",
+    )
+
+
+def records_of(texts: Iterable[str], settings: Any = None) -> Any:
+    """Return the settings `data.records` that `--records` changes."""
+    from edp_mx.data.readers.records_config import RecordsConfig
+
+    settings = settings or RecordsConfig()
+    known = [field.name for field in dataclasses.fields(settings)]
+    changes = dict(text.partition("=")[::2] for text in texts)
+    for key, name in changes.items():
+        if not name or key not in known:
+            raise UserError(
+                f"--records {key}={name}: write KEY=NAME, where KEY is one of {', '.join(known)}"
+            )
+    return dataclasses.replace(settings, **changes)
 
 
 def print_json(value: Any) -> None:

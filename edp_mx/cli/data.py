@@ -10,7 +10,13 @@ from typing import Any, Dict, Iterable, List, Optional
 
 from tqdm import tqdm
 
-from edp_mx.cli.console import add_command, refuse_foreign, require_at_least
+from edp_mx.cli.console import (
+    add_command,
+    add_records,
+    records_of,
+    refuse_foreign,
+    require_at_least,
+)
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
@@ -45,13 +51,15 @@ examples:
   edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
 """
 DESCRIBE_EXAMPLES = """\
-Any layout that training reads: seq.in/seq.out/label, JSON lines, SNIPS' JSON, NLU-Eval's CSV,
-DSTC8's dialogues. Where utterances name their users (a file user beside the three, the key "user",
+Any layout that training reads: seq.in/seq.out/label, JSON lines, CSV and TSV, SNIPS' JSON,
+NLU-Eval's CSV, DSTC8's dialogues. --records says what columns or keys are called, as data.records
+in a configuration. Where utterances name their users (a file user beside the three, the key "user",
 or a dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split.
 
 examples:
   edp-mx data describe data/atis
   edp-mx data describe mine.jsonl --show      (and three of its utterances)
+  edp-mx data describe mine.csv --records text=utterance intent=category
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """
@@ -93,6 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
     told.add_argument("--show", action="store_true", help="show three utterances of it")
+    add_records(told)
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
@@ -147,7 +156,8 @@ def run_describe(arguments: argparse.Namespace) -> int:
 
     name = arguments.corpus
     parts: Counter = Counter()
-    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts))
+    records = records_of(arguments.records)
+    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts, records=records))
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     lines = [*_lines(name, description), *_split_lines(parts)]
@@ -174,7 +184,12 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 
 def _corpus(
-    name: str, *, size: int, seed: int, parts: Optional[Dict[str, int]] = None
+    name: str,
+    *,
+    size: int,
+    seed: int,
+    parts: Optional[Dict[str, int]] = None,
+    records: Any = None,
 ) -> Iterable[Any]:
     """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
 
@@ -191,7 +206,7 @@ def _corpus(
         return make_utterances(name, size=size, seed=seed)
     path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
     utterances = []
-    for part, utterance in stream_utterances(path):
+    for part, utterance in stream_utterances(path, records=records):
         counts[part] += 1
         utterances.append(utterance)
     refuse_repeated_ids(path, utterances)
@@ -255,11 +270,7 @@ def _user_lines(description: Any) -> List[str]:
 
 def _example(utterance: Any) -> List[str]:
     """Show an utterance with its spans in brackets."""
-    from edp_mx.metrics.spans import spans_of
+    from edp_mx.metrics.spans import bracketed
 
-    words = list(utterance.tokens)
-    for span in spans_of(utterance.slots):
-        words[span.start] = f"[{span.type}: {words[span.start]}"
-        words[span.end - 1] += "]"
-    text = f"{utterance.intent}: {' '.join(words)}"
-    return textwrap.wrap(text, 98, initial_indent="  ", subsequent_indent="      ")
+    text = f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
+    return textwrap.wrap(text, 78, initial_indent="  ", subsequent_indent="      ")

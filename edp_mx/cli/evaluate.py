@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from edp_mx.cli.console import progress_bar
+from edp_mx.cli.console import add_records, progress_bar, records_of, refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -29,6 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="which part of the run's own split",
     )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
+    add_records(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -40,7 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.trained import load_run
 
     trained = load_run(arguments.run_directory)
-    utterances = read_utterances(arguments.file) if arguments.file else trained.part(arguments.part)
+    if arguments.file:
+        records = records_of(arguments.records, trained.config.data.records)
+        utterances = read_utterances(arguments.file, records=records)
+    else:
+        refuse_unread(arguments, ["--records"], "without --file the run's own corpus is read")
+        utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
     for line in baselines.unknown_labels(utterances, trained.vocabulary):
         print(line, file=sys.stderr)

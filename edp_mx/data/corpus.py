@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from itertools import islice
+from pathlib import Path
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -145,7 +146,10 @@ def _cache_key(config: DataConfig) -> str:
     if is_made(config):
         return cache_key(data, grammar_files(config.corpus))
     files = files_of(find_corpus(config), config.layout)
-    return cache_key(data, files + (files_of(config.test_file) if config.test_file else []))
+    files += files_of(config.test_file) if config.test_file else []
+    names = config.records.label_names
+    files += [("label names", Path(names))] if names else []
+    return cache_key((*data, asdict(config.records)), files)
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, NamedTuple, Optional, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 
@@ -50,3 +50,34 @@ def split_tag(tag: str) -> Tuple[str, str]:
     if prefix not in ("B", "I") or (dash and not name):
         raise UserError(f"slot tag {tag!r} is not BIO; write O, B-name or I-name")
     return prefix, name or "_"
+
+
+def balanced(tags: Sequence[str]) -> Tuple[str, ...]:
+    """Return the tags with the same spans, each of which opens with B-.
+
+    Example:
+        >>> balanced(["O", "I-to", "I-to", "I-from", "B-from"])
+        ('O', 'B-to', 'I-to', 'B-from', 'B-from')
+    """
+    before = "O"
+    whole: List[str] = []
+    for tag in tags:
+        if tag[0] == "I" and before[1:] != tag[1:]:
+            tag = f"B{tag[1:]}"
+        whole.append(tag)
+        before = tag
+    return tuple(whole)
+
+
+def bracketed(tokens: Sequence[str], tags: Sequence[str]) -> str:
+    """Return the text of an utterance with its spans in brackets.
+
+    Example:
+        >>> bracketed(["call", "my", "mum"], ["O", "B-who", "I-who"])
+        'call [who: my mum]'
+    """
+    words = list(tokens)
+    for span in spans_of(tags):
+        words[span.start] = f"[{span.type}: {words[span.start]}"
+        words[span.end - 1] += "]"
+    return " ".join(words)

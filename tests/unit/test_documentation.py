@@ -65,7 +65,7 @@ def test_what_the_documented_commands_write_is_kept_out_of_git(tmp_path):
             is_ours = value.startswith(("docs/", "results/"))  # kept on purpose
             if option in ("--out", "--run", "--runs", "--into") and not is_ours:
                 written.add(value)
-    written |= {"mine.jsonl", "merged/public.jsonl.gz", "text/mine.txt", "vectors.bin"}
+    written |= {"mine.jsonl", "mine.csv", "merged/public.jsonl.gz", "text/mine.txt", "vectors.bin"}
     assert len(written) > 10
     for path in sorted(written):
         is_folder = "" if re.search(r"\.\w+$", path) else "/anything"

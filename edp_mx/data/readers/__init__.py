@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterable, Iterator, List, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, three_files
+from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, table, three_files
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources
+from edp_mx.data.readers.records_config import RecordsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
@@ -19,17 +20,21 @@ FORMATS = {
         json_lines.FORMAT,
         dstc8.FORMAT,
         snips_json.FORMAT,
+        table.FORMAT,
         nlu_eval.FORMAT,
     )
 }
 
 
-def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
+def read_utterances(
+    path: PathLike, layout: str = "auto", records: Optional[RecordsConfig] = None
+) -> List[Utterance]:
     """Read a whole corpus, its own parts one after the other.
 
     Args:
         path: a file, or a folder in one of the formats.
         layout: "auto" (recognised by the names of files), or one of `FORMATS`.
+        records: which keys or columns hold what; by default the usual ones.
 
     Raises:
         UserError: nothing there, an unknown layout, or a broken file (with file and line).
@@ -37,14 +42,16 @@ def read_utterances(path: PathLike, layout: str = "auto") -> List[Utterance]:
     Edge cases: ids are unique: `<file>/<line>`, relative to `path`; ids that a JSON line brings
         along are kept, and refused where they repeat.
     """
-    utterances = [utterance for _, utterance in stream_utterances(path, layout)]
+    utterances = [utterance for _, utterance in stream_utterances(path, layout, records)]
     refuse_repeated_ids(path, utterances)
     return utterances
 
 
-def stream_utterances(path: PathLike, layout: str = "auto") -> Iterator[Tuple[str, Utterance]]:
+def stream_utterances(
+    path: PathLike, layout: str = "auto", records: Optional[RecordsConfig] = None
+) -> Iterator[Tuple[str, Utterance]]:
     """Yield each utterance with the part that it was published in, or ""; ids may repeat."""
-    assembler = Assembler()
+    assembler = Assembler(records)
     format, found = _find(Path(path), layout)
     for part, sources in found.items():
         for source, prefix in sources:
@@ -83,7 +90,8 @@ def refuse_repeated_ids(path: PathLike, utterances: Iterable[Utterance]) -> None
 def _find(path: Path, layout: str) -> Tuple[Format, Sources]:
     """Return the format of a corpus, and what its reader opens."""
     if layout not in ("auto", *FORMATS):
-        raise UserError(f"data.layout: {layout!r} is none of auto, {', '.join(FORMATS)}")
+        wanted = ", ".join(("auto", *FORMATS))
+        raise UserError(f"data.layout must be one of {wanted}, not {layout!r}")
     if not path.exists():
         raise UserError(f"{path} does not exist")
     for format in FORMATS.values() if layout == "auto" else [FORMATS[layout]]:

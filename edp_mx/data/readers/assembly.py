@@ -8,11 +8,13 @@ import zlib
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
+from edp_mx.data.readers.records_config import RecordsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.metrics.spans import balanced
 
 Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
-_BLANKS = re.compile(r"[ \t\r\f\v]+")  # not the no-break space: annotators left it inside tokens
+_BLANKS = re.compile(r"[ \t\r\n\f\v]+")  # not the no-break space: annotators left it inside tokens
 
 
 def split_tokens(line: str) -> List[str]:
@@ -63,7 +65,8 @@ def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
 class Assembler:
     """Checks one utterance after the other, and keeps each distinct string only once."""
 
-    def __init__(self) -> None:
+    def __init__(self, records: Optional[RecordsConfig] = None) -> None:
+        self.records = records or RecordsConfig()
         self._strings: Dict[str, str] = {}
         self._good_tags: Set[str] = {"O"}
 
@@ -85,17 +88,24 @@ class Assembler:
         if not intent:
             raise UserError(f"{place}: the intent is missing")
         self._check_tags(slots, place)
+        tags = balanced(slots)
+        if self.records.unbalanced == "refuse" and tags != tuple(slots):
+            tag = next(slot for slot, tag in zip(slots, tags) if slot != tag)
+            raise UserError(
+                f"{place}: {tag!r} continues no slot of this name, which data.records.unbalanced "
+                "refuses; begin the slot with B-, or set it to repair"
+            )
         keep = self._strings.setdefault
         return Utterance(
             tokens=tuple([keep(token, token) for token in tokens]),
-            slots=tuple([keep(tag, tag) for tag in slots]),
+            slots=tuple([keep(tag, tag) for tag in tags]),
             intent=keep(intent, intent),
             id=id,
             user=keep(user, user),
         )
 
     def _check_tags(self, slots: Sequence[str], place: str) -> None:
-        """Accept "O", "B-name" and "I-name"; an I- may open a span, as conlleval reads it."""
+        """Accept "O", "B-name" and "I-name"."""
         for tag in slots:
             if tag in self._good_tags:
                 continue

@@ -62,3 +62,15 @@ def relative_sources(folder: Path, files: Dict[str, List[Path]]) -> Sources:
 def single_file(path: Path, *suffixes: str) -> Sources:
     """Return a file as the only source, if it has one of the suffixes."""
     return {"": [(path, path.name)]} if path.name.endswith(suffixes) else {}
+
+
+def file_or_folder(path: Path, suffixes: Tuple[str, ...]) -> Sources:
+    """Take a file; or `train`, `valid` and `test` with a suffix, else all files with one."""
+    if path.is_file():
+        return single_file(path, *suffixes)
+
+    def part(name: str) -> Optional[Path]:
+        return next((p for s in suffixes if (p := path / f"{name}{s}").is_file()), None)
+
+    every = sorted(found for suffix in suffixes for found in path.glob(f"*{suffix}"))
+    return sources_by_part(part) or relative_sources(path, {"": every})

@@ -92,6 +92,17 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
 
 
+def test_describe_reads_a_table_whose_columns_are_named(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("said,bio,class\ncall mum,O I-who,call\n")
+    named = ("--records", "text=said", "slots=bio", "intent=class")
+    assert run("describe", str(path), "--show", *named) == 0
+    assert "  call: call [who: mum]\n" in capsys.readouterr().out
+    for wrong in ("said", "txt=said", "text="):
+        with pytest.raises(UserError, match="write KEY=NAME, where KEY is one of text, tokens"):
+            run("describe", str(path), "--records", wrong)
+
+
 def test_a_span_that_begins_with_i_is_shown_as_it_is_read(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     line = {"tokens": ["call", "mum", "or", "dad"], "slots": ["O", "I-who", "I-by", "B-who"],

@@ -1,0 +1,183 @@
+"""Records, one per utterance: what the keys of a JSON line or the columns of a table mean."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
+
+from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
+from edp_mx.data.readers.records_config import NO_SLOTS
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import read_json
+
+_USUAL = {
+    "text": ("text",),
+    "tokens": ("tokens",),
+    "slots": ("slots", "ner_tags"),
+    "spans": ("spans",),
+    "intent": ("intent", "label"),
+    "user": ("user",),
+}
+_NEEDED = (("text", "tokens"), ("slots", "spans"), ("intent",))  # one of each
+
+
+class RecordReader:
+    """Makes utterances of records.
+
+    Args:
+        assembler: checks them, and has the settings by which they are read.
+        what: what a record has, "key" or "column".
+    """
+
+    def __init__(self, assembler: Assembler, what: str) -> None:
+        self._assembler, self._config, self._what = assembler, assembler.records, what
+        path = self._config.label_names
+        self._label_names = _read_label_names(path) if path else {}
+        self._absent = ("slots", "spans") if self._config.slots == NO_SLOTS else ()
+        self._known: Dict[Tuple[str, ...], Dict[str, str]] = {}
+
+    def names_among(self, keys: Iterable[str], place: str) -> Dict[str, str]:
+        """Return what the keys of a record are called, by the settings' own names for them.
+
+        Raises:
+            UserError: something that is needed, or that the settings name, is missing.
+        """
+        present = tuple(keys)
+        if present not in self._known:
+            self._known[present] = self._find_names(present, place)
+        return self._known[present]
+
+    def read(
+        self, record: Mapping[str, Any], names: Mapping[str, str], *, id: str, place: str
+    ) -> Utterance:
+        """Return the utterance of a record.
+
+        Args:
+            names: from `names_among`.
+            place: file and line, with which an error begins.
+
+        Edge cases: of text and tokens the tokens are read; of slots and spans the slots. A span
+            ends a token, also within a word.
+        """
+        if "spans" in names and "slots" not in names:
+            tokens, tags = self._tag_spans(record, names, place)
+        else:
+            tokens = _items(record, names.get("tokens") or names["text"], str, place)
+            tags = ["O"] * len(tokens)
+            if "slots" in names:
+                items = _items(record, names["slots"], (str, int), place)
+                tags = [self._label(item, names["slots"], place) for item in items]
+        user = record[names["user"]] if "user" in names else None
+        if user is not None and not (isinstance(user, str) and user):
+            raise UserError(
+                f'{place}: "{names["user"]}" must be a non-empty string; leave it out where unknown'
+            )
+        intent = record[names["intent"]]
+        intent = "" if intent is None else self._label(intent, names["intent"], place)
+        return self._assembler.assemble(tokens, tags, intent, id=id, place=place, user=user or "")
+
+    def _find_names(self, present: Tuple[str, ...], place: str) -> Dict[str, str]:
+        found: Dict[str, str] = {}
+        for field, usual in _USUAL.items():
+            if field in self._absent:
+                continue
+            wanted = getattr(self._config, field)
+            here = [name for name in (usual if wanted is None else (wanted,)) if name in present]
+            if here:
+                found[field] = here[0]
+            elif wanted is not None:
+                raise UserError(
+                    f'{place}: the {self._what} "{wanted}", which data.records.{field} names, is '
+                    f"missing; there are {', '.join(present)}"
+                )
+        for fields in _NEEDED:
+            if not any(field in found or field in self._absent for field in fields):
+                names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
+                raise UserError(
+                    f"{place}: the {self._what} {names} is missing; data.records.{fields[0]} can "
+                    "name another"
+                )
+        return found
+
+    def _label(self, value: Any, name: str, place: str) -> str:
+        """Return the name of a label, which may be a number."""
+        known = self._label_names.get(name)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if isinstance(value, str) and known is not None and value.isdecimal():
+            value, is_number = int(value), True
+        if not is_number:
+            if not isinstance(value, str):
+                raise UserError(f'{place}: "{name}" holds {value!r}; labels are strings or numbers')
+            return value
+        if known is None:
+            raise UserError(
+                f'{place}: "{name}" holds the number {value}; let data.records.label_names name a '
+                f'file with {{"{name}": [the names of all numbers from 0]}}'
+            )
+        if not 0 <= value < len(known):
+            raise UserError(
+                f'{place}: "{name}" holds the number {value}, but {self._config.label_names} has '
+                f"names for 0 to {len(known) - 1}"
+            )
+        return known[value]
+
+    def _tag_spans(
+        self, record: Mapping[str, Any], names: Mapping[str, str], place: str
+    ) -> Tuple[List[str], List[str]]:
+        """Return the tokens and tags of a text with spans of characters."""
+        text = record.get(names.get("text", ""))
+        spans = record[names["spans"]] or []
+        if not isinstance(text, str):
+            raise UserError(f'{place}: "{names["spans"]}" needs the text beside it, as a string')
+        if not isinstance(spans, list) or not all(map(_is_span, spans)):
+            raise UserError(
+                f'{place}: "{names["spans"]}" is not a list of {{"start", "end", "label"}}'
+            )
+        chunks: List[Chunk] = []
+        end = 0
+        for span in sorted(spans, key=lambda span: span["start"]):
+            start, stop = span["start"], span["end"]
+            if not end <= start < stop <= len(text) or not text[start:stop].strip():
+                raise UserError(
+                    f"{place}: the span {start} to {stop} overlaps another, holds no word or leads "
+                    f"out of the text, which has {len(text)} characters"
+                )
+            chunks += [(text[end:start], None), (text[start:stop], span["label"])]
+            end = stop
+        return tag_chunks([*chunks, (text[end:], None)])
+
+
+def _is_span(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(type(value.get(key)) is int for key in ("start", "end"))
+        and isinstance(value.get("label"), str)
+        and value["label"] != ""
+    )
+
+
+def _read_label_names(path: str) -> Dict[str, List[str]]:
+    """Return the lists of names in a file, by key or column; other entries are passed over."""
+    value = read_json(path)
+    features = value.get("features", value) if isinstance(value, dict) else {}
+    names: Dict[str, List[str]] = {}
+    for column, entry in features.items() if isinstance(features, dict) else ():
+        while isinstance(entry, dict):  # Hugging Face: a ClassLabel, perhaps in a Sequence
+            entry = entry.get("names", entry.get("feature"))
+        if isinstance(entry, list) and all(isinstance(name, str) for name in entry):
+            names[column] = entry
+    if not names:
+        raise UserError(
+            f'{path}: data.records.label_names needs lists of names, as {{"ner_tags": ["O", …]}}'
+        )
+    return names
+
+
+def _items(record: Mapping[str, Any], name: str, kinds: Any, place: str) -> List[Any]:
+    """Return a list, or the items of a text that blanks separate."""
+    value = record[name]
+    if value is None or isinstance(value, str):
+        return split_tokens(value or "")
+    if not isinstance(value, list) or not all(isinstance(i, kinds) and i != "" for i in value):
+        raise UserError(f'{place}: "{name}" is not a list of non-empty strings')
+    return value

@@ -1,0 +1,40 @@
+"""The settings `data.records`: how the records of a corpus are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from edp_mx.runtime.files import path_field
+from edp_mx.runtime.settings import Settings, setting
+
+NO_SLOTS = "none"  # the name of the slots of a corpus without any
+
+
+@dataclass(frozen=True)
+class RecordsConfig(Settings):
+    """Which keys of a JSON line, or columns of a table, hold what; other layouts have none.
+
+    Args:
+        text: the one with the utterance as text; by default "text".
+        tokens: the one with the utterance as tokens; by default "tokens".
+        slots: the one with the BIO tags of the tokens; by default "slots" or "ner_tags"; none for
+            a corpus without slots.
+        spans: the one with the slots as `[{"start", "end", "label"}]`, in characters of the text;
+            by default "spans".
+        intent: the one with the intent; by default "intent" or "label".
+        user: the one with who said it; by default "user".
+        label_names: a JSON file with the names of labels that are numbers, by key or column, such
+            as `{"ner_tags": ["O", "B-who"]}`; or the `dataset_info.json` of a Hugging Face dataset.
+        unbalanced: what is done with a tag I-name that continues no slot of this name, in any
+            layout: repair (it becomes B-name, as conlleval reads it) or refuse.
+    """
+
+    text: Optional[str] = None
+    tokens: Optional[str] = None
+    slots: Optional[str] = None
+    spans: Optional[str] = None
+    intent: Optional[str] = None
+    user: Optional[str] = None
+    label_names: Optional[str] = path_field()
+    unbalanced: str = setting("repair", one_of=("repair", "refuse"))
