@@ -2,8 +2,11 @@
 
 Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--json FILE]
      horovodrun --gloo -np 2 .venv/bin/python benchmarks/step_cost.py --no-peak
+     .venv/bin/python benchmarks/step_cost.py --parts
 
-`crf` is the CRF's loss and gradient alone. Peak memory is that of a process of its own.
+`crf` is the CRF's loss and gradient alone. `--parts` adds DP-SGD by ghost clipping where a part of
+a BERT is trained; `stored` reads the outputs of the frozen layers, as training does. Peak memory is
+that of a process of its own.
 """
 
 import argparse
@@ -11,9 +14,10 @@ import os
 import resource
 
 import measuring
-from steps import VARIANTS
-from subjects import EXAMPLES, TOKENS, Subject, paper_model, synthetic_batch
+from steps import PARTS, USUAL, VARIANTS, Step
+from subjects import EXAMPLES, TOKENS, Subject, above_frozen, paper_model, synthetic_batch
 
+from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
@@ -26,7 +30,7 @@ def main() -> None:
     measuring.settle_threads()
     workers = distributed.start()
     if options.peak_of:
-        step = VARIANTS[options.peak_of](_subject(options.model[0], options, workers))
+        step = _step(options.peak_of, options.model[0], options, workers)
         for _ in range(PEAK_STEPS):
             step()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -44,43 +48,48 @@ def main() -> None:
     }
     figures: measuring.Figures = {}
     for family in options.model:
-        steps = {
-            name: VARIANTS[name](_subject(family, options, workers)) for name in options.variants
-        }
+        steps = {name: _step(name, family, options, workers) for name in options.variants}
         seconds = measuring.in_turn(steps, rounds=options.rounds)
         if workers.is_first:
             threads = os.environ["OMP_NUM_THREADS"]
             size = f"B = {options.batch}, T = {options.tokens}, {threads} thread(s) per worker"
             title = f"{family}: {size}, {options.rounds} rounds"
             print(measuring.show_seconds(title, seconds, "sgd"), flush=True)
-        for name in options.variants[1:]:
+        rows = []
+        for name in options.variants:
             what = f"{family.upper()}, {name} ÷ sgd"
             figures[what] = measuring.ratios(seconds, name, "sgd")
             if has_peaks:
                 ours, plain = peaks[family, name], peaks[family, "sgd"]
                 figures[f"{what}, peak memory"] = [ours / plain]
-                print(f"peak memory of {name}: {ours:.0f} MB, of sgd: {plain:.0f} MB")
+                rows.append([name, f"{ours:.0f}", f"{ours / plain:.2f}"])
+        if has_peaks:
+            print(f"\n{render_table(('step', 'peak memory, MB', '÷ sgd'), rows)}", flush=True)
     if workers.is_first:
         measuring.record(options, figures)
 
 
-def _subject(family: str, options: argparse.Namespace, workers: Workers) -> Subject:
-    """A model to train with its batch, which differs from worker to worker."""
+def _step(name: str, family: str, options: argparse.Namespace, workers: Workers) -> Step:
+    """A variant on a model and batch of its own; the batch differs from worker to worker."""
     size = {"examples": options.batch, "tokens": options.tokens}
     batch = synthetic_batch(family, **size, seed=workers.rank)
-    return Subject(paper_model(family), batch, workers=workers)
+    model = paper_model(family, **PARTS.get(name, {}))
+    if name.endswith("_stored"):
+        model, batch = above_frozen(model, batch)
+    return VARIANTS[name](Subject(model, batch, workers=workers))
 
 
 def _options() -> argparse.Namespace:
     parser = measuring.build_parser(__doc__, rounds=15)
     parser.add_argument("--batch", type=int, default=EXAMPLES, help="examples per worker")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
-    parser.add_argument(
-        "--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="besides sgd"
-    )
+    parser.add_argument("--variants", nargs="+", choices=USUAL, default=USUAL, help="besides sgd")
+    parser.add_argument("--parts", action="store_true", help="parts of a BERT, by dp_sgd_ghost")
     parser.add_argument("--no-peak", dest="peak", action="store_false", help="skip peak memory")
     parser.add_argument("--peak-of", choices=VARIANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.parts:
+        options.model, options.variants = ["bert"], ("dp_sgd_ghost", *PARTS)
     options.variants = [name for name in VARIANTS if name in {*options.variants, "sgd"}]
     return options
 

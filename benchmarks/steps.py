@@ -1,6 +1,6 @@
 """One training step of each variant: mechanism, trainer, and what comes before its step."""
 
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 from measuring import timed
@@ -10,15 +10,20 @@ from subjects import SLOTS, Subject
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
+from edp_mx.models.rgp import carried_weights
 from edp_mx.privacy.clipping import Losses, Unclipped
 from edp_mx.privacy.ghost.clipping import GhostClipping
 from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.training.carried import CarriedTrainer
 
 LEARNING_RATE = 1e-6  # the weights stay where they are, whatever the noise
 NOISE_MULTIPLIER = MAX_GRAD_NORM = 1.0
+
+TRAINED = ("heads", "biases", "lora", "rgp", "prefix")  # `model.trained`
+TOP_2 = {"frozen_layers": 2, "is_embedding_trainable": False}
 
 Step = Callable[[], float]  # takes one whole step and returns its seconds
 
@@ -63,6 +68,15 @@ def crf(subject: Subject) -> Step:
 VARIANTS: Dict[str, Callable[[Subject], Step]] = {
     variant.__name__: variant for variant in (sgd, edp_sgd, dp_sgd_ghost, dp_sgd_loop, crf)
 }
+USUAL = tuple(VARIANTS)  # for both families
+# Ghost clipping where a part of a BERT is trained: the settings of its model.
+PARTS: Dict[str, Dict[str, Any]] = {
+    **{f"dp_sgd_{trained}": {"trained": trained} for trained in TRAINED},
+    "dp_sgd_top_2": TOP_2,
+    "dp_sgd_heads_stored": {"trained": "heads"},
+    "dp_sgd_top_2_stored": TOP_2,
+}
+VARIANTS.update(dict.fromkeys(PARTS, dp_sgd_ghost))
 
 
 def _clipping(subject: Subject) -> dict:
@@ -94,7 +108,15 @@ def _mechanism(subject: Subject, clipping: NormClipping, *, unit: str) -> Mechan
 
 def _step(subject: Subject, mechanism: AnyMechanism, chunks: Callable[[], List[Losses]]) -> Step:
     """Forward, backward, clipping, noise and the trainer's step."""
-    trainer = PrivateTrainer(
-        flat=subject.flat, optimizer="adam", optimizer_params={"learning_rate": LEARNING_RATE}
+    settings: Dict[str, Any] = {
+        "flat": subject.flat,
+        "optimizer": "adam",
+        "optimizer_params": {"learning_rate": LEARNING_RATE},
+    }
+    carried = carried_weights(subject.model)
+    trainer = (
+        CarriedTrainer(carried=carried, workers=subject.workers, **settings)
+        if carried
+        else PrivateTrainer(**settings)
     )
     return timed(lambda: trainer.step_private(mechanism.privatise(chunks(), epoch=0)))

@@ -1,15 +1,18 @@
 """What the benchmarks train: a model of the paper's size on a synthetic batch."""
 
+from dataclasses import replace
 from functools import partial
-from typing import Iterator, Optional, Union
+from typing import Any, Iterator, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
+from edp_mx.data.states import StoredStates
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
+from edp_mx.models.frozen import freeze, frozen_part
 from edp_mx.models.intent_slot import IntentSlotModel, build_model, cross_entropy
 from edp_mx.privacy.clipping import Losses
 from edp_mx.privacy.flat import FlatGradients
@@ -58,11 +61,12 @@ def synthetic_batch(
     )
 
 
-def paper_model(family: str) -> IntentSlotModel:
-    """Return a new CLC, whose word vectors are trained too, or BERT."""
-    if family == "clc":
+def paper_model(family: str, **settings: Any) -> IntentSlotModel:
+    """Return a new CLC, whose word vectors are trained too, or BERT; `settings` below `model:`."""
+    config = {"clc": CLCConfig, "bert": BERTConfig}[family](**settings)
+    if isinstance(config, CLCConfig):
         encoder = CLCEncoder(
-            CLCConfig(),
+            config,
             num_words=WORDS,
             num_characters=LETTERS,
             word_dimension=WORD_DIMENSION,
@@ -70,8 +74,20 @@ def paper_model(family: str) -> IntentSlotModel:
             prefix="clc_",
         )
     else:
-        encoder = BERTEncoder(BERTConfig(), num_pieces=PIECES, prefix="bert_")
+        encoder = BERTEncoder(config, num_pieces=PIECES, prefix="bert_")
+    freeze(encoder, config.trained)
     return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
+
+
+def above_frozen(model: IntentSlotModel, batch: Batch) -> Tuple[IntentSlotModel, Batch]:
+    """Return what is above the frozen layers at the bottom, and the batch as they leave it."""
+    frozen = frozen_part(model.encoder)
+    assert frozen is not None
+    states, counts = frozen.states(batch)
+    stored = StoredStates.write([(batch.indices, counts, states)], num_utterances=len(batch))
+    rest = IntentSlotModel(frozen.rest, model.intent, model.slot)
+    rest.hybridize(static_alloc=True)
+    return rest, replace(batch, inputs=stored.inputs(batch.indices, batch.inputs))
 
 
 class Subject:
@@ -105,6 +121,9 @@ class Subject:
 
     def chunks(self, size: int) -> Iterator[Losses]:
         """Yield functions that compute the losses of `size` examples each."""
+        if size >= len(self.batch):
+            yield self.losses
+            return
         everybody = np.arange(len(self.batch))
         for start in range(0, len(self.batch), size):
             yield partial(self.losses, part(self.batch, everybody[start : start + size]))
