@@ -6,14 +6,17 @@ import shutil
 from collections import ChainMap
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Sequence
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
+from edp_mx.data.corpus import Corpus
 from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.splits import Split
+from edp_mx.data.utterance import Utterance
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build_training import build_training
 from edp_mx.runs.prepare import Prepared
@@ -26,6 +29,13 @@ def without_model_selection(config: ExperimentConfig) -> ExperimentConfig:
     """Return the settings with which the last epoch counts, and nothing is validated."""
     training = replace(config.training, checkpoint="last", early_stop_patience=0)
     return replace(config, training=training)
+
+
+def to_train_on(corpus: Corpus, part: Sequence[Utterance]) -> Corpus:
+    """Return a corpus of a training part alone: the models of attacks are not validated."""
+    nobody = np.arange(0)
+    split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
+    return Corpus(corpus.name, corpus.is_standin, tuple(part), split)
 
 
 def train_prepared(

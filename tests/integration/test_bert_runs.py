@@ -78,6 +78,22 @@ def test_adapters_are_trained_with_ghost_clipping_and_known_again(folder):
     assert json.loads(edp_mx("evaluate", folder / "lora", "--json").stdout) == scores
 
 
+@pytest.mark.slow
+def test_heads_that_start_from_a_run_are_attacked_like_others(folder):
+    """The shadows and the canaries start from it too, and read its stored outputs."""
+    run = folder / "heads"
+    settings = [*TINY, f"model.start_from={folder / 'sgd'}", "model.heads=names",
+                "data.vocabulary.source=checkpoint", "model.trained=heads",
+                "model.features=all_layers"]  # fmt: skip
+    edp_mx("train", folder / "dp_sgd.yaml", "--run", run, "--set", *settings)
+    edp_mx("attack", run, "--lira", 4, "--jobs", 2, "--canaries", "--canary-count", 1,
+           "--candidates", 20)  # fmt: skip
+    found = read(run / "attack-lira", "attack")
+    assert found["facts"]["shadows"] == 4
+    assert 0.3 < found["results"][0]["auc"]["value"] < 0.7  # by chance 0.5: one epoch with noise
+    assert len(read(run / "attack-canaries", "exposure")["canaries"]) == 3
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

@@ -20,7 +20,7 @@ from edp_mx.attacks.canaries.numbers import (
 )
 from edp_mx.attacks.directory import attack_folder
 from edp_mx.attacks.settings_differences import trained_model_facts
-from edp_mx.attacks.training import losses_of, train_prepared
+from edp_mx.attacks.training import losses_of, to_train_on, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
@@ -48,7 +48,8 @@ def attack_by_canaries(
     folder = attack_folder(run, "canaries")
     corpus = load_corpus(config.data)
     canaries = draw_canaries(corpus, config, settings)
-    prepared = prepare_corpus(with_canaries(corpus, canaries), config, workers)
+    inside = to_train_on(corpus, with_canaries(corpus, canaries).train)
+    prepared = prepare_corpus(inside, config, workers)
     check_digits(prepared.vocabulary)
     train_prepared(prepared, config, workers, folder / ".training", progress)
     losses: Dict[str, np.ndarray] = {}  # of the canary and of its candidates, (1 + n,)

@@ -12,14 +12,12 @@ from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.lira.processes import shadow_file
 from edp_mx.attacks.membership.run_scores import compute_signals
 from edp_mx.attacks.membership.scores import hash_of
-from edp_mx.attacks.training import train_prepared
+from edp_mx.attacks.training import to_train_on, train_prepared
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus, load_corpus
-from edp_mx.data.splits import Split
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.registry import family_of
-from edp_mx.runs.build import encode_part, vocabulary_for
+from edp_mx.runs.build import encode_part, start_for, vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
@@ -38,9 +36,7 @@ def train_shadow(folder: Path, number: int) -> None:
     labels = Vocabulary.from_json(run.read("vocabulary"))
     own = hash_of(folder / "plan.npz")  # now: another attack may replace the plan
     plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
-    part, nobody = plan.part(corpus, labels, number), np.arange(0)
-    split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
-    inside = Corpus(corpus.name, corpus.is_standin, tuple(part), split)
+    inside = to_train_on(corpus, plan.part(corpus, labels, number))
     vocabulary, workers = shadow_vocabulary(config, inside, labels), start()
     prepared = prepare_corpus(inside, config, workers, vocabulary=vocabulary)
     train_prepared(prepared, config, workers, folder / f".shadow-{number:03d}", no_progress)
@@ -68,7 +64,7 @@ def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabula
     an utterance that was not trained on must have an untrained vector in both. The labels are the
     run's, so that each utterance has a loss.
     """
-    own = vocabulary_for(config, inside, family_of(config.model).read_checkpoint(config.model))
+    own = vocabulary_for(config, inside, start_for(config))
     return replace(own, slots=of_run.slots, intents=of_run.intents)
 
 

@@ -25,6 +25,7 @@ from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.training.checkpoint import write_arrays
 
 CONFIG = ExperimentConfig(data=DataConfig(corpus="communication", size=2500))
 SHADOWS = 6
@@ -160,6 +161,22 @@ def test_a_shadows_words_are_its_own_and_its_labels_the_runs(corpus, vocabulary)
     public = replace(CONFIG, data=replace(CONFIG.data, vocabulary=VocabularyConfig("sample")))
     words = {len(shadow_vocabulary(public, one, vocabulary).words) for one in (small, corpus)}
     assert len(words) == 1  # a public list is the same for all
+
+
+def test_a_shadow_reads_the_words_of_the_run_that_it_starts_from(corpus, vocabulary, tmp_path):
+    plan_in(tmp_path, corpus, vocabulary)
+    start = tmp_path / "run"
+    write_arrays(start / "weights.npz", {"intent_dense_bias": np.zeros(2)})
+    small = load_corpus(replace(CONFIG.data, size=200))
+    labels = Vocabulary.build(small.train)
+    config = replace(
+        CONFIG,
+        data=replace(CONFIG.data, vocabulary=VocabularyConfig("checkpoint")),
+        model=replace(CONFIG.model, start_from=str(start)),
+    )
+    own = shadow_vocabulary(config, small, labels)
+    assert own.words == vocabulary.words != labels.words
+    assert (own.slots, own.intents) == (labels.slots, labels.intents)
 
 
 def test_shadows_are_lent_to_runs_on_the_same_split_that_judge_nobody_else(
