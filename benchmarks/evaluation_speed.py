@@ -8,7 +8,6 @@ given to `evaluate`, the attack and `edp-mx predict RUN -`. The models are untra
 
 import argparse
 import io
-import json
 import os
 from pathlib import Path
 from typing import Callable, Dict, List
@@ -20,7 +19,7 @@ from steps import VARIANTS
 from subjects import Subject
 
 from edp_mx.attacks.membership.run_scores import compute_signals
-from edp_mx.cli.predict import at_hand, read_tokens
+from edp_mx.cli.predict import answers, at_hand, read_requests
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
@@ -121,9 +120,9 @@ def using(
         )
 
     def predict() -> None:
-        for chunk in at_hand(read_tokens(io.StringIO(lines))):
-            for understood in trained.predict(chunk):
-                json.dumps(understood.to_dict(), ensure_ascii=False)
+        for chunk in at_hand(read_requests(io.StringIO(lines))):
+            for _ in answers(trained, chunk, as_json=True):
+                pass
 
     return {"evaluate": evaluate, "attack": attack, "predict": predict}
 

@@ -1,6 +1,6 @@
 """Predict intent, slots and confidences. Tokens are what white space separates.
 
-From standard input each line is an utterance, or JSON with 'text' or 'tokens'.
+From standard input each line is an utterance, or JSON with 'text' or 'tokens', and gets one answer.
 """
 
 from __future__ import annotations
@@ -10,46 +10,104 @@ import json
 import queue
 import sys
 import threading
+import time
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TypeVar
 
 from edp_mx.errors import UserError
 
 T = TypeVar("T")
 
 EXAMPLES = """\
+Each line of standard input gets one answer, in order. As JSON, an answer keeps the other keys of
+its line, such as an id; to a line that is empty or broken it is {"error": "..."}, and the next line
+is read. As text, an answer is one line: "call: call [relation: mum]". How many lines were answered
+per second is said on stderr.
+
 examples:
   edp-mx predict RUN "call my parents at 0123"
   edp-mx predict RUN --json "call my parents at 0123" "refill my aspirin prescription"
-  cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance a line, JSON lines out
+  cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance per line, JSON lines out
+  edp-mx predict RUN - --format text < mine.txt
 """
 CHUNK = 1024  # utterances predicted at once from a stream
+
+
+class Request(NamedTuple):
+    """A line of a stream: the keys that it brings, and its tokens or what is wrong with it."""
+
+    kept: Dict[str, Any]
+    tokens: List[str]
+    error: str = ""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
-    parser.add_argument("--json", action="store_true", help="JSON lines (always for stdin)")
+    parser.add_argument("--format", choices=("jsonl", "text"),
+                        help="of the answers (default: jsonl for stdin, else text)")  # fmt: skip
+    parser.add_argument("--json", dest="format", action="store_const", const="jsonl",
+                        help="the same as --format jsonl")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict each utterance and print it."""
     from edp_mx.runs.trained import load_run
 
-    from_stdin = arguments.utterances == ["-"]
     trained = load_run(arguments.run_directory)
-    chunks: Iterable[List[List[str]]]
-    if from_stdin:
-        chunks = at_hand(read_tokens(sys.stdin))
-    else:
-        chunks = [[tokens_of(text, "the command line") for text in arguments.utterances]]
-    for chunk in chunks:
-        for prediction in trained.predict(chunk):
-            if from_stdin or arguments.json:
-                print(json.dumps(prediction.to_dict(), ensure_ascii=False), flush=True)
-            else:
-                print(prediction.describe(), flush=True)
+    if arguments.utterances == ["-"]:
+        _answer_stream(trained, as_json=arguments.format != "text")
+        return 0
+    given = [tokens_of(text, "the command line") for text in arguments.utterances]
+    for prediction in trained.predict(given):
+        as_json = arguments.format == "jsonl"
+        _print(_json(prediction.to_dict()) if as_json else prediction.describe())
     return 0
+
+
+def _answer_stream(trained: Any, *, as_json: bool) -> None:
+    """Answer each line of standard input, and say on stderr how fast that was."""
+    if hasattr(sys.stdin, "reconfigure"):  # a byte that is not UTF-8 spoils its own line alone
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+    began, count, broken = time.monotonic(), 0, 0
+    for chunk in at_hand(read_requests(sys.stdin)):
+        count, broken = count + len(chunk), broken + sum(bool(each.error) for each in chunk)
+        for line in answers(trained, chunk, as_json=as_json):
+            _print(line)
+    seconds = max(time.monotonic() - began, 1e-9)
+    print(
+        f"{count:,} lines in {seconds:.1f} s, {count / seconds:,.0f} per second; "
+        f"{broken:,} without a prediction",
+        file=sys.stderr,
+    )
+
+
+def answers(trained: Any, chunk: Sequence[Request], *, as_json: bool) -> Iterator[str]:
+    """Yield one line for each request of a chunk."""
+    wanted = [request.tokens for request in chunk if not request.error]
+    found = iter(trained.predict(wanted) if wanted else ())
+    for request in chunk:
+        if request.error:
+            error = {**request.kept, "error": request.error}
+            yield _json(error) if as_json else f"error: {request.error}"
+        else:
+            prediction = next(found)
+            answer = {**request.kept, **prediction.to_dict()}
+            yield _json(answer) if as_json else " ".join(prediction.line().split())
+
+
+def _json(value: Any) -> str:
+    """Return JSON on one line, with the characters that UTF-8 cannot hold escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value)
+    return text
+
+
+def _print(text: str) -> None:
+    print(text.encode(errors="replace").decode(), flush=True)
 
 
 def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
@@ -82,25 +140,34 @@ def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
             raise ended
 
 
-def read_tokens(lines: Iterable[str]) -> Iterator[List[str]]:
-    """Yield the tokens of each line with words: plain text, or JSON with `text` or `tokens`."""
+def read_requests(lines: Iterable[str]) -> Iterator[Request]:
+    """Yield what each line asks for: plain text, or JSON with `text` or `tokens`."""
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        if not line.lstrip().startswith("{"):
-            yield tokens_of(line, f"line {number}")
-            continue
-        try:
-            record = json.loads(line)
-            tokens = record["tokens"] if "tokens" in record else record["text"].split()
-        except (ValueError, KeyError, AttributeError):
-            tokens = None
-        if not isinstance(tokens, list) or not tokens or not all(map(_is_word, tokens)):
-            raise UserError(
-                f"line {number} of standard input is no utterance: write plain text, "
-                'or {"text": "…"} or {"tokens": ["…"]}'
-            )
-        yield tokens
+        kept, tokens, error = _parse(line)
+        yield Request(kept, tokens, f"line {number}: {error}" if error else "")
+
+
+def _parse(line: str) -> Request:
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return Request({}, [], "not UTF-8 text")
+    if not line.lstrip().startswith("{"):
+        return Request({}, line.split(), "" if line.split() else "empty")
+    try:
+        record = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return Request({}, [], "begins like JSON and is not")
+    record.pop("error", None)
+    text = record.get("text")
+    tokens = record.get("tokens", text.split() if isinstance(text, str) else None)
+    if not isinstance(tokens, list) or not tokens or not all(map(_is_word, tokens)):
+        return Request(record, [], 'needs a word in {"text": "…"} or {"tokens": ["…"]}')
+    return Request(record, tokens)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)  # NaN and Infinity: no JSON, and not to be handed on
 
 
 def _is_word(token: Any) -> bool:

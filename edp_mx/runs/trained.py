@@ -18,7 +18,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.metrics.spans import spans_of
+from edp_mx.metrics.spans import balanced, bracketed, spans_of
 from edp_mx.models.intent_slot import IntentSlotModel, Predictions
 from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.run_directory import RunDirectory
@@ -64,7 +64,7 @@ class Understanding:
         }
 
     def describe(self) -> str:
-        """Return it as `predict` prints it for people."""
+        """Return it as `predict` prints it for people, a line for each slot."""
         lines = [
             " ".join(self.utterance.tokens),
             f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
@@ -74,6 +74,11 @@ class Understanding:
             for span in self.spans()
         ]
         return "\n".join(lines)
+
+    def line(self) -> str:
+        """Return it on one line: the intent, and the tokens with the slots in brackets."""
+        utterance = self.utterance
+        return f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
 
 
 @dataclass(frozen=True)
@@ -134,9 +139,8 @@ class TrainedRun:
         self, utterance: Utterance, predictions: Predictions, row: int
     ) -> Understanding:
         intent = int(predictions.intents[row])
-        slots = fit_length(
-            [self.vocabulary.slots[tag] for tag in predictions.slots[row]], len(utterance.tokens)
-        )
+        tags = balanced([self.vocabulary.slots[tag] for tag in predictions.slots[row]])
+        slots = fit_length(tags, len(utterance.tokens))
         confidences = predictions.slot_confidences[row]
         return Understanding(
             Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),

@@ -1,6 +1,7 @@
 """The main job through the command line: train, look at the run, evaluate, predict, compare."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from support.commands import (
 
 from edp_mx.config import load_config
 from edp_mx.data import corpus
+from edp_mx.metrics.spans import balanced
+from edp_mx.runs.trained import load_run
 
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
@@ -112,17 +115,26 @@ def test_predict_speaks_to_people_and_to_programs(runs):
     for span in record["spans"]:
         assert span["text"] == " ".join(record["tokens"][span["start"] : span["end"]])
         assert 0 < span["confidence"] <= 1
-    stream = edp_mx("predict", run, "-", text='call mum\n\n{"text": "hang up"}\n').stdout
-    assert [json.loads(line)["tokens"] for line in stream.splitlines()] == [
-        ["call", "mum"], ["hang", "up"]]  # fmt: skip
+    stream = edp_mx("predict", run, "-", text='call mum\n\n{"text": "hang up", "id": 7}\n{torn\n')
+    said, empty, kept, torn = map(json.loads, stream.stdout.splitlines())
+    assert said["tokens"] == ["call", "mum"] and empty == {"error": "line 2: empty"}
+    assert kept["tokens"] == ["hang", "up"] and kept["id"] == 7
+    assert torn["error"].startswith("line 4: begins like JSON")
+    assert "4 lines in" in stream.stderr and "2 without a prediction" in stream.stderr
     given = edp_mx("predict", run, "-", text='{"tokens": ["New York", "x"]}\n').stdout
     assert json.loads(given)["tokens"] == ["New York", "x"]
-    for wrong in ('{"tokens": 5}', '{"tokens": []}', '{"tokens": [1]}', '{"other": 1}'):
-        refused = edp_mx("predict", run, "-", text=wrong, code=2)
-        assert "line 1 of standard input is no" in refused.stderr
-    torn = edp_mx("predict", run, "-", text="call mum\n{torn\n", code=2)
-    assert json.loads(torn.stdout)["tokens"] == ["call", "mum"]
-    assert "line 2 of standard input" in torn.stderr
+    lines = edp_mx("predict", run, "-", "--format", "text", text="call mum\n\n").stdout
+    assert len(lines.splitlines()) == 2 and lines.endswith("error: line 2: empty\n")
+
+
+def test_what_is_predicted_opens_each_slot_with_b(runs):
+    trained = load_run(runs / "sgd")
+    inside = tuple(f"I-{tag[2:]}" if tag != "O" else "I-x" for tag in trained.vocabulary.slots)
+    strange = replace(trained, vocabulary=replace(trained.vocabulary, slots=inside))
+    for found in strange.predict([["call", "my", "mother", "now"], ["hang", "up"]]):
+        tags = found.utterance.slots
+        assert tags[0][0] == "B" and balanced(tags) == tags
+        assert len(found.slot_confidences) == len(found.spans())
 
 
 def test_predict_answers_a_line_before_the_next_is_typed(runs):

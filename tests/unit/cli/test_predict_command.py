@@ -1,0 +1,85 @@
+"""`edp-mx predict -`: one answer for each line, whatever the line is."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edp_mx.cli.predict import answers, at_hand, read_requests
+from edp_mx.data.utterance import Utterance
+from edp_mx.metrics.spans import spans_of
+from edp_mx.runs.trained import Understanding
+
+
+class Trained:
+    """Says "call" of everything, and finds a slot in every word but the first."""
+
+    def predict(self, token_lists):
+        return [
+            Understanding(
+                Utterance(tuple(tokens), ("O", *("B-who",) * (len(tokens) - 1)), "call"),
+                0.5,
+                (0.25,) * (len(tokens) - 1),
+            )
+            for tokens in token_lists
+        ]
+
+
+def answered(text, as_json=True):
+    """The lines that a stream gets, in whatever chunks it arrives."""
+    chunks = at_hand(read_requests(io.StringIO(text, newline="\n")))
+    return [line for chunk in chunks for line in answers(Trained(), chunk, as_json=as_json)]
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("", "line 1: empty"),
+        (" \t", "line 1: empty"),
+        ("{torn", "line 1: begins like JSON and is not"),
+        ('{"text": "a"} b', "line 1: begins like JSON and is not"),
+        ('{"text": "a", "score": NaN}', "line 1: begins like JSON and is not"),
+        ("{" + '"a":[' * 100_000, "line 1: begins like JSON and is not"),
+        ("call \udcff", "line 1: not UTF-8 text"),
+        *((line, 'line 1: needs a word in {"text": "…"} or {"tokens": ["…"]}')
+          for line in ('{"tokens": 5}', '{"tokens": []}', '{"tokens": [1]}', '{"tokens": [" "]}',
+                       '{"text": ""}', '{"text": 7}', '{"tokens": null}', "{}")),
+    ],
+)  # fmt: skip
+def test_a_broken_line_gets_an_answer_and_the_next_is_read(line, error):
+    broken, whole = map(json.loads, answered(f"{line}\ncall mum\n"))
+    assert broken["error"] == error and "intent" not in broken
+    assert whole["tokens"] == ["call", "mum"] and "error" not in whole
+    assert answered(f"{line}\ncall mum\n", as_json=False) == [
+        f"error: {error}", "call: call [who: mum]"]  # fmt: skip
+
+
+def test_the_other_keys_of_a_line_are_kept():
+    given = {"id": 7, "text": "hang up", "intent": "other", "session": {"at": [1]}, "error": "old"}
+    (found,) = map(json.loads, answered(json.dumps(given)))
+    assert found["id"] == 7 and found["session"] == {"at": [1]} and found["text"] == "hang up"
+    assert found["intent"] == "call" and found["slots"] == ["O", "B-who"] and "error" not in found
+    (found,) = map(json.loads, answered('{"id": "a", "words": "x"}'))
+    assert found["id"] == "a" and found["words"] == "x" and found["error"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text(max_size=8), max_size=9), st.booleans())
+def test_there_are_as_many_answers_as_lines(texts, as_json):
+    texts = [text.replace("\n", " ") for text in texts]
+    found = answered("".join(f"{text}\n" for text in texts), as_json)
+    assert len(found) == len(texts) and all("\n" not in line for line in found)
+
+
+def test_what_utf_8_cannot_hold_is_escaped():
+    (line,) = answered('{"text": "call \\ud800 \\u00e9"}')
+    assert json.loads(line.encode())["tokens"] == ["call", "\ud800", "é"]
+
+
+def test_spans_have_their_text_and_open_with_b():
+    (understood,) = Trained().predict([["call", "mum", "now"]])
+    assert [(s["text"], s["confidence"]) for s in understood.spans()] == [
+        ("mum", 0.25), ("now", 0.25)]  # fmt: skip
+    assert len(spans_of(understood.utterance.slots)) == 2
