@@ -14,7 +14,7 @@ from edp_mx.accounting.accountants import check_claim, count_with
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
-from edp_mx.cli.console import print_json, refuse_other_than_png, refuse_unread
+from edp_mx.cli.console import add_wide, print_json, refuse_other_than_png, refuse_unread, show
 from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json
@@ -48,9 +48,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--noise-multiplier", type=float, metavar="Z", help="z0, at epoch 0")
     add_plan_options(parser, variant="published")
-    add("--accountant", metavar="NAME", help="whose epsilon to state; refused where it is no bound")
+    add(
+        "--accountant",
+        metavar="NAME",
+        help="whose epsilon to state; refused where it is none",
+    )
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(report)
     else:
-        print("\n".join(lines))
+        show("\n".join(lines), is_wide=arguments.wide)
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 

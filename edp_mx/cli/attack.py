@@ -21,8 +21,10 @@ from edp_mx.cli.attack_parts import (
 )
 from edp_mx.cli.console import (
     add_overrides,
+    add_wide,
     print_json,
     refuse_other_than_png,
+    show,
     start_logging,
 )
 from edp_mx.errors import UserError
@@ -76,6 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--size", type=int, metavar="n", help="members at most (all)")
     add("--seed", type=int, help="of the draw of utterances and the bootstrap (0)")
     add("--json", action="store_true", help="print JSON")
+    add_wide(parser)
     add("--runs", type=Path, help="folder for a trained shadow (runs)")
     add_overrides(parser)
 
@@ -96,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     for value, text in _attacks(arguments, directory):
         said.append(value)
         if not arguments.json:
-            print(text, flush=True)
+            show(text, is_wide=arguments.wide)
     if arguments.json:
         print_json(said)
     return 0
@@ -108,7 +111,10 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     refuse_other_than_png(arguments.out, "--out")
     points = points_of([RunDirectory.existing(path) for path in arguments.run_directories])
-    print(compare_attacks(points))
+    if arguments.json:
+        print_json([point._asdict() for point in points])
+    else:
+        show(compare_attacks(points), is_wide=arguments.wide)
     if arguments.out is not None:
         plot_attacks(points, arguments.out)
     return 0

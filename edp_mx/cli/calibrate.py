@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from edp_mx.cli.console import print_json
+from edp_mx.cli.console import add_wide, print_json, show
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 
 EXAMPLES = """\
@@ -34,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--target-epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add_plan_options(parser, variant="calibrated")
     add("--json", action="store_true", help="JSON in full double precision")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,5 +46,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(report.to_dict())
     else:
-        print("\n".join(report.lines()))
+        show("\n".join(report.lines()), is_wide=arguments.wide)
     return 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Dict
 
-from edp_mx.cli.console import add_command, refuse_filled, start_logging
+from edp_mx.cli.console import add_command, print_json, refuse_filled, start_logging
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told = add_command(
         actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
     )
+    told.add_argument("--json", action="store_true", help="print JSON")
     write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     for one in (read, told):
         one.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
@@ -106,7 +107,25 @@ def run_describe(arguments: argparse.Namespace) -> int:
     from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)
-    return _tell(arguments.folder, read_checkpoint(arguments.folder))
+    checkpoint = read_checkpoint(arguments.folder)
+    if arguments.json:
+        print_json(_as_json(checkpoint))
+        return 0
+    return _tell(arguments.folder, checkpoint)
+
+
+def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
+    """Return what `_tell` prints."""
+    names = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions",
+             "activation", "layer_norm_epsilon")  # fmt: skip
+    return {
+        **{name: getattr(checkpoint.config, name) for name in names},
+        "pieces": len(checkpoint.tokenizer),
+        "lowercase": checkpoint.tokenizer.lowercase,
+        "parameters": checkpoint.num_parameters,
+        "has_pooler": checkpoint.has_pooler,
+        "has_masked_lm": checkpoint.has_masked_lm,
+    }
 
 
 def _write(out: Path, checkpoint: Checkpoint, **more: Any) -> int:

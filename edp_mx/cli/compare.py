@@ -8,21 +8,29 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from edp_mx.cli.console import add_wide, print_json, show
 from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
 examples:
   edp-mx compare runs/atis_clc-* runs/atis_clc_edp_*
+  edp-mx compare runs/atis_clc-* --json          (scores, baseline and both epsilons of each)
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directories", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    from edp_mx.reports.summary import compare
+    from edp_mx.reports.summary import compare, compare_as_json
 
-    print(compare([RunDirectory.existing(path) for path in arguments.run_directories]))
+    runs = [RunDirectory.existing(path) for path in arguments.run_directories]
+    if arguments.json:
+        print_json(compare_as_json(runs))
+    else:
+        show(compare(runs), is_wide=arguments.wide)
     return 0

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Optional
 from tqdm import tqdm
 
 from edp_mx.errors import UserError
+from edp_mx.reports.table import fit
 from edp_mx.runtime.files import keep_private
 
 
@@ -154,6 +155,18 @@ def records_of(texts: Iterable[str], settings: Any = None) -> Any:
 def print_json(value: Any) -> None:
     """Print a value as strict JSON (no NaN, no Infinity), indented."""
     print(json.dumps(value, indent=2, allow_nan=False), flush=True)
+
+
+def add_wide(parser: argparse.ArgumentParser) -> None:
+    """Add `--wide`, for what `show` prints."""
+    parser.add_argument(
+        "--wide", action="store_true", help="leave tables and lines beyond 80 columns as they are"
+    )
+
+
+def show(text: str, *, is_wide: bool) -> None:
+    """Print a text in 80 columns: wider tables as a block per row, longer lines wrapped."""
+    print(text if is_wide else fit(text), flush=True)
 
 
 def written_as(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:

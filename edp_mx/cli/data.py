@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Optional
 
@@ -13,6 +14,7 @@ from tqdm import tqdm
 from edp_mx.cli.console import (
     add_command,
     add_records,
+    print_json,
     records_of,
     refuse_foreign,
     require_at_least,
@@ -33,7 +35,7 @@ examples:
   edp-mx data train-embeddings text/*.txt.gz --out vectors/public.vec.gz --dimension 100
 """
 MAKE_EXAMPLES = """\
-Writes utterances.jsonl (one {"tokens", "slots", "intent", "id"} a line), corpus.json and README.md.
+Writes utterances.jsonl (a {"tokens", "slots", "intent", "id"} per line), corpus.json and README.md.
 The same corpus, size and seed give the same bytes; the first n utterances do not depend on size.
 
 examples:
@@ -64,7 +66,7 @@ examples:
   edp-mx data describe communication          (a sample of 10,000)
 """
 TEXT_EXAMPLES = """\
-One utterance a line, its tokens with a blank between them, corpus after corpus: what
+One utterance per line, its tokens with a blank between them, corpus after corpus: what
 `edp-mx pretrain` and `edp-mx data train-embeddings` read. Leave out the corpus that you will train
 on with privacy: text that is pre-trained on is not protected.
 
@@ -81,7 +83,7 @@ README = """\
 internal {corpus} corpus. Names, numbers, medicines and titles are fictional.
 
 - Made by: `edp-mx data make {corpus} --size {size} --seed {seed}`
-- `utterances.jsonl`: one {{"tokens", "slots", "intent", "id"}} a line, slots in BIO
+- `utterances.jsonl`: one {{"tokens", "slots", "intent", "id"}} per line, slots in BIO
 - SHA-256 of `utterances.jsonl`: `{sha256}`
 """
 
@@ -102,6 +104,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("corpus", metavar="PATH|NAME")
     told.add_argument("--show", action="store_true", help="show three utterances of it")
     add_records(told)
+    told.add_argument("--json", action="store_true", help="print JSON")
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
@@ -160,6 +163,10 @@ def run_describe(arguments: argparse.Namespace) -> int:
     description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts, records=records))
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
+    if arguments.json:
+        facts = {**asdict(description), "parts": dict(parts)}
+        print_json({k: v for k, v in facts.items() if k != "examples" or arguments.show})
+        return 0
     lines = [*_lines(name, description), *_split_lines(parts)]
     if arguments.show:
         examples = (line for each in description.examples for line in _example(each))
@@ -228,7 +235,7 @@ def _lines(name: str, description: Any) -> List[str]:
         f"slot types     {len(description.slots):>12,}",
         f"slot spans     {sum(description.slots.values()):>12,}",
         *_user_lines(description),
-        "tokens an utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
+        "tokens per utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
         "most common intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
         "rarest intents:",

@@ -10,9 +10,9 @@ from edp_mx.cli.console import add_command, progress_bar
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
-The texts must be apart from the training data, one utterance a line, plain or .gz: vectors made of
-the training data would carry it past the privacy guarantee. A .bin makes a vector of any word from
-its parts; .vec and .vec.gz hold those of the texts' words, or of the words in a public list.
+The texts must be apart from the training data, one utterance per line, plain or .gz: vectors
+made of the training data would carry it past the privacy guarantee. A .bin makes a vector of any
+word from its parts; .vec and .vec.gz hold those of the texts' words, or of a public list's.
 
 examples:
   edp-mx data train-embeddings other_utterances.txt --out vectors.bin --dimension 300
@@ -28,10 +28,10 @@ def add_train_embeddings(actions: Any) -> None:
         actions, "train-embeddings", run_train_embeddings, "train fastText word vectors", EXAMPLES
     )
     add = train.add_argument
-    add("texts", type=Path, nargs="+", metavar="TEXT", help="one utterance a line, plain or .gz")
+    add("texts", type=Path, nargs="+", metavar="TEXT", help="one utterance per line, plain or .gz")
     add("--out", type=Path, required=True, metavar="FILE", help="a new .bin, .vec or .vec.gz")
     add("--dimension", type=int, default=300, metavar="D", help="default 300")
-    add("--words", type=Path, metavar="FILE", help="write the vectors of these words, one a line")
+    add("--words", type=Path, metavar="FILE", help="write the vectors of these words, one per line")
     add("--lowercase", action="store_true", help="read texts and words in lower case")
     add("--split-punctuation", action="store_true", help="punctuation at words' edges apart")
     add("--epochs", type=int, default=5, metavar="E", help="default 5")

@@ -8,6 +8,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from edp_mx.cli.console import print_json
+from edp_mx.runs.run_directory import RunDirectory
+
 EXAMPLES = """\
 examples:
   edp-mx explain runs/mine-20260101-120000
@@ -20,17 +23,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--delta", type=float, metavar="D", help="another delta than the run's")
+    add("--json", action="store_true", help="print privacy.json and the sections as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     from edp_mx.accounting.ledger_account import account_for
-    from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain
+    from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain, explain_by_section
     from edp_mx.reports.ledger_report import is_without_privacy, ledger_path
 
-    if is_without_privacy(arguments.run_directory):
-        print(NO_MECHANISM_PAGE)
+    path = arguments.run_directory
+    if is_without_privacy(path):
+        if arguments.json:
+            privacy = RunDirectory(path).read("privacy")
+            print_json({"privacy": privacy, "sections": {"IN SHORT": NO_MECHANISM_PAGE}})
+        else:
+            print(NO_MECHANISM_PAGE)
         return 0
-    path = ledger_path(arguments.run_directory)
-    print(explain(account_for(path, delta=arguments.delta), name=arguments.run_directory.name))
+    account = account_for(ledger_path(path), delta=arguments.delta)
+    if arguments.json:
+        sections = {title: "\n".join(lines) for title, lines in explain_by_section(account)}
+        print_json({"privacy": account.spent.to_dict(), "sections": sections})
+    else:
+        print(explain(account, name=path.name))
     return 0

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from edp_mx.cli import calibrate
-from edp_mx.cli.console import print_json, require_at_least
+from edp_mx.cli.console import add_wide, print_json, require_at_least, show
 from edp_mx.cli.plan_options import plan_of
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--records", nargs="+", type=Path, default=[RECORDS], metavar="FOLDER",
         help=f"records, runs or folders of them ({RECORDS}, in a clone)")  # fmt: skip
     add("--json", action="store_true", help="JSON in full double precision")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,5 +69,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.to_dict())
     else:
-        print("\n".join(found.lines()))
+        show("\n".join(found.lines()), is_wide=arguments.wide)
     return 0

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Sequence
 
-from edp_mx.cli.console import print_json
+from edp_mx.cli.console import add_wide, print_json, show
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import keep_attacks
 from edp_mx.runs.record import RECORDS, keep
@@ -45,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "value may be a pattern")  # fmt: skip
     add("--sort", choices=tuple(SORTS), default="name", help="default name")
     add("--json", action="store_true", help="print whole records as JSON")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from edp_mx.reports.run_list import list_runs
 
-    print(list_runs(found) if found else "there is no such run")
+    show(list_runs(found) if found else "there is no such run", is_wide=arguments.wide)
     return 0
 
 

@@ -16,7 +16,7 @@ from edp_mx.metrics.ser import ALIGNMENTS
 from edp_mx.metrics.spans import split_tag
 
 EXAMPLES = """\
-Both files hold one utterance a line, in the same order:
+Both files hold one utterance per line, in the same order:
   {"tokens": ["call", "mum"], "slots": ["O", "B-contact"], "intent": "call"}
 
 alignments (which spans that are not identical count as one substitution):

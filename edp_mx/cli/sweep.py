@@ -10,13 +10,18 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict
 
-from edp_mx.cli.console import require_at_least, start_logging
+from edp_mx.cli.console import add_wide, print_json, require_at_least, show, start_logging
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.files import keep_private
+
+if TYPE_CHECKING:
+    from edp_mx.runs.sweep.trial import Trial
 
 EXAMPLES = """\
 examples:
@@ -56,6 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--records", type=Path, default=RECORDS, metavar="FOLDER",
         help=f"records of runs that are not trained again ({RECORDS})")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
+    add("--json", action="store_true", help="print the trials as JSON")
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +94,18 @@ def run(arguments: argparse.Namespace) -> int:
         is_done = sweep.run(
             Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
         )
-    print(describe_sweep(sweep.trials))
+    if arguments.json:
+        print_json([_as_json(trial) for trial in sweep.trials])
+    else:
+        show(describe_sweep(sweep.trials), is_wide=arguments.wide)
     if not is_done:
-        print("the budget is spent before all trials were trained; call this again to go on")
+        print(
+            "the budget is spent before all trials were trained; call this again to go on",
+            file=sys.stderr if arguments.json else sys.stdout,
+        )
     return 0
+
+
+def _as_json(trial: Trial) -> Dict[str, Any]:
+    names = ("hash", "values", "ser", "error", "record")
+    return {name: getattr(trial, name) for name in names}

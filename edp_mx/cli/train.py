@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     from edp_mx.reports.curves import plot_curves
     from edp_mx.reports.summary import compare
+    from edp_mx.reports.table import fit
     from edp_mx.runs.train import train
 
     train(config, workers, directory, progress)
@@ -40,7 +41,7 @@ def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
         return ""
     plot_curves(directory)
     where = f"The run directory is {directory.path}; its README.md describes the files."
-    return f"{compare([directory])}\n\n{where}"
+    return fit(f"{compare([directory])}\n\n{where}")
 
 
 def _check(config: Any, num_workers: int) -> None:

@@ -80,7 +80,7 @@ def deal(
 def _settings(unit: str, sampler: str, lanes: int, most: int, buckets: int) -> Complaints:
     """Yield what may be wrong with settings that exclude each other."""
     for key, value, known in (("unit", unit, UNITS), ("sampler", sampler, SAMPLERS)):
-        yield value not in known, f"privacy.{key}: {value!r} is none of {', '.join(known)}"
+        yield value not in known, f"privacy.{key} must be one of {', '.join(known)}, not {value!r}"
     yield lanes < 1, f"privacy.micro_batches_per_worker must be ≥ 1, not {lanes}"
     yield (
         unit != "micro_batch" and lanes != 1,
@@ -100,7 +100,7 @@ def _sizes(
     unit: str, sampler: str, lanes: int, places: int, batch_size: int, rank: int, num_workers: int
 ) -> Complaints:
     """Yield what may be wrong with a batch that the workers share, or with a small corpus."""
-    yield not 0 <= rank < num_workers, f"rank {rank} is none of {num_workers} workers"
+    yield not 0 <= rank < num_workers, f"rank {rank} is not one of {num_workers} workers"
     total, what = num_workers * lanes, "users" if unit == "user" else "utterances"
     shared = f"{num_workers} workers"
     if unit == "micro_batch":

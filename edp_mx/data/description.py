@@ -21,7 +21,7 @@ class Description:
     """Counts of a corpus; `words` are distinct, `repeated` have the tokens of an earlier utterance.
 
     Lengths have quantiles at `QUANTILES`, and a user's utterances at `PER_USER`; intents and slots
-    stand commonest first, with the first utterance of each of the three commonest intents.
+    stand most common first, with the first utterance of each of the three most common intents.
     """
 
     utterances: int
@@ -77,5 +77,5 @@ def quantiles(counts: Dict[int, int], shares: Sequence[float] = QUANTILES) -> Tu
 
 
 def _ranked(counts: Counter) -> Dict[str, int]:
-    """Sort counts, commonest first, ties by name."""
+    """Sort counts, most common first, ties by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

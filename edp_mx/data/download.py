@@ -144,7 +144,7 @@ def _download(
 
 def _refuse_too_large(response: Any, *_: Any, **__: Any) -> None:
     if int(response.headers.get("Content-Length", 0)) > MAX_BYTES:
-        raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is no corpus")
+        raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is not a corpus")
 
 
 def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_bar: bool) -> None:

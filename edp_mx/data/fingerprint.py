@@ -94,5 +94,5 @@ def _key() -> bytes:
             "file by EDP_MX_KEY"
         ) from error
     if len(key) != 32:
-        raise UserError(f"{path} is no key of 32 bytes; remove it, and a new one will be created")
+        raise UserError(f"{path} is not a key of 32 bytes; remove it, and a new one is created")
     return key

@@ -69,7 +69,9 @@ def find_corpus(config: DataConfig) -> Path:
         return Path(config.path)
     if config.corpus not in PUBLIC_CORPORA:
         known = ", ".join((*PUBLIC_CORPORA, *STANDINS))
-        raise UserError(f"data.corpus: {config.corpus!r} is none of {known}; else set data.path")
+        raise UserError(
+            f"data.corpus must be one of {known}, not {config.corpus!r}, unless data.path is set"
+        )
     named = os.environ.get("EDP_MX_DATA")
     places = [root / config.corpus for root in (*([Path(named)] if named else []), _FETCHED)]
     for place in places:

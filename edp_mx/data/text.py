@@ -63,7 +63,7 @@ class Text:
         paths = tuple(Path(path) for path in config.train)
         for path in paths:
             if not path.is_file():
-                raise UserError(f"text.train: {path} does not exist, or is no file")
+                raise UserError(f"text.train: {path} is not a file")
         if config.held_out is None:
             return cls(paths, held_out_fraction=config.held_out_fraction)
         sample = Sample(config.max_held_out)

@@ -8,8 +8,8 @@ from typing import Any, Iterable, List, Mapping, Optional, Sequence
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.metrics.spans import spans_of
+from edp_mx.reports.table import WIDTH
 
-WIDTH = 80
 _NAMED = 5  # unknown labels that are named
 WITHOUT_PRIVACY = (
     "Train for more epochs or with another training.learning_rate, and look at the loss in the "

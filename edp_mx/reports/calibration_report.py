@@ -19,7 +19,7 @@ from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 
-HEADER = ("variant", "z0", "z in the last epoch", "epsilon that holds", "epsilon as published")
+HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")
 DIGITS = 6  # of z₀ as text
 
 

@@ -9,13 +9,12 @@ from typing import Any, Dict, List, Sequence
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.expected import Expected
 from edp_mx.runs.measured import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
 
-WIDTH = 100
-HEADER = ("corpus", "family", "SER %", "intents right %", "slot F1", "read off n", "and ε")
+HEADER = ("corpus", "family", "SER %", "intents %", "F1 %", "read off n", "and ε")
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import List, Sequence
+from typing import List, Sequence, Tuple
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.guarantee import Guarantee
@@ -14,9 +14,8 @@ from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.membership_limits import FPRS, Limits, limits_of
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import WIDTH, render_table
 
-WIDTH = 96
 STRONG, MODERATE = 1.0, 10.0  # Ponomareva et al. (2023), "How to DP-fy ML", tiers 1 and 2
 POINTLESS = 0.99  # bound on members found at 1 % false alarms that protects nobody
 
@@ -28,11 +27,16 @@ What would improve it: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` f
 
 def explain(account: LedgerAccount, *, name: str) -> str:
     """Return the page on a run with a mechanism."""
+    sections = [("", [f"What the guarantee of {name} says"]), *explain_by_section(account)]
+    return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections)
+
+
+def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
+    """Return the sections of the page: a title and wrapped lines each."""
     spent = account.spent
     bound = spent.holds if not spent.holds.reasons else spent.holds_if
     limits = limits_of(bound, spent)
     sections = [
-        ("", [f"What the guarantee of {name} says"]),
         ("IN SHORT", _verdict(account, bound, limits)),
         ("WHO IS PROTECTED", _who(spent)),
         ("AGAINST WHOM", _against(spent)),
@@ -45,7 +49,7 @@ def explain(account: LedgerAccount, *, name: str) -> str:
         ("WHAT NO EPSILON HERE COVERS", _bullets([*spent.warnings, *spent.not_covered])),
         ("WHAT WOULD IMPROVE IT", _bullets(improvements(account))),
     ]
-    return "\n\n".join("\n".join([title, *lines] if title else lines) for title, lines in sections)
+    return sections
 
 
 def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
@@ -133,7 +137,7 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
     header = ["an attacker's", "by epsilon, delta", "by all that is known"]
     rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]
     for fpr, shares in limits.by_fpr.items():
-        rows.append([f"members found at {100 * fpr:g} % false alarms", *map(_percent, shares)])
+        rows.append([f"members found, {100 * fpr:g} % false alarms", *map(_percent, shares)])
     replaced = spent.release.adjacency == "replace_one"
     other = "with another in its place" if replaced else "without it"
     lines = _wrap(

@@ -33,7 +33,7 @@ def ledger_path(path: Path) -> Path:
             "infinite"
         )
     raise UserError(
-        f"{path} holds no {run.ledger.name}: it is no run directory, or nothing was released yet"
+        f"{path} holds no {run.ledger.name}: it is not a run directory, or nothing was released yet"
     )
 
 

@@ -6,10 +6,9 @@ import textwrap
 from typing import List, Sequence
 
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
 
-WIDTH = 80
 HEADER = ("run", "SER %", "intent", "F1", "ε publ.", "ε that holds")
 
 

@@ -9,14 +9,13 @@ from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 
-HEADER = ("run", "SER %", "ΔSER %", "intent acc. %", "slot F1 %", "ε as published",
-          "ε that holds", "δ")  # fmt: skip
+HEADER = ("run", "SER %", "ΔSER %", "intent %", "F1 %", "ε publ.", "ε that holds")
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:
     """Return a table of finished runs: test scores, SER relative to the first run, both ε.
 
-    Below it stand the conditions of an ε, the baseline of the test part, and which runs are no
+    Below it stand δ, the conditions of an ε, the baseline of the test part, and which runs are no
     better than that.
     """
     rows: List[List[str]] = []
@@ -34,10 +33,32 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 f"{100 * scores['slot_f1']:.2f}",
                 format_epsilon(privacy["as_published"]),
                 format_holding_epsilon(privacy, notes),
-                f"{privacy['delta']:.2g}",
             ]
         )
-    return "\n".join([render_table(HEADER, rows), *footnotes(notes), *_beside_baselines(runs)])
+    lines = [render_table(HEADER, rows), _deltas(runs), *footnotes(notes)]
+    return "\n".join([*lines, *_beside_baselines(runs)])
+
+
+def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
+    """Return a value for strict JSON: the scores of each run, its baseline and its guarantee."""
+    return [
+        {
+            "run": run.path.name,
+            "test": _scores(run),
+            "baseline": run.read("results").get("baseline"),
+            "privacy": run.read("privacy"),
+        }
+        for run in runs
+    ]
+
+
+def _deltas(runs: Sequence[RunDirectory]) -> str:
+    """Return the line on δ: one number, or one for each run where they differ."""
+    deltas = [f"{run.read('privacy')['delta']:.2g}" for run in runs]
+    if len(set(deltas)) == 1:
+        return f"intent: accuracy; F1: of slots; ε at δ = {deltas[0]}"
+    each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
+    return f"intent: accuracy; F1: of slots; ε at δ = {each}"
 
 
 def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+from itertools import groupby
 from typing import List, Sequence, Tuple
+
+WIDTH = 80  # columns of a console
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -34,3 +38,51 @@ def parse_table(text: str) -> Tuple[List[str], List[List[str]]]:
     """
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return lines[0], lines[2:]
+
+
+def fit(text: str, width: int = WIDTH) -> str:
+    """Return a text for a console: wider tables become a block per row, longer lines are wrapped.
+
+    Lines with a command stay whole, so that they can be copied.
+
+    Example:
+        >>> print(fit(render_table(["run", "SER"], [["a", "6.3"], ["bb", ""]]), width=12))
+        a
+          SER  6.3
+        <BLANKLINE>
+        bb
+    """
+    lines: List[str] = []
+    for is_table, group in groupby(text.split("\n"), key=lambda line: line.startswith("| ")):
+        found = list(group)
+        if is_table and max(map(len, found)) > width:
+            lines += _blocks("\n".join(found))
+            continue
+        for line in found:
+            is_whole = is_table or len(line) <= width or " --" in line or "edp-mx" in line
+            lines += [line] if is_whole else _wrapped(line, width)
+    return "\n".join(lines)
+
+
+def _blocks(text: str) -> List[str]:
+    """Return each row of a table as lines: its first cell, and below it what the others are."""
+    header, rows = parse_table(text)
+    names = max(map(len, header[1:]), default=0)
+    lines: List[str] = []
+    for row in rows:
+        cells = [f"  {name:<{names}}  {cell}" for name, cell in zip(header[1:], row[1:]) if cell]
+        lines += [*([""] if lines else []), row[0], *cells]
+    return lines
+
+
+def _wrapped(line: str, width: int) -> List[str]:
+    """Wrap a line; what follows is two blanks further in than its beginning."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -43,7 +43,7 @@ def _below(path: Path) -> Iterator[Found]:
     if path.is_file():
         record = read_json(path)
         if not _is_record(record):
-            raise UserError(f"{path} is no record of a run, such as `edp-mx runs keep` writes")
+            raise UserError(f"{path} is not a record of a run, such as `edp-mx runs keep` writes")
         yield Found(path, record)
         return
     for name, folders, files in os.walk(path):

@@ -78,7 +78,7 @@ class RunDirectory:
         run = cls(path)
         if not run.config.is_file():
             raise UserError(
-                f"{path} is no run directory (it has no config.yaml); give the folder "
+                f"{path} is not a run directory (it has no config.yaml); give the folder "
                 "that `edp-mx train` printed, e.g. runs/atis_clc-20260101-120000"
             )
         return run

@@ -87,7 +87,7 @@ def test_what_cannot_go_on_is_said(whole, tmp_path):
     run, config, _ = whole
     for arguments, message in (
         (["--resume", run], "has ended already"),
-        (["--resume", tmp_path], "is no run directory"),
+        (["--resume", tmp_path], "is not a run directory"),
         ([config, "--resume", run], "name either a configuration or"),
         ([], "name either a configuration or"),
         (["--resume", run, "--set", "name=x"], "leave out --set and --run"),

@@ -117,7 +117,7 @@ def test_what_cannot_be_resumed_is_refused(tmp_path):
     run, ledger = tmp_path / "run", tmp_path / "run" / "privacy_ledger.jsonl"
     train(run, "privacy.noise_multiplier=0.5", "training.epochs=1")
     assert "has ended already" in refused("--resume", run)
-    assert "is no run directory" in refused("--resume", tmp_path)
+    assert "is not a run directory" in refused("--resume", tmp_path)
     assert "either a configuration or" in refused(*CALIBRATED, "--resume", run)
     (run / "results.json").unlink()
     lines = ledger.read_text().splitlines()

@@ -205,7 +205,7 @@ def test_an_existing_run_is_not_overwritten(runs):
             "training.batch_size=1000",
             "training.batch_size: 1000 does not lie between 1 and the 270",
         ),
-        ("data.corpus=absent", "data.corpus: 'absent' is none of"),
+        ("data.corpus=absent", "video, not 'absent', unless data.path is set"),
     ],
 )
 def test_unsound_settings_are_refused_in_one_sentence(tmp_path, setting, message):
@@ -226,7 +226,7 @@ def test_a_training_that_diverges_says_so(tmp_path):
 @pytest.mark.parametrize("command", ["evaluate", "predict", "compare"])
 def test_what_is_no_run_is_said(tmp_path, command):
     extra = ["x"] if command == "predict" else []
-    assert "is no run directory" in edp_mx(command, tmp_path, *extra, code=2).stderr
+    assert "is not a run directory" in edp_mx(command, tmp_path, *extra, code=2).stderr
 
 
 def test_evaluate_refuses_a_corpus_that_has_changed(tmp_path):

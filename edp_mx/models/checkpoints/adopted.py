@@ -26,7 +26,7 @@ def adopt_sizes(
             gives way, because it was not set by whoever set the second.
 
     Raises:
-        UserError: the folder has a config.json that is no BERT's.
+        UserError: the folder has a config.json that is not a BERT's.
     """
     model = tree.get("model")
     if not isinstance(model, dict) or model.get("family") != BERTConfig.family:

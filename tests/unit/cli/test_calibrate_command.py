@@ -45,7 +45,7 @@ def test_account_confirms_it(run, variant, sampling, target):
 @pytest.mark.parametrize("target", ["0.3", "1", "7.7"])
 def test_the_printed_number_is_on_the_safe_side_too(run, target):
     text = run("calibrate", "--target-epsilon", target, *PLAN)
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     for variant, z in re.findall(r"^\| (calibrated|published) *\| +([\d.e+-]+)", text, re.M):
         options = ["--noise-multiplier", z, *PLAN, "--variant", variant, "--json"]
         assert json.loads(run("account", *options))["holds"]["epsilon"] <= float(target)

@@ -58,7 +58,7 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
         (("make", "video", "--size", "0"), "size"),
         (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
-        (("text", "nowhere"), "'nowhere' is none of"),
+        (("text", "nowhere"), "not 'nowhere', unless data.path is set"),
         (("text", "health", "--size", "0"), "--size is 0; it must be 1 or more"),
         (("text", "health", "--seed", "-1"), "--seed is -1; it must be 0 or more"),
     ],
@@ -90,6 +90,18 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert counted["intents"] == "2" and counted["slot types"] == "1"
     assert "call: call my [who: big sister]" in told
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
+
+
+def test_describe_as_json_shows_utterances_only_if_asked(tmp_path, capsys):
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"tokens": ["call", "mum"], "slots": ["O", "B-who"], "intent": "call"}\n')
+    assert run("describe", str(path), "--json") == 0
+    found = capsys.readouterr().out
+    assert "mum" not in found and json.loads(found)["slots"] == {"who": 1}
+    assert json.loads(found)["parts"] == {"": 1} and json.loads(found)["utterances"] == 1
+    assert run("describe", str(path), "--json", "--show") == 0
+    (example,) = json.loads(capsys.readouterr().out)["examples"]
+    assert example["tokens"] == ["call", "mum"]
 
 
 def test_describe_reads_a_table_whose_columns_are_named(tmp_path, capsys):
@@ -126,7 +138,7 @@ def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
         empty.write_text(text)
         with pytest.raises(UserError, match="empty.jsonl holds no utterances"):
             run("describe", str(empty))
-    with pytest.raises(UserError, match="'nowhere' is none of atis"):
+    with pytest.raises(UserError, match="data.corpus must be one of atis, .*, not 'nowhere'"):
         run("describe", "nowhere")
 
 

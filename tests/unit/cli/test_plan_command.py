@@ -37,7 +37,7 @@ def of_heads(tmp_path):
 def test_the_page_says_what_its_numbers_are(monkeypatch):
     monkeypatch.chdir(ROOT)
     page = planned()
-    assert max(map(len, page.split("\nnext:")[0].split("    edp-mx")[0].splitlines())) <= 100
+    assert max(map(len, page.split("\nnext:")[0].split("    edp-mx")[0].splitlines())) <= 80
     for said in ("Measured on atis, ", "public corpora", "yours may differ", "START_FROM is a run",
                  "Expect, over the corpora, SER ", "snips_bert_heads_epsilon_3-"):  # fmt: skip
         assert said in " ".join(page.split()), said

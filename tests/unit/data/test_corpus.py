@@ -80,7 +80,7 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
     assert find_corpus(given) == tmp_path
     with pytest.raises(UserError, match=r"data\.path"):
         find_corpus(DataConfig(corpus="atis", path="nowhere"))
-    with pytest.raises(UserError, match=r"data\.corpus: 'mine' is none of atis"):
+    with pytest.raises(UserError, match=r"data\.corpus must be one of atis, .*, not 'mine'"):
         find_corpus(DataConfig(corpus="mine"))
 
 

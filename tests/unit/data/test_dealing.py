@@ -268,8 +268,8 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
 @pytest.mark.parametrize(
     ("sound", "wanted", "complaint"),
     [
-        (SOUND, {"unit": "word"}, r"\.unit: 'word' is none of micro_batch, utterance, user"),
-        (SOUND, {"sampler": "sorted"}, r"\.sampler: 'sorted' is none of shuffle, poisson"),
+        (SOUND, {"unit": "word"}, r"\.unit must be one of .*, user, not 'word'"),
+        (SOUND, {"sampler": "sorted"}, r"\.sampler must be one of shuffle, poisson, not 'sorted'"),
         (SOUND, {"batch_size": 12}, r"\.batch_size: 12 is not a multiple of 8 \(2 workers with "
                                     r"privacy\.micro_batches_per_worker: 4\)"),
         (SOUND, {"unit": "utterance", "batch_size": 13, "micro_batches_per_worker": 1},
@@ -279,7 +279,7 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
          r"7 utterances are too few for 2 workers with privacy\.micro_batches_per_worker: 4"),
         (SOUND, {"micro_batches_per_worker": 0}, r"\.micro_batches_per_worker must be ≥ 1, not 0"),
         (SOUND, {"unit": "utterance"}, r"\.micro_batches_per_worker: 4 needs .* micro_batch"),
-        (SOUND, {"rank": 2}, "rank 2 is none of 2 workers"),
+        (SOUND, {"rank": 2}, "rank 2 is not one of 2 workers"),
         (SOUND, {"length_buckets": 3}, r"\.length_buckets: .* privacy\.adjacency: zero_out"),
         (SOUND, {"length_buckets": 3, "sampler": "poisson"}, r"\.length_buckets: .*poisson"),
         (SOUND, {"length_buckets": 3, "adjacency": "zero_out"}, "the length of each record"),

@@ -63,7 +63,7 @@ def test_without_the_variable_it_lies_in_the_configuration_folder(tmp_path, monk
 def test_a_file_that_is_no_key_is_said(key):
     key.parent.mkdir()
     key.write_bytes(b"short")
-    with pytest.raises(UserError, match="no key of 32 bytes"):
+    with pytest.raises(UserError, match="not a key of 32 bytes"):
         keyed(PRINT)
     key.unlink()
     key.mkdir()

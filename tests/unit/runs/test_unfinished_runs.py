@@ -10,7 +10,7 @@ from edp_mx.runs.trained import load_run
 
 def test_a_run_that_never_began_or_has_not_ended_says_so(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    with pytest.raises(UserError, match="is no run directory"):
+    with pytest.raises(UserError, match="is not a run directory"):
         load_run(run.path)
     run.create("run", "name: run\ndata: {corpus: health}\n")
     with pytest.raises(UserError, match=r"never began to train.*rank_0\.log.*--resume .*run$"):
