@@ -29,7 +29,7 @@ from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runs.build import encode_parts, vocabulary_for
 from edp_mx.runtime import distributed
 
@@ -118,7 +118,7 @@ def starts(sizes: List[int], rounds: int) -> Warm:
             for what, value in measuring.in_a_process(__file__, f"--start-of={size}").items():
                 warm[size][what].append(value)
     rows = [
-        [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(measuring.show(v, 2) for v in found.values())]
+        [f"{size:,}", f"{cold[size][SECONDS]:.1f}", *(show_quartiles(v, 2) for v in found.values())]
         for size, found in warm.items()
     ]
     table = render_table(("utterances", "cold, s", *warm[sizes[0]]), rows)

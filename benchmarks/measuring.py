@@ -3,14 +3,13 @@
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runtime.files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,14 +18,6 @@ WARM_UP = 2  # rounds that are not counted
 
 Seconds = Dict[str, List[float]]  # of each step, by round
 Figures = Dict[str, List[float]]  # by the name that a bar knows, by round
-
-
-def show(values: Sequence[float], digits: int) -> str:
-    """Render the median and, in brackets, the quartiles."""
-    points = values if len(values) > 1 else [*values, *values]
-    quartiles = statistics.quantiles(points, n=4, method="inclusive")
-    low, median, high = (f"{value:.{digits}f}" for value in quartiles)
-    return f"{median} ({low}–{high})"
 
 
 def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[float]:
@@ -81,7 +72,11 @@ def _show_table(
     title: str, columns: Sequence[str], found: Seconds, bases: Sequence[str], *, digits: int
 ) -> str:
     rows = [
-        [name, show(values, digits), *(show(ratios(found, name, base), 2) for base in bases)]
+        [
+            name,
+            show_quartiles(values, digits),
+            *(show_quartiles(ratios(found, name, base), 2) for base in bases),
+        ]
         for name, values in found.items()
     ]
     table = render_table((*columns, *(f"÷ {base}" for base in bases)), rows)

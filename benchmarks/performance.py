@@ -18,11 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from measuring import ROOT, progress, show
+from measuring import ROOT, progress
 from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runtime.files import read_json, write_json, write_text
 
 BUDGET = 600  # seconds for all sections
@@ -94,7 +94,7 @@ def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
     for bar in section.bars:
         values, found, verdict = result["figures"].get(bar.figure), "", "not measured"
         if values:
-            found = show(values, bar.digits)
+            found = show_quartiles(values, bar.digits)
             verdict = "holds" if bar.holds(values, limit=bar.limit) else "missed"
         limit = f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"
         rows.append([section.name, bar.figure, limit, found, verdict])

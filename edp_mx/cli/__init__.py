@@ -24,6 +24,7 @@ SUBCOMMANDS = {
     "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",
     "table1": "make the paper's Table 1, training what it lacks",
+    "table2": "make the paper's Table 2: what an epoch takes, and the factors of privacy",
     "report": "write a page of all results",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",

@@ -1,7 +1,7 @@
 """Write one HTML page, and the same as Markdown, of what records say.
 
-The page has Table 1 beside the paper's, SER against epsilon, every run, what no epsilon covers, the
-machines and the commands. It needs no network.
+The page has both tables beside the paper's, SER against epsilon, every run, what no epsilon covers,
+the machines and the commands. It needs no network.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RECORDS
+from edp_mx.runs.record import RECORDS, TIMES
 
 EXAMPLES = """\
 examples:
@@ -24,6 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("records", nargs="*", type=Path, metavar="RECORDS",
         help=f"records, runs, and folders of them ({RECORDS})")  # fmt: skip
+    add("--times", type=Path, default=TIMES, metavar="FILE.json",
+        help=f"the record of Table 2, if it is there ({TIMES})")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.html",
         help="the page; beside it lies FILE.md, without pictures")  # fmt: skip
 
@@ -34,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.result_page import TITLE, parts_of, summary_of
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import collect
+    from edp_mx.runs.tables.times import read_times
     from edp_mx.runtime.files import write_text
 
     out = arguments.out
@@ -44,8 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not records:
         raise UserError(f"{places[0]} has no record of a run: train something, or name others")
     words = ["edp-mx", "report", *map(str, arguments.records), "--out", str(out)]
-    content = (TITLE, summary_of(records), parts_of(records, collect_attacks(places),
-                                                    shlex.join(words)))  # fmt: skip
+    if arguments.times != TIMES:
+        words += ["--times", str(arguments.times)]
+    attacks, times = collect_attacks(places), read_times(arguments.times)
+    content = (TITLE, summary_of(records), parts_of(records, attacks, times, shlex.join(words)))
     write_text(out, as_html(*content))
     write_text(out.with_suffix(".md"), as_markdown(*content))
     print(f"{out}\n{out.with_suffix('.md')}")

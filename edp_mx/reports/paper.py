@@ -29,6 +29,17 @@ class PaperRow(NamedTuple):
     changes: Dict[str, Change]
 
 
+class Times(NamedTuple):
+    """A row of Table 2: the time of an epoch, and by what the others multiply it.
+
+    Units: seconds; factors of 1.
+    """
+
+    sgd: float
+    dp_sgd: float
+    edp_sgd: float
+
+
 def _row(numbers: Dict[str, Any]) -> PaperRow:
     ser, auc = numbers.get("sgd", (None, None))
     return PaperRow(ser, auc, {kind: Change(*numbers[kind]) for kind in DECAY_RATES})
@@ -39,4 +50,8 @@ DECAY_RATES: Dict[str, List[float]] = _FILE["decay_rates"]  # the τ that were s
 TABLE_1: Dict[str, Dict[str, PaperRow]] = {
     family: {corpus: _row(numbers) for corpus, numbers in rows.items()}
     for family, rows in _FILE["table_1"].items()
+}
+TABLE_2: Dict[str, Dict[str, Times]] = {
+    family: {corpus: Times(*numbers) for corpus, numbers in rows.items()}
+    for family, rows in _FILE["table_2"].items()
 }

@@ -8,12 +8,17 @@ from edp_mx.accounting.coverage import ALWAYS_OPEN, SEVERAL_UTTERANCES
 from edp_mx.runs.record import Record
 
 
-def environments_of(records: Sequence[Record]) -> List[str]:
-    """Return a line for each machine with its versions, and how many runs it made."""
+def environments_of(records: Sequence[Record], what: str = "run") -> List[str]:
+    """Return a line for each machine with its versions, and how many runs it made.
+
+    Args:
+        records: of runs, or others that say their `machine`.
+        what: a record is of.
+    """
     counts: dict = {}
     for record in records:
         counts[_environment(record)] = counts.get(_environment(record), 0) + 1
-    return [f"{text}: {count} run{'s' * (count > 1)}" for text, count in counts.items()]
+    return [f"{text}: {count} {what}{'s' * (count > 1)}" for text, count in counts.items()]
 
 
 def _environment(record: Record) -> str:

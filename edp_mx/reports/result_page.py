@@ -1,9 +1,9 @@
-"""The page of all results: Table 1, SER against ε, the runs, and where the numbers come from."""
+"""The page of all results: both tables, SER against ε, the runs, where the numbers come from."""
 
 from __future__ import annotations
 
 from itertools import product
-from typing import Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from matplotlib.figure import Figure
 
@@ -14,6 +14,7 @@ from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table1 import table1
+from edp_mx.reports.table2 import table2
 from edp_mx.reports.trade_plot import plot_trade
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import chosen, measurements
@@ -35,11 +36,15 @@ def summary_of(records: Sequence[Record]) -> str:
 
 
 def parts_of(
-    records: Sequence[Record], attacks: Sequence[AttackRecord], command: str
+    records: Sequence[Record],
+    attacks: Sequence[AttackRecord],
+    times: Sequence[Dict[str, Any]],
+    command: str,
 ) -> List[Part]:
     """Return the parts of the page.
 
     Args:
+        times: the rows of Table 2.
         command: what makes the page anew.
     """
     entries = query(records, attacks)
@@ -47,6 +52,7 @@ def parts_of(
     best = chosen(measurements(records))
     return [
         table1(entries, keys, has_empty=False),
+        *([table2(times)] if times else []),
         *_trade(plot_trade(entries)),
         *_by_epsilon(plot_by_epsilon(best)),
         _runs(records),
@@ -54,8 +60,15 @@ def parts_of(
         environment_part(records),
         Part(
             "Commands",
-            ["What Table 1 still lacks is trained by the first; the second makes this page."],
-            commands=["edp-mx table1 --out results/table1.md", command],
+            [
+                "What Table 1 still lacks is trained by the first, what Table 2 lacks is measured "
+                "by the second; the third makes this page."
+            ],
+            commands=[
+                "edp-mx table1 --out results/table1.md",
+                "edp-mx table2 --out results/table2.md",
+                command,
+            ],
         ),
     ]
 

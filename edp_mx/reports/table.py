@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import textwrap
 from itertools import groupby
 from typing import List, Sequence, Tuple
@@ -38,6 +39,19 @@ def parse_table(text: str) -> Tuple[List[str], List[List[str]]]:
     """
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return lines[0], lines[2:]
+
+
+def show_quartiles(values: Sequence[float], digits: int) -> str:
+    """Render the median and, in brackets, the quartiles.
+
+    Example:
+        >>> show_quartiles([1000.0, 3000.0, 2000.0], 0)
+        '2,000 (1,500–2,500)'
+    """
+    points = values if len(values) > 1 else [*values, *values]
+    quartiles = statistics.quantiles(points, n=4, method="inclusive")
+    low, median, high = (f"{value:,.{digits}f}" for value in quartiles)
+    return f"{median} ({low}–{high})"
 
 
 def fit(text: str, width: int = WIDTH) -> str:

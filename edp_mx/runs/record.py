@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Record = Dict[str, Any]
 
 RECORDS = Path("results/records")  # where records are kept
+TIMES = Path("results/table2.json")  # where `edp-mx table2` keeps the times of steps
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1
@@ -32,6 +33,7 @@ _NO_EFFECT = ("name", "training.watchdog_seconds")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # where it lies
 _OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
+_MACHINE = ("machine", "cores", "python", "packages")
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -122,7 +124,7 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
     described = _described(run, results, yaml.safe_load(dump_config(config)))
     return {
         **described,
-        "machine": {"processor": _processor(), **described["machine"]},
+        "machine": machine_of(run.read("environment")),
         "hash": settings_hash(settings, workers),
         "results_version": RESULTS_VERSION,
         "corpus_files": None if files is None else keyed(files),
@@ -160,9 +162,7 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "steps": privacy["steps"] // max(1, privacy["epochs"]) * len(rows),
         "seconds": round(results.get("training_seconds", 0.0), 1),
         "workers": environment["num_workers"],
-        "machine": {
-            key: environment.get(key) for key in ("machine", "cores", "python", "packages")
-        },
+        "machine": {key: environment.get(key) for key in _MACHINE},
         "corpus_files": None,
         "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
     }
@@ -187,6 +187,11 @@ def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[st
         "slot_f1": best["slot_f1"] / 100,
     }
     return _scores(shares)
+
+
+def machine_of(environment: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what a record says of this machine, from an `environment` that was made on it."""
+    return {"processor": _processor(), **{key: environment.get(key) for key in _MACHINE}}
 
 
 def _processor() -> str:

@@ -12,6 +12,7 @@ LAUNCHERS = {
     "launch/audit.sh": "audit",
     "launch/sweep.sh": "sweep",
     "launch/table1.sh": "table1",
+    "launch/table2.sh": "table2",
 }
 
 

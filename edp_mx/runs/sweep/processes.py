@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
@@ -30,11 +30,7 @@ class Ended(NamedTuple):
 
 def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
     """Return the command that trains a trial, or resumes it where its run was interrupted."""
-    program = [sys.executable, "-m", "edp_mx", "train"]
-    if workers > 1:
-        horovodrun = str(Path(sys.executable).parent / "horovodrun")
-        hosts = ["-H", os.environ["HOSTS"]] if os.environ.get("HOSTS") else []
-        program = [horovodrun, "-np", str(workers), "--gloo", *hosts, *program]
+    program = launched("train", workers)
     if run.checkpoint.exists():
         return [*program, "--resume", str(run.path)]
     return [
@@ -42,6 +38,16 @@ def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
         *(str(path) for path in trial.base),
         *("--run", str(run.path), "--set", *overrides_of(trial.values)),
     ]
+
+
+def launched(command: str, workers: int) -> List[str]:
+    """Return the beginning of a command of `edp-mx`, behind horovodrun for several workers."""
+    program = [sys.executable, "-m", "edp_mx", command]
+    if workers == 1:
+        return program
+    horovodrun = str(Path(sys.executable).parent / "horovodrun")
+    hosts = ["-H", os.environ["HOSTS"]] if os.environ.get("HOSTS") else []
+    return [horovodrun, "-np", str(workers), "--gloo", *hosts, *program]
 
 
 def train_all(
@@ -82,8 +88,14 @@ def train_all(
             process.wait()
 
 
-def start(words: Sequence[str], log: Path, threads: int, lock: int) -> subprocess.Popen:
-    """Start a command that ends with this process, its output appended to a log."""
+def start(
+    words: Sequence[str], log: Path, threads: int, lock: Optional[int] = None
+) -> subprocess.Popen:
+    """Start a command that ends with this process, its output appended to a log.
+
+    Args:
+        lock: a file descriptor that it holds until it ends.
+    """
     with open(log, "ab") as output:
         return subprocess.Popen(
             words,
@@ -91,7 +103,7 @@ def start(words: Sequence[str], log: Path, threads: int, lock: int) -> subproces
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=(lock,),
+            pass_fds=() if lock is None else (lock,),
             preexec_fn=_end_with_parent,
         )
 

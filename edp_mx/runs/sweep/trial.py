@@ -18,6 +18,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
+_SENTENCE = re.compile(r"^edp-mx(?: \w+|, worker \d+): ")  # of a command, or of its watchdog
 
 
 @dataclass
@@ -74,13 +75,11 @@ def folder_of(trial: Trial, folder: Path) -> RunDirectory:
 
 
 def last_sentence(log: Path) -> str:
-    """Return the error that a training ended with: its own sentence, else its last line."""
+    """Return the error that a command ended with: its own sentence, else its last line."""
     text = log.read_text("utf-8", errors="replace") if log.exists() else ""
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
-    said = [line for line in lines if line.startswith("edp-mx train: ")] or list(
-        filter(None, lines)
-    )
-    return said[-1].split("edp-mx train: ")[-1] if said else "it said nothing"
+    said = list(filter(_SENTENCE.match, lines)) or list(filter(None, lines))
+    return _SENTENCE.sub("", said[-1]) if said else "it said nothing"
 
 
 class Journal:

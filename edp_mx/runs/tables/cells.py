@@ -74,12 +74,8 @@ def cells_of(request: Request) -> List[Cell]:
             f"{request.workers} workers cannot share the paper's N = {N} micro-batches: take 1, 2, "
             "4 or 8 (NP, or --workers)"
         )
-    if not (request.configs / "mechanism").is_dir():
-        raise UserError(
-            f"{request.configs} does not hold the shipped configurations: name their folder with "
-            "--configs"
-        )
-    given = _given(request.overrides)
+    refuse_other_folder(request.configs)
+    given = settings_given(request.overrides)
     return [
         Cell(corpus, family, method, seed, _trial(request, corpus, family, method, seed, given))
         for seed in request.seeds
@@ -99,8 +95,16 @@ def _trial(
     return Trial.of({**values, **given}, layers, workers=request.workers)
 
 
-def _given(overrides: Sequence[str]) -> Dict[str, Any]:
-    """The settings of `key=value` texts, by dotted key."""
+def refuse_other_folder(configs: Path) -> None:
+    """Refuse a folder that does not hold the shipped configurations."""
+    if not (configs / "mechanism").is_dir():
+        raise UserError(
+            f"{configs} does not hold the shipped configurations: name their folder with --configs"
+        )
+
+
+def settings_given(overrides: Sequence[str]) -> Dict[str, Any]:
+    """Return the settings of `key=value` texts, by dotted key; refuse what makes a method."""
     given = {}
     for text in overrides:
         tree: Dict[str, Any] = {}

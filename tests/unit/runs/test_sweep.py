@@ -1,11 +1,13 @@
 """A sweep: its file, its draws, its rungs and what it does not train again."""
 
 import json
+import math
 
 import pytest
 from support.commands import CONFIGS
 
 from edp_mx.errors import UserError
+from edp_mx.reports.paper import DECAY_RATES
 from edp_mx.reports.sweep_table import describe_sweep
 from edp_mx.runs.record import settings_of
 from edp_mx.runs.sweep import trainings
@@ -139,8 +141,23 @@ def test_a_grid_has_all_combinations(tmp_path):
 @pytest.mark.parametrize("path", sorted((CONFIGS / "sweep").glob("*.yaml")), ids=lambda p: p.stem)
 def test_each_shipped_sweep_loads_with_what_it_sets(path):
     config, base = load_sweep(path)
-    for values in config.proposals():
+    proposals = config.proposals()
+    for values in proposals[:: len(proposals) // 20 + 1]:
         assert Trial.of(values, base, workers=1, cost=1).error is None
+
+
+@pytest.mark.parametrize("decay, number", [("none", 42), ("linear", 336), ("exponential", 336)])
+def test_the_paper_s_grid_is_whole(decay, number):
+    config, base = load_sweep(CONFIGS / "sweep" / f"paper_{decay}.yaml")
+    tried = config.parameters
+    assert tried["privacy.max_grad_norm"] == [0.1, 0.25, 0.5, 1, 2, 5]
+    assert tried["privacy.noise_multiplier"] == [10.0**power for power in range(-6, 1)]
+    assert tried.get("privacy.decay.rate", [0.0]) == DECAY_RATES[decay]
+    proposals = config.proposals()
+    assert len(proposals) == number == math.prod(map(len, tried.values()))
+    trial = Trial.of(proposals[0], base, workers=1)
+    assert trial.config.privacy.decay.kind == decay
+    assert trial.config.privacy.variant == "published"
 
 
 @pytest.mark.parametrize(
@@ -179,5 +196,7 @@ def test_the_error_of_a_training_is_its_sentence(tmp_path):
     assert last_sentence(log) == "it said nothing"
     log.write_text("[1]<stderr>:edp-mx train: no data\nmpirun: something\n")
     assert last_sentence(log) == "no data"
+    log.write_text("[0]<stderr>:edp-mx, worker 0: nothing moves\nExit code: 4\n")
+    assert last_sentence(log) == "nothing moves"
     log.write_text("Traceback\nMemoryError\n\n")
     assert last_sentence(log) == "MemoryError"

@@ -1,0 +1,93 @@
+"""Table 2 beside the paper's: the time of an epoch, and what privacy multiplies it by."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, Dict, List, Optional, Sequence
+
+from edp_mx.reports.paper import NAMES, TABLE_2
+from edp_mx.reports.parts import Cell, Part, PartTable, as_markdown
+from edp_mx.reports.provenance import environments_of
+from edp_mx.reports.table import show_quartiles
+
+HEADER = ("corpus", "N", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
+          "DP-SGD, ghost ÷ SGD", "SGD, utterances/s", "B", "n", "steps timed")  # fmt: skip
+SUMMARY = "The seconds of an epoch with SGD, and the factors by which privacy makes it longer."
+EXPLANATION = (
+    "N Horovod workers of one machine, whose cores they share. In each round every method takes "
+    "the same steps on the same utterances, one method after the other, and a ratio is taken round "
+    "by round. Shown are medians, in round brackets the quartiles, in square brackets the paper's "
+    "number with 8 GPUs. DP-SGD clips each utterance: loop is one backward pass for each, as in "
+    "the paper, and ghost one for all. ≈ is an epoch of which only the steps in the last column "
+    "were run. B is the batch of all workers, n the training part."
+)
+SIZES = (
+    "Of a stand-in 20,000 utterances were drawn and trained on, at the batch and the model of the "
+    "million whose epoch is shown; memory at 10⁴, 10⁵ and 10⁶ utterances is in "
+    "results/performance.md. BERT starts from random weights, which cost a step as much as others, "
+    "with as many word pieces as the paper's."
+)
+
+
+def table2(rows: Sequence[Dict[str, Any]]) -> Part:
+    """Return Table 2 as a part of a report, from what `edp-mx table2` recorded."""
+    tables = [
+        PartTable(family.upper(), HEADER, [_row(row) for row in rows if row["family"] == family])
+        for family in dict.fromkeys(row["family"] for row in rows)
+    ]
+    notes = dict.fromkeys(row["note"] for row in rows if row["note"])
+    return Part("Table 2", [EXPLANATION, SIZES], tables=tables, notes=list(notes))
+
+
+def table2_page(rows: Sequence[Dict[str, Any]], missing: Sequence[str]) -> str:
+    """Return `results/table2.md`.
+
+    Args:
+        missing: a line for each row that was asked for and is not there.
+    """
+    parts = [table2(rows)]
+    if missing:
+        parts.append(Part("What is missing", points=missing))
+    parts += [
+        Part("Environment", points=environments_of(rows, "row")),
+        Part("Commands", commands=list(dict.fromkeys(row["command"] for row in rows))),
+    ]
+    return as_markdown("The paper's Table 2", SUMMARY, parts)
+
+
+def _row(row: Dict[str, Any]) -> List[Cell]:
+    seconds, paper = row["seconds"], TABLE_2.get(row["family"], {}).get(row["corpus"])
+    per_epoch = row["steps_per_epoch"] / row["steps"]
+    is_whole = per_epoch == 1 and row["measured_on"] == row["n"]
+    epochs = [each * per_epoch for each in seconds["sgd"]]
+    rates = [row["steps"] * row["batch_size"] / each for each in seconds["sgd"]]
+    digits = 1 if median(epochs) < 1000 else 0
+
+    def factor(name: str, of_paper: Optional[float] = None) -> Cell:
+        """How much longer a method takes than SGD, by round."""
+        ratios = [one / other for one, other in zip(seconds[name], seconds["sgd"])]
+        return _measured(ratios, 2, of_paper)
+
+    return [
+        Cell(NAMES.get(row["corpus"], row["corpus"].upper())),
+        _count(row["workers"]),
+        _measured(epochs, digits, paper and paper.sgd, "" if is_whole else "≈ "),
+        factor("edp_sgd", paper and paper.edp_sgd),
+        factor("dp_sgd_loop", paper and paper.dp_sgd),
+        factor("dp_sgd_ghost"),
+        _measured(rates, 0),
+        _count(row["batch_size"]),
+        _count(row["n"]),
+        Cell(f"{len(epochs)} × {row['steps']:,} of {row['steps_per_epoch']:,}"),
+    ]
+
+
+def _measured(
+    values: Sequence[float], digits: int, of_paper: Optional[float] = None, mark: str = ""
+) -> Cell:
+    said = "" if of_paper is None else f"{of_paper}"
+    return Cell(f"{mark}{show_quartiles(values, digits)}", said, median(values))
+
+
+def _count(number: int) -> Cell:
+    return Cell(f"{number:,}", "", float(number))
