@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
+import numpy as np
+
+from edp_mx.runs.by_epoch import rounded
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json, write_json
 
 AttackRecord = Dict[str, Any]
 _MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
+ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
 def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
     """Return a record of each attack on a finished run, from `attack-<name>/attack.json`.
 
     A record says which run was attacked (its hash), how, and with what success: AUC and
-    TPR at small false-positive rates with their intervals.
+    TPR at small false-positive rates with their intervals, and the ROC curve where it was drawn.
     """
     if not run.has("record"):
         return []
@@ -36,8 +41,24 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
                     result["name"]: {key: result[key] for key in _MEASURED}
                     for result in outcome["results"]
                 },
+                "roc": {"fpr": ROC_FPRS, "tpr": _tprs(path.with_name("roc.csv"))},
             }
         )
+    return found
+
+
+def _tprs(path: Path) -> Dict[str, List[float]]:
+    """The TPR of each curve of `roc.csv` at `ROC_FPRS`, without interpolation."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = {}
+    for name in dict.fromkeys(row["attack"] for row in rows):
+        curve = [(float(row["fpr"]), float(row["tpr"])) for row in rows if row["attack"] == name]
+        fprs, tprs = np.transpose(curve)  # (P,), rising
+        places = np.searchsorted(fprs, ROC_FPRS, side="right") - 1  # (31,)
+        found[name] = [rounded(tpr) for tpr in tprs[places]]
     return found
 
 

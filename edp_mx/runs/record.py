@@ -15,6 +15,7 @@ import yaml
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
+from edp_mx.runs.by_epoch import by_epoch, with_epochs, without_epochs
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json, sha256_of, write_json
 from edp_mx.runtime.yaml_tree import leaves
@@ -165,6 +166,7 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "machine": {key: environment.get(key) for key in _MACHINE},
         "corpus_files": None,
         "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
+        "by_epoch": by_epoch(rows),
     }
 
 
@@ -230,10 +232,10 @@ def keep(run: RunDirectory, folder: Path) -> Path:
     if not run.has("results") or not run.has("record"):
         what = "was trained before there were records" if run.has("results") else "is not finished"
         raise UserError(f"{run.path} {what}: there is nothing to keep")
-    record = run.read("record")
+    record = with_epochs(run.read("record"), run)
     name = re.sub(r"[^\w.-]+", "_", record["name"])
     path = folder / f"{name}-{record['hash']}.json"
-    if path.exists() and read_json(path) != record:
+    if path.exists() and without_epochs(read_json(path)) != without_epochs(record):
         raise UserError(
             f"{path} is of another run with the same settings: remove it, or name another folder "
             "with --into"

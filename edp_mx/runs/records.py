@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.errors import UserError
+from edp_mx.runs.by_epoch import with_epochs, without_epochs
 from edp_mx.runs.record import Record, describe_run
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import read_json
@@ -35,7 +36,9 @@ def collect(paths: Sequence[Path]) -> List[Found]:
         if not path.exists():
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
-            found.setdefault(repr(sorted(each.record.items())), each)
+            key = repr(sorted(without_epochs(each.record).items()))
+            if key not in found or len(each.record) > len(found[key].record):  # with its epochs
+                found[key] = each
     return list(found.values())
 
 
@@ -68,7 +71,9 @@ def _is_record(value: Any) -> bool:
 
 def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
     """Return the record of a finished run; without a hash if it wrote none itself."""
-    return run.read("record") if run.has("record") else describe_run(run, results)
+    if run.has("record"):
+        return with_epochs(run.read("record"), run)
+    return describe_run(run, results)
 
 
 def where(texts: Sequence[str]) -> Callable[[Record], bool]:

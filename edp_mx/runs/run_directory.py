@@ -37,8 +37,8 @@ release; `edp-mx explain` reads it |
 | `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` resumes \
 it. NOT private (it contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
-| `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, time; no text and no \
-paths. Scores and times are NOT private |
+| `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
+and no paths. Scores, epochs and times are NOT private |
 | `results.json` | scores on the test part, and as `baseline` those of always answering its most \
 common intent and no slots; written last: without it the run did not finish. Its times are NOT \
 private under Poisson sampling: they reveal how much was drawn |

@@ -140,6 +140,27 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
         keep(run, tmp_path / "kept")
 
 
+def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
+    old = made("a")
+    run = finished_run(tmp_path / "run", old)
+    path = keep(run, tmp_path / "kept")
+    assert json.loads(path.read_text()) == old  # there is no log either
+    rows = [{"epoch": i, "ser": 100 / (i + 1), "loss": 1.23456 * i, "noise_multiplier": None,
+             "clipped_fraction": 0.5, "seconds": 3.0} for i in range(200)]  # fmt: skip
+    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for places in (["kept", "run"], ["run", "kept"]):
+        (found,) = collect([tmp_path / name for name in places])
+        kept = found.record["by_epoch"]
+        assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction"]
+        assert len(kept["epoch"]) == 60 and (kept["epoch"][0], kept["epoch"][-1]) == (1, 200)
+        assert kept["epoch"] == sorted(set(kept["epoch"]))
+        for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):
+            assert loss == pytest.approx(1.23456 * (epoch - 1), rel=1e-3)
+            assert ser == pytest.approx(1 / epoch, rel=1e-3)
+    assert "by_epoch" in json.loads(keep(run, tmp_path / "kept").read_text())
+    assert path.stat().st_size < 10_000
+
+
 def test_the_table_fits_a_terminal(tmp_path):
     name = "nlu_eval_clc_edp_exponential-20260101-120000"
     finished_run(tmp_path / name, made(name, ser=2.75))
@@ -169,6 +190,7 @@ def test_a_run_from_before_there_were_records_is_listed(tmp_path):
     (found,) = collect([tmp_path])
     assert found.record["hash"] is None and found.record["test"] == test
     assert found.record["validation"] == {"ser": 0.3, "intent_accuracy": 0.9, "slot_f1": 0.5}
+    assert found.record["by_epoch"] == {"epoch": [1, 2, 3], "validation_ser": [0.4, 0.3, 0.35]}
     assert (found.record["epochs"], found.record["steps"], found.record["date"]) == (
         3, 9, "2025-01-02")  # fmt: skip
     assert "private" not in json.dumps(found.record)
