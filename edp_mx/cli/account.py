@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--accountant",
         metavar="NAME",
-        help="whose epsilon to state; refused where it is none",
+        help="whose epsilon to state; it must be a bound",
     )
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")

@@ -76,8 +76,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_step(step)
     add = step.add_argument
     add("--draws", type=int, default=1000, metavar="D", help="in each world and layer (1000)")
-    add("--delta", type=float, default=1e-5, metavar="D", help="of the bound and the claims (1e-5)")
-    add("--confidence", type=CONFIDENCE, default=0.95, metavar="P", help="of the bound (0.95)")
+    add("--delta", type=float, default=1e-5, metavar="D", help="delta of bound and claims (1e-5)")
+    add(
+        "--confidence",
+        type=CONFIDENCE,
+        default=0.95,
+        metavar="P",
+        help="of the bound (0.95)",
+    )
     add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
     add("--alone", action="store_true", help="one worker moves at a time: N times slower")
 
@@ -85,9 +91,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_configs(one_run)
     add_overrides(one_run)
     add = one_run.add_argument
-    add("--canaries", type=int, default=1000, metavar="m", help="how many (1000)")
+    add("--canaries", type=int, default=1000, metavar="m", help="number of canaries (1000)")
     add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
-    add("--confidence", type=CONFIDENCE, default=0.95, metavar="P", help="of the bound (0.95)")
+    add(
+        "--confidence",
+        type=CONFIDENCE,
+        default=0.95,
+        metavar="P",
+        help="of the bound (0.95)",
+    )
     add("--claim", choices=CLAIMS, default="holds", help="what is audited (holds)")
     add("--run", dest="run_directory", type=Path, help="the run directory (default: new)")
     add("--runs", type=Path, default=Path("runs"), help="where run directories go")
@@ -110,9 +122,14 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--clipping", choices=CLIPPINGS, help="a backward pass per unit, or ghost clipping (loop)")
     add("--clip-rule", choices=CLIP_RULES, help="how a unit is shortened to C (abadi)")
-    add("--noise-multiplier", type=float, metavar="Z", help="z (1)")
-    add("--utterances-per-user", type=int, metavar="K", help="with --unit user (4)")
-    add("--sample-rate", type=float, metavar="q", help="of poisson, about (0.5)")
+    add("--noise-multiplier", type=float, metavar="Z", help="noise multiplier z (1)")
+    add(
+        "--utterances-per-user",
+        type=int,
+        metavar="K",
+        help="with --unit user (4)",
+    )
+    add("--sample-rate", type=float, metavar="q", help="sample rate of poisson, about (0.5)")
 
 
 def run_noise(arguments: argparse.Namespace) -> int:

@@ -126,10 +126,10 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """Add `--records KEY=NAME …`, the settings `data.records` of a corpus that is named by path."""
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add `--columns KEY=NAME …`, the settings `data.columns` of a corpus that is named by path."""
     parser.add_argument(
-        "--records",
+        "--columns",
         nargs="+",
         default=[],
         metavar="KEY=NAME",
@@ -137,17 +137,17 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def records_of(texts: Iterable[str], settings: Any = None) -> Any:
-    """Return the settings `data.records` that `--records` changes."""
-    from edp_mx.data.readers.records_config import RecordsConfig
+def columns_of(texts: Iterable[str], settings: Any = None) -> Any:
+    """Return the settings `data.columns` that `--columns` changes."""
+    from edp_mx.data.readers.columns_config import ColumnsConfig
 
-    settings = settings or RecordsConfig()
+    settings = settings or ColumnsConfig()
     known = [field.name for field in dataclasses.fields(settings)]
     changes = dict(text.partition("=")[::2] for text in texts)
     for key, name in changes.items():
         if not name or key not in known:
             raise UserError(
-                f"--records {key}={name}: write KEY=NAME, where KEY is one of {', '.join(known)}"
+                f"--columns {key}={name}: write KEY=NAME, where KEY is one of {', '.join(known)}"
             )
     return dataclasses.replace(settings, **changes)
 

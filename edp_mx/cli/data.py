@@ -12,10 +12,10 @@ from typing import Any, Dict, Iterable, List, Optional
 from tqdm import tqdm
 
 from edp_mx.cli.console import (
+    add_columns,
     add_command,
-    add_records,
+    columns_of,
     print_json,
-    records_of,
     refuse_foreign,
     require_at_least,
 )
@@ -54,14 +54,14 @@ examples:
 """
 DESCRIBE_EXAMPLES = """\
 Any layout that training reads: seq.in/seq.out/label, JSON lines, CSV and TSV, SNIPS' JSON,
-NLU-Eval's CSV, DSTC8's dialogues. --records says what columns or keys are called, as data.records
+NLU-Eval's CSV, DSTC8's dialogues. --columns says what columns or keys are called, as data.columns
 in a configuration. Where utterances name their users (a file user beside the three, the key "user",
 or a dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split.
 
 examples:
   edp-mx data describe data/atis
   edp-mx data describe mine.jsonl --show      (and three of its utterances)
-  edp-mx data describe mine.csv --records text=utterance intent=category
+  edp-mx data describe mine.csv --columns text=utterance intent=category
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """
@@ -103,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
     told.add_argument("corpus", metavar="PATH|NAME")
     told.add_argument("--show", action="store_true", help="show three utterances of it")
-    add_records(told)
+    add_columns(told)
     told.add_argument("--json", action="store_true", help="print JSON")
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
@@ -159,8 +159,8 @@ def run_describe(arguments: argparse.Namespace) -> int:
 
     name = arguments.corpus
     parts: Counter = Counter()
-    records = records_of(arguments.records)
-    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts, records=records))
+    columns = columns_of(arguments.columns)
+    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts, columns=columns))
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     if arguments.json:
@@ -196,7 +196,7 @@ def _corpus(
     size: int,
     seed: int,
     parts: Optional[Dict[str, int]] = None,
-    records: Any = None,
+    columns: Any = None,
 ) -> Iterable[Any]:
     """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
 
@@ -213,7 +213,7 @@ def _corpus(
         return make_utterances(name, size=size, seed=seed)
     path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
     utterances = []
-    for part, utterance in stream_utterances(path, records=records):
+    for part, utterance in stream_utterances(path, columns=columns):
         counts[part] += 1
         utterances.append(utterance)
     refuse_repeated_ids(path, utterances)

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from edp_mx.cli.console import add_records, progress_bar, records_of, refuse_unread
+from edp_mx.cli.console import add_columns, columns_of, progress_bar, refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="which part of the run's own split",
     )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
-    add_records(parser)
+    add_columns(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -42,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     trained = load_run(arguments.run_directory)
     if arguments.file:
-        records = records_of(arguments.records, trained.config.data.records)
-        utterances = read_utterances(arguments.file, records=records)
+        columns = columns_of(arguments.columns, trained.config.data.columns)
+        utterances = read_utterances(arguments.file, columns=columns)
     else:
-        refuse_unread(arguments, ["--records"], "without --file the run's own corpus is read")
+        refuse_unread(arguments, ["--columns"], "without --file the run's own corpus is read")
         utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
     for line in baselines.unknown_labels(utterances, trained.vocabulary):

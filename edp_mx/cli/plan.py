@@ -27,7 +27,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--num-examples", type=int, required=True, metavar="n", help="size of the training part")
-    add("--epsilon", type=float, required=True, metavar="E", help="that is to hold")
+    add("--epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add("--records", nargs="+", type=Path, default=[RECORDS], metavar="FOLDER",
         help=f"records, runs or folders of them ({RECORDS}, in a clone)")  # fmt: skip
     add("--json", action="store_true", help="JSON in full double precision")

@@ -60,7 +60,7 @@ def add_release_options(
         help="utterances of a micro-batch, or units per worker; expected for poisson "
         f"({defaults['micro_batch_size']})")  # fmt: skip
     add("--micro-batches-per-worker", type=int, metavar="k",
-        help="clipped on each worker, so that N = workers k (1)")  # fmt: skip
+        help="micro-batches that each worker clips, so that N = k workers (1)")  # fmt: skip
     add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
 
 
@@ -69,14 +69,14 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     size = written_as("16", _size)  # Poisson steps may expect a fraction
     add_release_options(parser, size=size, variant=variant, micro_batch_size=2, layer_scales="1")
     add = parser.add_argument
-    add("--decay", choices=KINDS, help="how it falls by epoch (none)")
+    add("--decay", choices=KINDS, help="how the noise falls by epoch (none)")
     add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
     add("--epochs", type=int, metavar="T", help="epochs in all")
     add("--delta", type=float, metavar="D", help="delta; left out it is 1/(2n)")
     add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
     add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
-    add("--sample-rate", type=float, metavar="q", help="of poisson; left out it is N M / n")
-    add("--steps-per-epoch", type=int, metavar="S", help="of poisson; left out it is n / (N M)")
+    add("--sample-rate", type=float, metavar="q", help="q of poisson; left out, N M / n")
+    add("--steps-per-epoch", type=int, metavar="S", help="steps of poisson; left out, n / (N M)")
 
 
 def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: float = 1.0) -> Plan:

@@ -38,8 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
         help="what to list or plot (runs/ and results/records/); after keep, runs")  # fmt: skip
-    add("--into", type=Path, metavar="FOLDER", help=f"of keep: where to ({RECORDS})")
-    add("--out", type=Path, metavar="FOLDER", help="of plot: for the pictures and their numbers")
+    add("--into", type=Path, metavar="FOLDER", help=f"with keep: the folder to copy to ({RECORDS})")
+    add("--out", type=Path, metavar="FOLDER", help="with plot: the folder for the pictures")
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "
         "value may be a pattern")  # fmt: skip

@@ -50,7 +50,7 @@ A sweep's file, with paths relative to it:
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("sweep_file", type=Path, metavar="SWEEP", help="YAML file that says what to try")
-    add("--out", type=Path, required=True, metavar="FOLDER", help="for the trials' runs")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="folder of the trials' runs")
     add("--budget-runs", type=int, default=math.inf, metavar="N",
         help="trainings of this call at most")  # fmt: skip
     add("--budget-hours", type=float, default=math.inf, metavar="H",

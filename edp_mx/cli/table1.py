@@ -40,7 +40,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, known in (("corpora", CORPORA), ("models", FAMILIES), ("methods", tuple(METHODS))):
         add(f"--{name}", nargs="+", choices=known, default=known, metavar=name.upper(),
             help=f"of {', '.join(known)} (all)")  # fmt: skip
-    add("--seeds", nargs="+", type=int, default=[0], metavar="SEED", help="of each training (0)")
+    add(
+        "--seeds",
+        nargs="+",
+        type=int,
+        default=[0],
+        metavar="SEED",
+        help="one training for each (0)",
+    )
     add("--budget-hours", type=float, default=math.inf, metavar="H",
         help="no training of this call begins after so many hours")  # fmt: skip
     add("--workers-at-once", type=int, default=1, metavar="K",

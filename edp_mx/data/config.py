@@ -10,7 +10,7 @@ from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
-from edp_mx.data.readers.records_config import RecordsConfig
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import HELD_OUT, SplitConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import path_field
@@ -51,7 +51,7 @@ class DataConfig(Settings):
     max_tokens: int = setting(MAX_TOKENS, at_least=1)
     max_characters: int = setting(MAX_CHARACTERS, at_least=1)
     max_pieces: int = setting(MAX_PIECES, at_least=3)
-    records: RecordsConfig = field(default_factory=RecordsConfig)
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     labels: LabelsConfig = field(default_factory=LabelsConfig)
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)

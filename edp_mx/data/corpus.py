@@ -147,9 +147,9 @@ def _cache_key(config: DataConfig) -> str:
         return cache_key(data, grammar_files(config.corpus))
     files = files_of(find_corpus(config), config.layout)
     files += files_of(config.test_file) if config.test_file else []
-    names = config.records.label_names
+    names = config.columns.label_names
     files += [("label names", Path(names))] if names else []
-    return cache_key((*data, asdict(config.records)), files)
+    return cache_key((*data, asdict(config.columns)), files)
 
 
 def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Corpus:
@@ -184,6 +184,8 @@ def _chosen(total: int, config: DataConfig) -> np.ndarray:
     if config.size is None:
         return numbers_below(total)
     if config.size > total:
-        raise UserError(f"data.size: {config.size} of the {total} utterances of {config.corpus}")
+        raise UserError(
+            f"data.size must be at most {total}, as many as {config.corpus} has, not {config.size}"
+        )
     generator = np.random.default_rng(config.split_seed)
     return np.sort(generator.choice(total, size=config.size, replace=False))

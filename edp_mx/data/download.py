@@ -87,7 +87,7 @@ def fetch(
             _verify(corpus, public, folder, source or public.url)
             os.replace(folder, target)
     except OSError as error:
-        raise UserError(f"cannot bring {corpus} to {target} ({error})") from error
+        raise UserError(f"cannot write {corpus} to {target} ({error})") from error
     return target
 
 
@@ -166,7 +166,7 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
     if source.is_file() or (public.archive and (source / public.archive).is_file()):
         archive = source if source.is_file() else source / public.archive
         if not is_archive(archive.name):
-            raise UserError(f"--from {source} is a file but no archive (.zip, .tar, .tar.gz, .tgz)")
+            raise UserError(f"--from {source} is not an archive (.zip, .tar, .tar.gz, .tgz)")
         unpack(archive, folder, _members(public))
         return
     inner = source / public.inside

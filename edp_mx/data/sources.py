@@ -26,7 +26,7 @@ def is_made(config: DataConfig) -> bool:
 def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
     """Make or read the whole corpus, each utterance with the part that it was published in."""
     if not is_made(config):
-        utterances = stream_utterances(find_corpus(config), config.layout, config.records)
+        utterances = stream_utterances(find_corpus(config), config.layout, config.columns)
         return utterances if config.test_file is None else _with_test_file(utterances, config)
     size = config.size or STANDIN_SIZE
     made = make_utterances(config.corpus, size=size, seed=config.split_seed)
@@ -44,7 +44,7 @@ def _with_test_file(
                 "data.split to own, or data.path to what is to be trained on"
             )
         yield part or "train", utterance
-    for _, utterance in stream_utterances(str(config.test_file), records=config.records):
+    for _, utterance in stream_utterances(str(config.test_file), columns=config.columns):
         yield "test", replace(utterance, id=f"test/{utterance.id}")
 
 

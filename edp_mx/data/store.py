@@ -60,7 +60,7 @@ def write_store(
         arrays = spool.arrays()
         columns = _columns(arrays)
         if len(columns) > _MOST:
-            raise UserError(f"data: {_MOST:,} utterances are the most: set EDP_MX_CACHE=off")
+            raise UserError(f"data: at most {_MOST:,} utterances are cached; set EDP_MX_CACHE=off")
         _refuse_repeated_ids(arrays.pop("id_hashes"), columns.ids)
         text_hashes = arrays.pop("text_hashes")
         whole = StoredUtterances(columns, np.arange(len(columns), dtype=np.int32))

@@ -115,8 +115,8 @@ class RunStart:
         fitting = set(model.collect_params()) - set(left)
         if any(name.endswith(VECTORS) and name not in fitting for name in self.weights):
             raise UserError(
-                f"model.start_from: {self.folder} has model.trained: prefix, which can be gone on "
-                "with only with the same model.prefix_length and model.frozen_layers"
+                f"model.start_from: {self.folder} has model.trained: prefix, so that this model "
+                "must have the same model.prefix_length and model.frozen_layers"
             )
         if not set(model.encoder.collect_params()) - set(left):
             raise UserError(

@@ -38,7 +38,7 @@ class CanarySettings:
     def __post_init__(self) -> None:
         if min(self.count, self.digits, *self.repeats) < 1 or self.candidates < 10:
             raise UserError(
-                "--canary-count and --canary-digits are 1 or more, --candidates 10 or more"
+                "--canary-count and --canary-digits must be at least 1, --candidates at least 10"
             )
 
 

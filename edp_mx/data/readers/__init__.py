@@ -7,8 +7,8 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, table, three_files
 from edp_mx.data.readers.assembly import Assembler
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.readers.format import Format, Sources
-from edp_mx.data.readers.records_config import RecordsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
@@ -27,14 +27,14 @@ FORMATS = {
 
 
 def read_utterances(
-    path: PathLike, layout: str = "auto", records: Optional[RecordsConfig] = None
+    path: PathLike, layout: str = "auto", columns: Optional[ColumnsConfig] = None
 ) -> List[Utterance]:
     """Read a whole corpus, its own parts one after the other.
 
     Args:
         path: a file, or a folder in one of the formats.
         layout: "auto" (recognised by the names of files), or one of `FORMATS`.
-        records: which keys or columns hold what; by default the usual ones.
+        columns: which keys or columns hold what; by default the usual ones.
 
     Raises:
         UserError: nothing there, an unknown layout, or a broken file (with file and line).
@@ -42,16 +42,16 @@ def read_utterances(
     Edge cases: ids are unique: `<file>/<line>`, relative to `path`; ids that a JSON line brings
         along are kept, and refused where they repeat.
     """
-    utterances = [utterance for _, utterance in stream_utterances(path, layout, records)]
+    utterances = [utterance for _, utterance in stream_utterances(path, layout, columns)]
     refuse_repeated_ids(path, utterances)
     return utterances
 
 
 def stream_utterances(
-    path: PathLike, layout: str = "auto", records: Optional[RecordsConfig] = None
+    path: PathLike, layout: str = "auto", columns: Optional[ColumnsConfig] = None
 ) -> Iterator[Tuple[str, Utterance]]:
     """Yield each utterance with the part that it was published in, or ""; ids may repeat."""
-    assembler = Assembler(records)
+    assembler = Assembler(columns)
     format, found = _find(Path(path), layout)
     for part, sources in found.items():
         for source, prefix in sources:

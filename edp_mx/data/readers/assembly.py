@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from edp_mx.data.readers.records_config import RecordsConfig
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -65,8 +65,8 @@ def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
 class Assembler:
     """Checks one utterance after the other, and keeps each distinct string only once."""
 
-    def __init__(self, records: Optional[RecordsConfig] = None) -> None:
-        self.records = records or RecordsConfig()
+    def __init__(self, columns: Optional[ColumnsConfig] = None) -> None:
+        self.columns = columns or ColumnsConfig()
         self._strings: Dict[str, str] = {}
         self._good_tags: Set[str] = {"O"}
 
@@ -89,10 +89,10 @@ class Assembler:
             raise UserError(f"{place}: the intent is missing")
         self._check_tags(slots, place)
         tags = balanced(slots)
-        if self.records.unbalanced == "refuse" and tags != tuple(slots):
+        if self.columns.unbalanced == "refuse" and tags != tuple(slots):
             tag = next(slot for slot, tag in zip(slots, tags) if slot != tag)
             raise UserError(
-                f"{place}: {tag!r} continues no slot of this name, which data.records.unbalanced "
+                f"{place}: {tag!r} continues no slot of this name, which data.columns.unbalanced "
                 "refuses; begin the slot with B-, or set it to repair"
             )
         keep = self._strings.setdefault

@@ -1,6 +1,6 @@
 """JSON lines, plain or `.gz`: our own, Hugging Face's records, and text with spans.
 
-Ours are `{"tokens", "slots", "intent", "id"?, "user"?}`; `data.records` says what others have.
+Ours are `{"tokens", "slots", "intent", "id"?, "user"?}`; `data.columns` says what others have.
 """
 
 from __future__ import annotations

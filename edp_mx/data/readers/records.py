@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
-from edp_mx.data.readers.records_config import NO_SLOTS
+from edp_mx.data.readers.columns_config import NO_SLOTS
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_json
@@ -30,7 +30,7 @@ class RecordReader:
     """
 
     def __init__(self, assembler: Assembler, what: str) -> None:
-        self._assembler, self._config, self._what = assembler, assembler.records, what
+        self._assembler, self._config, self._what = assembler, assembler.columns, what
         path = self._config.label_names
         self._label_names = _read_label_names(path) if path else {}
         self._absent = ("slots", "spans") if self._config.slots == NO_SLOTS else ()
@@ -87,14 +87,14 @@ class RecordReader:
                 found[field] = here[0]
             elif wanted is not None:
                 raise UserError(
-                    f'{place}: the {self._what} "{wanted}", which data.records.{field} names, is '
+                    f'{place}: the {self._what} "{wanted}", which data.columns.{field} names, is '
                     f"missing; there are {', '.join(present)}"
                 )
         for fields in _NEEDED:
             if not any(field in found or field in self._absent for field in fields):
                 names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
                 raise UserError(
-                    f"{place}: the {self._what} {names} is missing; data.records.{fields[0]} can "
+                    f"{place}: the {self._what} {names} is missing; data.columns.{fields[0]} can "
                     "name another"
                 )
         return found
@@ -111,7 +111,7 @@ class RecordReader:
             return value
         if known is None:
             raise UserError(
-                f'{place}: "{name}" holds the number {value}; let data.records.label_names name a '
+                f'{place}: "{name}" holds the number {value}; let data.columns.label_names name a '
                 f'file with {{"{name}": [the names of all numbers from 0]}}'
             )
         if not 0 <= value < len(known):
@@ -168,7 +168,7 @@ def _read_label_names(path: str) -> Dict[str, List[str]]:
             names[column] = entry
     if not names:
         raise UserError(
-            f'{path}: data.records.label_names needs lists of names, as {{"ner_tags": ["O", …]}}'
+            f'{path}: data.columns.label_names needs lists of names, as {{"ner_tags": ["O", …]}}'
         )
     return names
 

@@ -171,7 +171,7 @@ def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
         if is_of_bert(name):
             raise UserError(f"{folder}: config.json describes a BERT that has no tensor {name}")
     if strange:
-        logger.info("%s: heads unknown here are skipped: %s", folder, ", ".join(strange))
+        logger.info("%s: ignored tensors: %s", folder, ", ".join(strange))
     return tensors
 
 

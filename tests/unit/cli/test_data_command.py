@@ -107,12 +107,12 @@ def test_describe_as_json_shows_utterances_only_if_asked(tmp_path, capsys):
 def test_describe_reads_a_table_whose_columns_are_named(tmp_path, capsys):
     path = tmp_path / "own.csv"
     path.write_text("said,bio,class\ncall mum,O I-who,call\n")
-    named = ("--records", "text=said", "slots=bio", "intent=class")
+    named = ("--columns", "text=said", "slots=bio", "intent=class")
     assert run("describe", str(path), "--show", *named) == 0
     assert "  call: call [who: mum]\n" in capsys.readouterr().out
     for wrong in ("said", "txt=said", "text="):
         with pytest.raises(UserError, match="write KEY=NAME, where KEY is one of text, tokens"):
-            run("describe", str(path), "--records", wrong)
+            run("describe", str(path), "--columns", wrong)
 
 
 def test_a_span_that_begins_with_i_is_shown_as_it_is_read(tmp_path, capsys):

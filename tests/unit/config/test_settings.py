@@ -10,7 +10,7 @@ import pytest
 from edp_mx.data.config import DataConfig
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.readers.records_config import RecordsConfig
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.text import TextConfig
 from edp_mx.data.vocabulary import VocabularyConfig
@@ -68,7 +68,7 @@ def test_what_lies_outside_is_refused_with_key_bound_and_value(key, value, messa
 IMPOSSIBLE = {
     DataConfig: {"layout": "conll", "split_seed": -1, "size": 0, "max_tokens": 0,
                  "max_characters": 0, "max_pieces": 2},
-    RecordsConfig: {"unbalanced": "ignore"},
+    ColumnsConfig: {"unbalanced": "ignore"},
     SplitConfig: {"train": 1.0, "validation": 0.0},
     VocabularyConfig: {"source": "test", "min_count": 0, "max_words": 0},
     LabelsConfig: {"source": "embeddings"},

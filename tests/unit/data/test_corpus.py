@@ -50,7 +50,7 @@ def test_a_subset_keeps_the_own_parts(own_corpus):
     assert corpus.utterances == load_corpus(config).utterances
     paper = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), size=60))
     assert [len(p) for p in (paper.train, paper.validation, paper.test)] == [27, 3, 30]
-    with pytest.raises(UserError, match=r"data\.size: 121 of the 120"):
+    with pytest.raises(UserError, match=r"data\.size must be at most 120, .*, not 121"):
         load_corpus(DataConfig(corpus="mine", path=str(own_corpus), size=121))
 
 

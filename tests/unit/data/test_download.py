@@ -248,9 +248,9 @@ def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):
 
     (tmp_path / "atis.zip").write_bytes(zip_of(FILES))
     monkeypatch.setattr(download.os, "replace", full)
-    assert_refused(tmp_path, "cannot bring atis .*No space", source=str(tmp_path / "atis.zip"))
+    assert_refused(tmp_path, "cannot write atis .*No space", source=str(tmp_path / "atis.zip"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot bring"):
+    with pytest.raises(UserError, match="cannot write"):
         fetch("atis", out=tmp_path / "file" / "atis", source=str(tmp_path / "atis.zip"))
 
 
@@ -273,7 +273,7 @@ def test_refuses_sources_and_names_that_are_not_there(tmp_path):
     assert_refused(tmp_path, "does not exist", source=str(tmp_path / "nowhere"))
     assert_refused(tmp_path, "no public corpus 'weather'", "weather")
     (tmp_path / "text.txt").write_text("not an archive")
-    assert_refused(tmp_path, "no archive", source=str(tmp_path / "text.txt"))
+    assert_refused(tmp_path, "not an archive", source=str(tmp_path / "text.txt"))
     (tmp_path / "other").mkdir()
     assert_refused(tmp_path, "has no .*seq.in|has no .*label", source=str(tmp_path / "other"))
 

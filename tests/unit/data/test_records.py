@@ -12,7 +12,7 @@ from support.jsonl import write_jsonl
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.readers import read_utterances, require_own_split, stream_utterances
-from edp_mx.data.readers.records_config import RecordsConfig
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -67,8 +67,8 @@ def with_spans(utterance):
 
 def test_the_same_corpus_in_each_format_reads_the_same(tmp_path):
     write_jsonl(tmp_path / "own.jsonl", SPOKEN)
-    named = RecordsConfig(text="said", slots="BIO", intent="class")
-    names = RecordsConfig(label_names=str(tmp_path / "dataset_info.json"))
+    named = ColumnsConfig(text="said", slots="BIO", intent="class")
+    names = ColumnsConfig(label_names=str(tmp_path / "dataset_info.json"))
     wide = ("said", "BIO", "class")
     formats = {
         tmp_path / "own.jsonl": None,
@@ -80,8 +80,8 @@ def test_the_same_corpus_in_each_format_reads_the_same(tmp_path):
         numbered(SPOKEN, tmp_path): names,
         lines(map(with_spans, SPOKEN), tmp_path / "spans.jsonl"): None,
     }
-    for path, records in formats.items():
-        assert read_utterances(path, records=records) == SPOKEN, path
+    for path, columns in formats.items():
+        assert read_utterances(path, columns=columns) == SPOKEN, path
     assert read_utterances(tmp_path / "a.csv")[4].id == "a.csv/6"
 
 
@@ -111,7 +111,7 @@ def test_spans_cut_words_and_touching_spans_stay_apart(tmp_path):
 
 def test_a_corpus_without_slots_is_read_only_if_that_is_said(tmp_path):
     (tmp_path / "a.csv").write_text("text,intent\ncall mum,call\n")
-    (found,) = read_utterances(tmp_path / "a.csv", records=RecordsConfig(slots="none"))
+    (found,) = read_utterances(tmp_path / "a.csv", columns=ColumnsConfig(slots="none"))
     assert found == Utterance(("call", "mum"), ("O", "O"), "call")
     with pytest.raises(UserError, match=r'a\.csv, line 1: the column "slots" or "ner_tags" or'):
         read_utterances(tmp_path / "a.csv")
@@ -133,7 +133,7 @@ def test_unbalanced_tags_are_repaired_or_refused_in_any_layout(tmp_path, layout)
         (tmp_path / name).write_text(text)
     path = tmp_path if layout == "seq.in" else tmp_path / layout
     assert read_utterances(path)[0].slots == ("O", "B-who", "B-time")
-    refused = DataConfig("mine", str(path), records=RecordsConfig(unbalanced="refuse"))
+    refused = DataConfig("mine", str(path), columns=ColumnsConfig(unbalanced="refuse"))
     with pytest.raises(UserError, match=rf"{layout}, line \d: 'I-who' continues no slot"):
         load_corpus(refused)
 
@@ -155,9 +155,9 @@ SPANS = {"text": "call mum", "intent": "call"}
         ("a.csv", f"{HEAD}a,x,city\n", "line 2: 'city' is not a BIO tag"),
         ("a.csv", f"{HEAD}a,x,1\n", "line 2: '1' is not a BIO tag"),
         ("a.tsv", "text\tslots\na\tO\n", 'line 1: the column "intent" or "label" is missing; '
-         r"data\.records\.intent can name another"),
+         r"data\.columns\.intent can name another"),
         ("a.tsv", "said\tslots\tintent\n", 'line 1: the column "text" or "tokens" is missing'),
-        ("a.jsonl", NUMBERS, r'line 1: "ner_tags" holds the number 1; let data\.records\.label_na'),
+        ("a.jsonl", NUMBERS, r'line 1: "ner_tags" holds the number 1; let data\.columns\.label_na'),
         ("a.jsonl", {**NUMBERS, "ner_tags": [None]}, '"ner_tags" is not a list of'),
         ("a.jsonl", {**NUMBERS, "ner_tags": [True]}, '"ner_tags" holds True'),
         ("a.jsonl", {**NUMBERS, "ner_tags": ["O"], "intent": None}, "the intent is missing"),
@@ -182,7 +182,7 @@ def test_a_bad_row_is_one_sentence_with_file_and_line(tmp_path, name, content, c
 @pytest.mark.parametrize(
     ("settings", "names", "complaint"),
     [
-        ({"text": "said"}, None, r'"said", which data\.records\.text names, is missing; there are'),
+        ({"text": "said"}, None, r'"said", which data\.columns\.text names, is missing; there are'),
         ({}, {"ner_tags": ["O"]}, 'line 1: "ner_tags" holds the number 1, but .* for 0 to 0'),
         ({}, {"other": ["O"]}, '"ner_tags" holds the number 1; let'),
         ({}, {"ner_tags": "O"}, "needs lists of names"),
@@ -195,7 +195,7 @@ def test_settings_that_do_not_fit_the_records_are_refused(tmp_path, settings, na
         (tmp_path / "names.json").write_text(json.dumps(names))
         settings = {**settings, "label_names": str(tmp_path / "names.json")}
     with pytest.raises(UserError, match=complaint):
-        read_utterances(path, records=RecordsConfig(**settings))
+        read_utterances(path, columns=ColumnsConfig(**settings))
 
 
 def test_other_names_of_labels_are_another_corpus_in_the_cache(tmp_path, monkeypatch):
@@ -204,7 +204,7 @@ def test_other_names_of_labels_are_another_corpus_in_the_cache(tmp_path, monkeyp
     config = DataConfig(
         "mine",
         str(lines(records, tmp_path / "a.jsonl")),
-        records=RecordsConfig(label_names=str(tmp_path / "names.json")),
+        columns=ColumnsConfig(label_names=str(tmp_path / "names.json")),
     )
     for tag in ("B-x", "B-y"):
         (tmp_path / "names.json").write_text(json.dumps({"ner_tags": ["O", tag]}))

@@ -119,7 +119,7 @@ def test_a_prefix_is_not_lost(tmp_path, run):
     for name, new in values(prepared(tmp_path, model=here, words="checkpoint")).items():
         np.testing.assert_array_equal(new, old[name], err_msg=name)
     for other in (here.replace("length: 2", "length: 3"), BERT.replace("START", str(folder))):
-        with pytest.raises(UserError, match="first has model.trained: prefix, which can be gone"):
+        with pytest.raises(UserError, match="first has model.trained: prefix, so that this model"):
             prepared(tmp_path, model=other, words="checkpoint")
 
 

@@ -1,4 +1,4 @@
-"""The settings `data.records`: how the records of a corpus are read."""
+"""The settings `data.columns`: how the records of a corpus are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_SLOTS = "none"  # the name of the slots of a corpus without any
 
 
 @dataclass(frozen=True)
-class RecordsConfig(Settings):
+class ColumnsConfig(Settings):
     """Which keys of a JSON line, or columns of a table, hold what; other layouts have none.
 
     Args:
