@@ -13,6 +13,7 @@ from pathlib import Path
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS, TIMES
 
+PERFORMANCE = RECORDS.with_name("performance.json")
 EXAMPLES = """\
 examples:
   edp-mx report --out results/report.html
@@ -28,6 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"the record of Table 2, if it is there ({TIMES})")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.html",
         help="the page; beside it lies FILE.md, without pictures")  # fmt: skip
+    add("--performance", type=Path, default=PERFORMANCE, metavar="FILE.json",
+        help=f"measured by benchmarks/performance.py, if it is there ({PERFORMANCE})")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import collect
     from edp_mx.runs.tables.times import read_times
-    from edp_mx.runtime.files import write_text
+        from edp_mx.runtime.files import read_json, write_text
 
     out = arguments.out
     if out.suffix != ".html":
@@ -46,11 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
     records = [found.record for found in collect(places)]
     if not records:
         raise UserError(f"{places[0]} has no record of a run: train something, or name others")
+    performance = read_json(arguments.performance) if arguments.performance.exists() else {}
     words = ["edp-mx", "report", *map(str, arguments.records), "--out", str(out)]
-    if arguments.times != TIMES:
-        words += ["--times", str(arguments.times)]
+    for option, given, usual in (
+        ("--times", arguments.times, TIMES),
+        ("--performance", arguments.performance, PERFORMANCE),
+    ):
+        words += [option, str(given)] if given != usual else []
     attacks, times = collect_attacks(places), read_times(arguments.times)
-    content = (TITLE, summary_of(records), parts_of(records, attacks, times, shlex.join(words)))
+    parts = parts_of(records, attacks, times, performance, shlex.join(words))
+    content = (TITLE, summary_of(records), parts)
     write_text(out, as_html(*content))
     write_text(out.with_suffix(".md"), as_markdown(*content))
     print(f"{out}\n{out.with_suffix('.md')}")

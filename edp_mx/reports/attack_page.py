@@ -1,4 +1,4 @@
-"""Self-contained HTML page of an attack: its explanation, its success, the pictures."""
+"""Self-contained HTML page of an attack: a verdict in words, its success, the pictures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, Dict, List, Mapping
 from edp_mx.attacks.directory import read_attack, read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
-from edp_mx.reports.pages import encoded, render_page
+from edp_mx.reports.panels import Picture
+from edp_mx.reports.parts import Part, PartTable, as_html
+from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 
 EXPLANATIONS = {
@@ -21,10 +24,10 @@ EXPLANATIONS = {
     "without it in the training data.",
 }
 SHADOWS = "The shadow models have {}. With the settings of the run the attack may be stronger."
-PICTURES = {
-    "roc": "ROC, both axes logarithmic; the straight line is chance.",
-    "scores": "The scores of members and of non-members.",
-}
+SCORES = (
+    "Each bin of a score holds a twentieth of all utterances. Where members and non-members lie in "
+    "it alike, at 5 %, the score tells nothing."
+)
 HEADER = (
     "attack",
     "AUC %",
@@ -38,16 +41,25 @@ HEADER = (
 def write_report(folder: Path) -> Path:
     """Draw the pictures of a finished attack, write `report.html` and return its path."""
     attack, guessed = read_attack(folder), read_guesses(folder)
-    plot_roc(guessed, folder)
-    plot_histograms(guessed, folder)
+    pictures = [
+        Picture.of(
+            "ROC, both axes logarithmic; the straight line is chance", plot_roc(guessed, folder)
+        ),
+        Picture.of("Scores of members and non-members", plot_histograms(guessed, folder)),
+    ]
     write_page(
         folder,
         title=f"{attack['attack']} attack on {attack['run']}",
-        explanation=EXPLANATIONS.get(attack["attack"], ""),
-        header=HEADER,
-        rows=attack_rows(attack),
-        notes=_notes(attack),
-        pictures=PICTURES,
+        verdict=verdict_of(attack["results"][0]),
+        success=Part(
+            "Success",
+            [EXPLANATIONS.get(attack["attack"], "")],
+            tables=[
+                PartTable.of_texts("Each attack, with its interval", HEADER, attack_rows(attack))
+            ],
+            notes=_notes(attack),
+        ),
+        pictures=Part("Pictures", [SCORES], pictures),
         facts={
             **{f"scores: {key}": value for key, value in attack["origin"].items()},
             **attack["facts"],
@@ -57,26 +69,37 @@ def write_report(folder: Path) -> Path:
 
 
 def write_page(
-    folder: Path, *, pictures: Mapping[str, str], facts: Mapping[str, Any], **content: Any
+    folder: Path,
+    *,
+    title: str,
+    verdict: str,
+    success: Part,
+    pictures: Part,
+    facts: Mapping[str, Any],
 ) -> None:
-    """Write `report.html` with the pictures inside it.
+    """Write `report.html`: what was found, what the attacked run promises, and how it was done.
 
     Args:
-        pictures: name of a `.png` in the folder -> its caption.
         facts: name -> value; differences of settings are put into words.
-        content: title, explanation, notes, and the table's header and rows.
     """
-    data = {name: encoded((folder / f"{name}.png").read_bytes()) for name in pictures}
-    html = render_page(
-        "attack.html",
-        pictures=[(caption, data[name]) for name, caption in pictures.items()],
-        facts=[
-            (key, describe_differences(value) if isinstance(value, dict) else value)
-            for key, value in facts.items()
-        ],
-        **content,
+    said = {
+        key: describe_differences(value) if isinstance(value, dict) else value
+        for key, value in facts.items()
+    }
+    rows = [[key, str(value)] for key, value in said.items()]
+    done = Part("How it was done", tables=[PartTable.of_texts("Facts", ("what", "value"), rows)])
+    parts = [*_of_run(RunDirectory(folder.parent)), success, pictures, done]
+    write_text(folder / "report.html", as_html(title, verdict, parts))
+
+
+def verdict_of(result: Mapping[str, Any]) -> str:
+    """Return what the success of an attack means, in words."""
+    right, found = 100 * result["auc"]["value"], 100 * result["tpr_at_fpr"]["0.01"]["value"]
+    return (
+        f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "
+        f"is 50. With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
+        f"is 1 ({result['name']})."
     )
-    write_text(folder / "report.html", html)
 
 
 def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
@@ -105,6 +128,24 @@ def format_estimate(estimate: Dict[str, float]) -> str:
     """Return a rate and its interval in percent, e.g. "67.5 (66.1 to 68.9)"."""
     low, high = 100 * estimate["low"], 100 * estimate["high"]
     return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _of_run(run: RunDirectory) -> List[Part]:
+    """The scores and the ε of the attacked run; nothing where the folder is not in a run."""
+    if not run.has("results") or not run.has("privacy"):
+        return []
+    test, privacy = run.read("results")["test"], run.read("privacy")
+    notes: List[str] = []
+    said = {
+        "SER %": f"{100 * test['ser']:.2f}",
+        "intents %": f"{100 * test['intent_accuracy']:.2f}",
+        "slot F1 %": f"{100 * test['slot_f1']:.2f}",
+        "ε as published": format_epsilon(privacy["as_published"]),
+        "ε that holds": format_holding_epsilon(privacy, notes),
+        "δ": f"{privacy['delta']:.2g}",
+    }
+    table = PartTable.of_texts("Its test scores and its ε", [*said], [[*said.values()]])
+    return [Part("The attacked run", tables=[table], notes=footnotes(notes))]
 
 
 def _notes(attack: Dict[str, Any]) -> List[str]:

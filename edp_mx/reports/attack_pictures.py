@@ -7,11 +7,19 @@ import io
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from edp_mx.attacks.directory import SavedGuesses
 from edp_mx.attacks.membership.roc import Curve, area, roc_curve
 from edp_mx.errors import UserError
-from edp_mx.reports.figures import COLOURS, build_figure, draw_histograms, label_axes, save_figure
+from edp_mx.reports.figures import (
+    COLOURS,
+    build_figure,
+    build_panels,
+    draw_histograms,
+    label_axes,
+    save_figure,
+)
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
 
@@ -20,8 +28,8 @@ STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (3, 2)))
 MOST_POINTS = 2000  # of a curve in the CSV and the picture
 
 
-def plot_roc(guessed: SavedGuesses, folder: Path) -> None:
-    """Write `roc.png`, log-log with the line of chance, and `roc.csv`."""
+def plot_roc(guessed: SavedGuesses, folder: Path) -> Figure:
+    """Write `roc.png`, log-log with the line of chance, and `roc.csv`; return the figure."""
     whole = {name: roc_curve(scores, guessed.is_member) for name, scores in guessed.scores.items()}
     curves = {name: _thinned(curve) for name, curve in whole.items()}
     write_csv(
@@ -43,26 +51,24 @@ def plot_roc(guessed: SavedGuesses, folder: Path) -> None:
     axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
     label_axes(axes, "false-positive rate", "true-positive rate")
     save_figure(figure, folder / "roc.png")
+    return figure
 
 
-def plot_histograms(guessed: SavedGuesses, folder: Path) -> None:
-    """Write `scores.png` and `scores.csv`: histograms of the scores of both sides.
+def plot_histograms(guessed: SavedGuesses, folder: Path) -> Figure:
+    """Write `scores.png` and `scores.csv`: where the scores of both sides lie among all scores.
 
-    Edge cases: the bins cover the middle 99 % of the scores; scores beyond them, infinite ones too,
-    are counted in the outermost bins.
+    Returns:
+        The figure.
     """
-    rows = -(-len(guessed.scores) // 2)
-    figure, places = build_figure(8.4, 2.6 * rows, rows=rows, columns=2)
+    figure, places = build_panels(len(guessed.scores), 4.6, 2.6, columns=1)
     lines = []
     for axes, (name, scores) in zip(places, guessed.scores.items()):
-        finite = np.clip(np.nan_to_num(scores), *_middle(scores))  # (U,)
-        bins = draw_histograms(axes, finite, guessed.is_member, ("members", "non-members"))
+        bins = draw_histograms(axes, scores, guessed.is_member, ("members", "non-members"))
         lines += [(name, *line) for line in bins]
-        label_axes(axes, "score (high: a member)", "utterances", title=name)
-    for axes in places[len(guessed.scores) :]:
-        axes.set_visible(False)
+        label_axes(axes, "score (high: a member)", "share of each side, %", title=name)
     write_csv(folder / "scores.csv", ["attack", "from", "to", "members", "non_members"], lines)
     save_figure(figure, folder / "scores.png")
+    return figure
 
 
 def plot_canaries(run: RunDirectory) -> None:
@@ -79,13 +85,8 @@ def plot_canaries(run: RunDirectory) -> None:
     labels = ("trained on", "left out")
     bins = draw_histograms(axes, scores[is_finite], members[is_finite], labels)
     write_csv(run.path / "scores.csv", ["from", "to", "members", "non_members"], bins)
-    label_axes(axes, "score: fall of the loss", "canaries", title="scores of the canaries")
+    label_axes(axes, "score: fall of the loss", "share of each side, %", title="canaries")
     save_figure(figure, run.path / "scores.png")
-
-
-def _middle(scores: np.ndarray) -> np.ndarray:
-    finite = scores[np.isfinite(scores)]
-    return np.quantile(finite, [0.005, 0.995]) if len(finite) else np.array([0.0, 1.0])
 
 
 def _thinned(curve: Curve) -> Curve:

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from edp_mx.attacks.canaries.exposure import BY_CHANCE
 from edp_mx.reports.attack_page import warnings_of, write_page
 from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
+from edp_mx.reports.panels import Picture
+from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import read_json, write_csv
 
@@ -47,28 +50,33 @@ def write_exposure_report(folder: Path) -> None:
     canaries, facts = value["canaries"], value.get("facts", {})
     rows = [{**canary, "tokens": " ".join(canary["tokens"])} for canary in canaries]
     write_csv(folder / "exposure.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
-    _plot(canaries, folder / "exposure.png")
+    figure = _plot(canaries, folder / "exposure.png")
     most, digits = np.log2(canaries[0]["candidates"] + 1), value["settings"]["digits"]
     write_page(
         folder,
         title=f"canaries in {value['run']}",
-        explanation=EXPLANATION,
-        header=HEADER,
-        rows=exposure_rows(canaries),
-        notes=[
-            *warnings_of(facts, TRAINED),
-            f"A rank among {canaries[0]['candidates']} candidates shows {most:.1f} bits at most; "
-            "beyond that the fit extrapolates.",
-            f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary with this "
-            "exposure ranks first among all numbers.",
-        ],
-        pictures={"exposure": "Each canary's exposure; the dashed line is chance."},
+        verdict=EXPLANATION,
+        success=Part(
+            "Exposure",
+            tables=[PartTable.of_texts("By repeats", HEADER, exposure_rows(canaries))],
+            notes=[
+                *warnings_of(facts, TRAINED),
+                f"A rank among {canaries[0]['candidates']} candidates shows {most:.1f} bits at "
+                "most; beyond that the fit extrapolates.",
+                f"A number of {digits} digits has {digits * np.log2(10):.1f} bits: a canary with "
+                "this exposure ranks first among all numbers.",
+            ],
+        ),
+        pictures=Part(
+            "Picture",
+            pictures=[Picture.of("Each canary's exposure; the dashed line is chance", figure)],
+        ),
         facts={**value["settings"], **facts},
     )
 
 
-def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
-    """Draw the exposure of each canary over its repeats."""
+def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> Figure:
+    """Draw the exposure of each canary over its repeats, and return the figure."""
     figure, (axes,) = build_figure(5.0, 3.6)
     kinds = (("by_rank", BLUE, "o", "by rank"), ("by_fit", VERMILION, "x", "by fit"))
     for key, colour, marker, label in kinds:
@@ -80,6 +88,7 @@ def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> None:
     axes.set_ylim(bottom=0)
     label_axes(axes, "times in the training part", "exposure, bits")
     save_figure(figure, path)
+    return figure
 
 
 def _spread(values: Sequence[Optional[float]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import List, Sequence, Tuple
 
@@ -16,7 +15,7 @@ from edp_mx.runtime.files import whole_file
 # Okabe–Ito, which colour-blind readers can tell apart.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")
-BINS = 40
+BINS = 20
 DOTS = 120  # per inch
 MOST_COLUMNS = 3  # of a grid of panels
 
@@ -79,12 +78,24 @@ def label_axes(axes: Axes, x: str, y: str = "", *, title: str = "", legend: bool
 def draw_histograms(
     axes: Axes, values: np.ndarray, is_member: np.ndarray, labels: Tuple[str, str]
 ) -> Sequence[Tuple[float, ...]]:
-    """Draw histograms of members and of others; return (from, to, members, others) of each bin."""
-    edges = np.histogram_bin_edges(values, BINS)
+    """Draw which shares of members and of others lie in bins that hold equally many of all.
+
+    Where the two are alike, all bins are alike, however long the tails of the values are.
+
+    Returns:
+        (from, to, members, others) of each bin; a last value belongs to the last bin.
+    """
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="nearest"))
+    edges = np.repeat(edges, 2) if len(edges) == 1 else edges  # (bins + 1,)
     counts = [np.histogram(values[side], edges)[0] for side in (is_member, ~is_member)]
+    places = np.arange(len(edges))
     for count, label, colour in zip(counts, labels, (VERMILION, BLUE)):
-        axes.stairs(count, edges, color=colour, fill=True, alpha=0.4, label=label)
-        axes.stairs(count, edges, color=colour, linewidth=0.8)
+        shares = 100 * count / max(1, count.sum())
+        axes.stairs(shares, places, color=colour, fill=True, alpha=0.3)
+        axes.stairs(shares, places, color=colour, linewidth=1.2, label=label,
+                    linestyle="-" if colour == VERMILION else "--")  # fmt: skip
+    ticks = places[:: -(-len(places) // 6)]
+    axes.set_xticks(ticks, [f"{edge:.2g}" for edge in edges[ticks]])
     return list(zip(edges[:-1], edges[1:], *counts))
 
 
@@ -92,10 +103,3 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, whole or not at all."""
     with whole_file(path) as file:
         figure.savefig(file, format="png", dpi=DOTS)
-
-
-def picture_of(figure: Figure) -> bytes:
-    """Return a figure as PNG, for a page that holds its pictures."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS)
-    return buffer.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 def render_page(template: str, **content: Any) -> str:
     """Return the page that a template of `reports/templates` makes of its content."""
     return _environment().get_template(template).render(**content)
-
-
-def encoded(picture: bytes) -> str:
-    """Return a picture as the text that a page holds."""
-    return base64.b64encode(picture).decode()
 
 
 @lru_cache(maxsize=1)

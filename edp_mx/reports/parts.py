@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence
+import re
+from typing import List, NamedTuple, Optional, Sequence
 
-from edp_mx.reports.pages import encoded, render_page
+from edp_mx.reports.pages import render_page
+from edp_mx.reports.panels import Picture
 from edp_mx.reports.table import parse_table, render_table
 
 MISSING = "–"
+_NUMBER = re.compile(
+    r"[+-]?(\d[\d,]*(\.\d+)?(e[+-]?\d+)?|∞)(?=$| [(±])"
+)  # alone, or before its range
 
 
 class Cell(NamedTuple):
@@ -29,18 +34,30 @@ class PartTable(NamedTuple):
     rows: Sequence[Sequence[Cell]]
 
     @classmethod
+    def of_texts(
+        cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+    ) -> PartTable:
+        """Return a table that is sorted by the numbers that its texts begin with."""
+        return cls(caption, header, [[_cell_of(text) for text in row] for row in rows])
+
+    @classmethod
     def of_markdown(cls, caption: str, text: str) -> PartTable:
         """Return what `render_table` made."""
-        header, rows = parse_table(text)
-        return cls(caption, header, [[Cell(text) for text in row] for row in rows])
+        return cls.of_texts(caption, *parse_table(text))
+
+
+def _cell_of(text: str) -> Cell:
+    number = _NUMBER.match(text)
+    said = number[0].replace(",", "").replace("∞", "inf") if number else None
+    return Cell(text, "", None if said is None else float(said))
 
 
 class Part(NamedTuple):
-    """A section: sentences, pictures (PNG, by what they show), tables, notes, a list, commands."""
+    """A section: sentences, pictures, tables, notes, a list, commands."""
 
     title: str
     texts: Sequence[str] = ()
-    pictures: Dict[str, bytes] = {}
+    pictures: Sequence[Picture] = ()
     tables: Sequence[PartTable] = ()
     notes: Sequence[str] = ()
     points: Sequence[str] = ()
@@ -65,13 +82,4 @@ def as_markdown(title: str, summary: str, parts: Sequence[Part]) -> str:
 
 def as_html(title: str, summary: str, parts: Sequence[Part]) -> str:
     """Return a self-contained page, whose tables can be sorted by a click on a column's name."""
-    shown = [
-        {
-            **part._asdict(),
-            "pictures": [
-                {"alt": alt, "data": encoded(picture)} for alt, picture in part.pictures.items()
-            ],
-        }
-        for part in parts
-    ]
-    return render_page("results.html", title=title, summary=summary, parts=shown, missing=MISSING)
+    return render_page("page.html", title=title, summary=summary, parts=parts, missing=MISSING)

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from matplotlib.figure import Figure
-
-from edp_mx.reports.figures import picture_of
+from edp_mx.reports.method_panels import (
+    AUC,
+    LIRA_AUC,
+    LIRA_TPR,
+    SECONDS,
+    SER,
+    against_epsilon,
+    log10_of,
+    over_epochs,
+    roc_panels,
+    seconds_of,
+)
+from edp_mx.reports.method_plots import pictures_by_place
+from edp_mx.reports.panels import Picture
+from edp_mx.reports.paper import NAMES
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
+from edp_mx.reports.step_costs import step_costs
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.table2 import table2
-from edp_mx.reports.trade_plot import plot_trade
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import chosen, measurements
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
-from edp_mx.runs.tables.query import query
+from edp_mx.runs.tables.query import Entry, Key, query
 
 TITLE = "Results of edp_mx"
 RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε that holds", "δ", "n",
         "epochs", "workers", "minutes", "date")  # fmt: skip
+
+TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA TPR %",
+         "seconds per epoch")  # fmt: skip
 
 
 def summary_of(records: Sequence[Record]) -> str:
@@ -39,22 +54,42 @@ def parts_of(
     records: Sequence[Record],
     attacks: Sequence[AttackRecord],
     times: Sequence[Dict[str, Any]],
+    performance: Mapping[str, Any],
     command: str,
 ) -> List[Part]:
     """Return the parts of the page.
 
     Args:
         times: the rows of Table 2.
+        performance: what `benchmarks/performance.py` measured; empty where it is not there.
         command: what makes the page anew.
     """
     entries = query(records, attacks)
     keys = list(product(FAMILIES, CORPORA, METHODS))
-    best = chosen(measurements(records))
     return [
         table1(entries, keys, has_empty=False),
         *([table2(times)] if times else []),
-        *_trade(plot_trade(entries)),
-        *_by_epsilon(plot_by_epsilon(best)),
+        *_trade(entries),
+        *_by_epsilon(plot_by_epsilon(chosen(measurements(records)), columns=1)),
+        *_drawn(
+            "Membership inference against ε",
+            "AUC of an attack on the members, against the ε that holds, conditions granted; the "
+            "line is chance. Table 1 has the numbers.",
+            pictures_by_place(entries, against_epsilon(entries, (AUC, LIRA_AUC))),
+        ),
+        *_drawn(
+            "ROC curves",
+            "How many members an attack finds for how many false alarms. Both axes are "
+            "logarithmic; the straight line is chance.",
+            pictures_by_place(entries, roc_panels(attacks)),
+        ),
+        *_drawn(
+            "Epoch by epoch",
+            "Learning curves, noise and clipping of each method of Table 1, a line for each seed. "
+            "No ε covers these curves.",
+            pictures_by_place(entries, over_epochs()),
+        ),
+        *step_costs(performance),
         _runs(records),
         Part("What no ε covers", points=not_covered()),
         environment_part(records),
@@ -78,31 +113,50 @@ def environment_part(records: Sequence[Record]) -> Part:
     return Part("Environment", points=environments_of(records))
 
 
-def _trade(figure: Optional[Figure]) -> Iterator[Part]:
-    if figure is not None:
-        yield Part(
-            "What each method pays",
-            [
-                "SER against the ε that holds, for each method of Table 1, conditions granted. "
-                "Exact DP-SGD stands on the left; what is published stands far to the right, where "
-                "ε promises nothing, and SGD at ∞. The numbers are those of Table 1."
-            ],
-            {
-                "Test SER against log10 of the ε that holds, by corpus and method": picture_of(
-                    figure
-                )
-            },
-        )
+def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
+    """What each method pays, at the places where more than SGD was measured."""
+    places = {key[:2] for key in entries if key[2] != "sgd"}
+    here = {key: entry for key, entry in entries.items() if key[:2] in places}
+    panels = against_epsilon(here, (SER, LIRA_TPR, SECONDS))
+    return _drawn(
+        "What each method pays",
+        "SER, LiRA's finds and seconds per epoch against the ε that holds, conditions granted. "
+        "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "
+        "promises nothing, and SGD at ∞. Seconds are those of the run, whose machine and number "
+        "of workers may differ.",
+        pictures_by_place(here, panels),
+        PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
+    )
 
 
-def _by_epsilon(plot: Optional[Plot]) -> Iterator[Part]:
-    if plot is not None:
-        yield Part(
-            "SER against ε",
-            ["ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN],
-            {"Test SER against ε by corpus, model and mechanism": picture_of(plot.figure)},
-            [PartTable.of_markdown("The same as numbers", plot.table)],
-        )
+def _paid(item: Tuple[Key, Entry]) -> List[str]:
+    (family, corpus, method), entry = item
+    bound, tpr = log10_of(entry), entry.lira_tpr
+    return [
+        NAMES.get(corpus, corpus.upper()),
+        family.upper(),
+        METHODS[method].name,
+        f"{100 * entry.ser.mean:.2f}",
+        "∞" if bound is None else f"{bound:.1f}",
+        f"{100 * tpr.mean:.1f}" if tpr else MISSING,
+        f"{seconds_of(entry).mean:.1f}",
+    ]
+
+
+def _by_epsilon(plot: Optional[Plot]) -> List[Part]:
+    if plot is None:
+        return []
+    return _drawn(
+        "SER against ε",
+        "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN,
+        [Picture.of("", plot.figure)],
+        PartTable.of_markdown("The same as numbers", plot.table),
+    )
+
+
+def _drawn(title: str, text: str, pictures: Sequence[Picture], *tables: PartTable) -> List[Part]:
+    """A part with pictures; none where there was nothing to draw."""
+    return [Part(title, [text], pictures, tables)] if pictures else []
 
 
 def _runs(records: Sequence[Record]) -> Part:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from edp_mx.reports.figures import COLOURS, build_panels, label_axes
+from edp_mx.reports.figures import COLOURS, MOST_COLUMNS, build_panels, label_axes
 from edp_mx.reports.table import render_table
 from edp_mx.runs.measured import Measurement, Spread
 
@@ -46,12 +46,15 @@ class Plot(NamedTuple):
     table: str
 
 
-def plot_by_epsilon(measured: Sequence[Measurement]) -> Optional[Plot]:
+def plot_by_epsilon(
+    measured: Sequence[Measurement], *, columns: int = MOST_COLUMNS
+) -> Optional[Plot]:
     """Return SER against ε, a panel for each corpus; None where no record has a finite ε.
 
     Args:
         measured: the chosen ones. Of each corpus the n with the most different ε is shown, or the
             largest of several.
+        columns: of panels, at most.
     """
     corpora = sorted({each.corpus for each in measured if math.isfinite(each.epsilon)})
     if not corpora:
@@ -59,8 +62,8 @@ def plot_by_epsilon(measured: Sequence[Measurement]) -> Optional[Plot]:
     shown = [_at_one_n([m for m in measured if m.corpus == corpus]) for corpus in corpora]
     every = [each for points in shown for each in points]
     ticks = sorted({1.0, *EPSILONS, *(each.epsilon for each in every)} - {math.inf})
-    figure, places = build_panels(len(corpora), **_PANELS)
-    colours = _add_legend(figure, every, by="family")
+    figure, places = build_panels(len(corpora), columns=columns, **_PANELS)
+    colours = _add_legend(figure, every, by="family", columns=5 if columns > 1 else 2)
     for axes, points in zip(places, shown):
         for (family, mechanism), curve in _curves(points, ("family", "mechanism")).items():
             _draw(
@@ -203,7 +206,9 @@ def _label(axes: Axes, x: str, title: str) -> None:
     axes.tick_params(labelsize=8)
 
 
-def _add_legend(figure: Figure, points: Sequence[Measurement], *, by: str) -> Dict[str, str]:
+def _add_legend(
+    figure: Figure, points: Sequence[Measurement], *, by: str, columns: int = 5
+) -> Dict[str, str]:
     """Explain colours (family or corpus) and lines (mechanism) once; return the colours."""
     names = sorted({getattr(each, by) for each in points})
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
@@ -215,5 +220,7 @@ def _add_legend(figure: Figure, points: Sequence[Measurement], *, by: str) -> Di
             Line2D([], [], color="0.3", linestyle=style.line, marker=style.marker,
                    markersize=style.size, label=style.name)
         )  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8
+    )
     return colours

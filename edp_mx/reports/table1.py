@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.paper import NAMES, TABLE_1
@@ -91,7 +92,7 @@ def _log10(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
     if entry is None:
         return Cell(MISSING, said)
     value = _largest(entry, name)
-    return Cell("∞" if value is None else f"{value:.1f}", said, value)
+    return Cell("∞", said, math.inf) if value is None else Cell(f"{value:.1f}", said, value)
 
 
 def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:

@@ -18,7 +18,9 @@ from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_
 from edp_mx.reports.attack_page import write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
+from edp_mx.reports.figures import build_figure, draw_histograms
 from edp_mx.reports.summary import compare
+from edp_mx.runs.attack_records import attack_records_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
 
@@ -63,10 +65,44 @@ def test_the_numbers_of_the_pictures(attacked):
 def test_names_are_escaped(generator, tmp_path):
     scores = made_scores(generator, 10, gap=0.5)
     run = RunDirectory(tmp_path / "<b>&run")
-    guesses = [Guesses("<script>", "says", scores.signals.loss)]
+    guesses = [Guesses("<u>", "says", scores.signals.loss)]
     write_outcome(run, "threshold", guesses, scores, facts={"<i>": "&"})
     html = write_report(run.path / "attack-threshold").read_text()
-    assert "<script>" not in html and "<i>" not in html and "&lt;script&gt;" in html
+    assert not any(tag in html for tag in ("<u>", "<i>", "<b>")) and "&lt;u&gt;" in html
+
+
+def test_the_page_begins_with_a_verdict_in_words(attacked):
+    _, folder, outcome, scores = attacked
+    html = (folder / "report.html").read_text()
+    members, others = -scores.signals.loss[:60], -scores.signals.loss[60:120]
+    pairs = np.mean(members[:, None] > others[None, :])  # of losses that are all different
+    assert outcome["results"][0]["name"] == "loss"
+    assert f"members from others in {100 * pairs:.0f} of 100 pairs; chance is 50" in html
+    assert html.count('<svg role="img"') == 1 + len(outcome["results"]) and "<img" not in html
+
+
+def test_bins_hold_equally_many_however_long_the_tail():
+    values = np.exp(np.arange(400) / 20.0)
+    values[:3] = -math.inf
+    is_member = np.arange(400) % 2 == 0
+    _, (axes,) = build_figure(3, 3)
+    bins = draw_histograms(axes, values, is_member, ("members", "others"))
+    assert len(bins) == 20 and all(9 <= members <= 11 for _, _, members, _ in bins)
+    assert sum(others for *_, others in bins) == 200
+    ((_, _, *alone),) = draw_histograms(axes, np.ones(6), is_member[:6], ("members", "others"))
+    assert alone == [3, 3]
+
+
+def test_the_record_of_an_attack_has_the_curve(attacked):
+    run, _, outcome, _ = attacked
+    run.write("record", {"hash": "0", "name": "x"})
+    (record,) = attack_records_of(run)
+    place = record["roc"]["fpr"].index(0.1)
+    guessed = read_guesses(run.path / "attack-threshold")
+    for result in outcome["results"]:
+        curve = roc_curve(guessed.scores[result["name"]], guessed.is_member)
+        found = record["roc"]["tpr"][result["name"]]
+        assert found[-1] == 1.0 and found[place] == pytest.approx(tpr_within(curve, 0.1), abs=1e-4)
 
 
 def test_long_curves_keep_their_shape(generator, tmp_path):

@@ -1,0 +1,116 @@
+"""The pages in a real browser: any width, light and dark, sorted by a click, without a network."""
+
+import numpy as np
+import pytest
+from support.browser import CHROMIUM, Browser
+from support.commands import ROOT, edp_mx
+from support.membership import made_scores
+from support.records import kept, record_of
+
+from edp_mx.attacks.directory import write_outcome
+from edp_mx.attacks.membership.thresholds import threshold_attacks
+from edp_mx.reports.attack_page import write_report
+from edp_mx.runs.run_directory import RunDirectory
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+WIDTHS = (390, 1280, 1600)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    one = Browser(tmp_path_factory.mktemp("profile"))
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The page of results, and that of an attack on a run with a long name."""
+    folder = tmp_path_factory.mktemp("pages")
+    curve = {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.5], "validation_ser": [0.9, 0.5, 0.4],
+             "noise_multiplier": [1.0, 0.5, 0.25], "clipped_fraction": [1.0, 0.9, 0.8]}  # fmt: skip
+    edp = {"privacy.micro_batches_per_worker": 8, "privacy.noise_multiplier": 1e-4}
+    records = [
+        {**record_of(family="clc", ser=ser, mechanism=mechanism, **more), "by_epoch": curve}
+        for ser, mechanism, more in (
+            (0.5, "dp_sgd", {}),
+            (0.06, "none", {}),
+            (0.07, "edp_sgd", edp),
+        )
+    ]
+    results = folder / "report.html"
+    edp_mx("report", kept(folder / "records", records), "--out", results,
+           "--performance", ROOT / "results" / "performance.json")  # fmt: skip
+    run = RunDirectory(folder / f"run_{'long_' * 20}")
+    scores = made_scores(np.random.default_rng(3), 60, gap=1.0)
+    facts = {"sha256": "a" * 64}
+    write_outcome(run, "threshold", threshold_attacks(scores), scores, facts=facts)
+    return [results, write_report(run.path / "attack-threshold")]
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["results", "attack"])
+def test_a_page_fits_any_width_and_needs_no_network(browser, pages, place):
+    for width in WIDTHS:
+        browser.open(pages[place], width=width)
+        wide, seen, whole = browser.run(
+            "(page => [page.scrollWidth, page.clientWidth, innerWidth])(document.documentElement)"
+        )
+        assert wide <= seen <= whole == width
+        asked = [event["params"]["request"]["url"] for event in browser.events
+                 if event.get("method") == "Network.requestWillBeSent"]  # fmt: skip
+        assert asked == [pages[place].as_uri()]
+        assert not any(event.get("method") == "Runtime.exceptionThrown" for event in browser.events)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["results", "attack"])
+def test_every_picture_has_words_and_is_no_wider_than_the_page(browser, pages, place):
+    browser.open(pages[place], width=390)
+    pictures = browser.run(
+        "[...document.querySelectorAll('svg, img')].map(each => [each.getAttribute('role'), "
+        "each.getAttribute('aria-label'), each.getBoundingClientRect().right])"
+    )
+    assert len(pictures) > 4
+    for role, words, right in pictures:
+        assert role == "img" and len(words) > 5 and right <= 390
+    names = [words for _, words, _ in pictures if words != "legend"]
+    assert len(set(names)) == len(names)
+    smallest = browser.run(
+        "Math.min(...[...document.querySelectorAll('svg text')].map(each => "
+        "each.getBoundingClientRect().height).filter(height => height))"
+    )
+    assert smallest > 8  # pixels, of a line
+
+
+def test_dark_and_light_have_their_colours(browser, pages):
+    script = """(() => { const of = (each, name) => getComputedStyle(each)[name];
+    return [of(document.body, "backgroundColor"), of(document.body, "color"),
+      of(document.querySelector("svg text"), "fill"), of(document.querySelector("td"), "color")];
+    })()"""
+    found = {}
+    for scheme in ("light", "dark"):
+        browser.open(pages[0], width=1280, scheme=scheme)
+        found[scheme] = [brightness(colour) for colour in browser.run(script)]
+    (light_ground, *light_ink), (dark_ground, *dark_ink) = found.values()
+    assert light_ground > 240 and max(light_ink) < 80
+    assert dark_ground < 40 and min(dark_ink) > 200
+
+
+def test_a_click_on_a_column_sorts_by_it(browser, pages):
+    browser.open(pages[0], width=390)
+    number = browser.run("[...document.querySelectorAll('table')].findIndex("
+                         "each => each.caption.textContent == 'Every run')")  # fmt: skip
+    script = (f"[...document.querySelectorAll('table')[{number}].tBodies[0].rows]"
+              ".map(row => row.cells[2].textContent)")  # fmt: skip
+    browser.run(f"document.querySelectorAll('table')[{number}].id = 'runs'")
+    assert browser.run(script) != sorted(browser.run(script), key=float)
+    browser.click("#runs th:nth-child(3) button")
+    assert browser.run(script) == ["6.00", "7.00", "50.00"]
+    browser.click("#runs th:nth-child(3) button")
+    assert browser.run(script) == ["50.00", "7.00", "6.00"]
+    said = browser.run("document.querySelector('#runs th:nth-child(3)').getAttribute('aria-sort')")
+    assert said == "descending"
+
+
+def brightness(colour):
+    """The mean of the red, green and blue of a computed colour."""
+    return np.mean([float(part) for part in colour.split("(")[1].rstrip(")").split(",")[:3]])
