@@ -147,6 +147,7 @@ def _roc(curves: Mapping[Tuple[str, str, str], Any], attack: str, name: str, sai
         least = 1e-3
         axes.plot([least, 1], [least, 1], color="grey", linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
+        axes.grid(False, which="minor")
 
     return Panel("false-positive rate", f"true-positive rate: {said}", lambda e: bool(of(e)), draw,
                  frame)  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping, NamedTuple, Sequence
+from itertools import product
+from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -10,9 +11,10 @@ from matplotlib.lines import Line2D
 from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, build_panels, label_axes
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.paper import NAMES
-from edp_mx.runs.tables.methods import METHODS
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
 from edp_mx.runs.tables.query import Entry, Key
 
+_PLACES = [*product(FAMILIES, CORPORA)]
 _SHAPES = {"none": ("o", "-"), "linear": ("^", "--"), "exponential": ("s", ":"), None: ("D", "-.")}
 
 
@@ -48,13 +50,13 @@ def pictures_by_place(entries: Mapping[Key, Entry], panels: Sequence[Panel]) -> 
     Empty where no method has anything to draw.
     """
     pictures, drawn = [], {}
-    for family, corpus in sorted({key[:2] for key in entries}):
+    for family, corpus in sorted({key[:2] for key in entries}, key=_place_in_table):
         here = {key[2]: entry for key, entry in entries.items() if key[:2] == (family, corpus)}
         shown = [panel for panel in panels if any(map(panel.has, here.values()))]
         if not shown:
             continue
         name = f"{NAMES.get(corpus, corpus.upper())}, {family.upper()}"
-        figure, places = build_panels(len(shown), 3.8, 2.9, columns=1)
+        figure, places = build_panels(len(shown), 3.0, 2.6, columns=1)
         for axes, panel in zip(places, shown):
             for method in filter(lambda each: panel.has(here[each]), here):
                 panel.draw(axes, here[method], style_of(method))
@@ -72,6 +74,11 @@ def style_of(method: str) -> Style:
         return Style("0.3", "*", "-")
     colour = GREEN if chosen.decay is None else VERMILION if chosen.is_published else BLUE
     return Style(colour, *_SHAPES[chosen.decay])
+
+
+def _place_in_table(place: Tuple[str, str]) -> Tuple[int, str]:
+    """Where Table 1 has a family and corpus; others come last."""
+    return (_PLACES.index(place) if place in _PLACES else len(_PLACES), str(place))
 
 
 def _legend(drawn: Mapping[str, Style]) -> Picture:

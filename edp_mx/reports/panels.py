@@ -14,7 +14,7 @@ from matplotlib.transforms import Bbox
 
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "edp_mx"}  # text is text, ids are always alike
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_INK = re.compile("#000000|#4d4d4d")  # what is drawn in black and dark grey ("0.3")
+_INK = re.compile("#000000|#4c4c4c")  # what is drawn in black and dark grey ("0.3")
 _LEFT_OUT = re.compile(r"<style.*?</style>|<metadata>.*?</metadata>|(?<=<g) id=\"[^\"]*\"", re.S)
 _PADDING = 0.04  # inches
 
