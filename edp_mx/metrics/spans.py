@@ -62,7 +62,7 @@ def balanced(tags: Sequence[str]) -> Tuple[str, ...]:
     before = "O"
     whole: List[str] = []
     for tag in tags:
-        if tag[0] == "I" and before[1:] != tag[1:]:
+        if tag[:1] == "I" and before[1:] != tag[1:]:
             tag = f"B{tag[1:]}"
         whole.append(tag)
         before = tag

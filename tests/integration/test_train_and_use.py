@@ -23,6 +23,7 @@ from edp_mx.config import load_config
 from edp_mx.data import corpus
 from edp_mx.metrics.spans import balanced
 from edp_mx.runs.trained import load_run
+from edp_mx.runtime.files import write_csv
 
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
@@ -103,6 +104,17 @@ def test_evaluate_agrees_with_predict_and_score(runs, tmp_path):
     score = json.loads(edp_mx("score", reference, tmp_path / "hypothesis.jsonl", "--json").stdout)
     evaluated = json.loads(edp_mx("evaluate", run, "--file", reference, "--json").stdout)
     assert score == evaluated and score["utterances"] == 50
+    table = tmp_path / "new.csv"
+    said = [json.loads(line) for line in reference.read_text().splitlines()]
+    rows = [
+        [each["intent"], *(" ".join(each[key]) for key in ("tokens", "slots"))] for each in said
+    ]
+    write_csv(table, ("intent", "said", "bio"), rows)
+    columns = ("--columns", "text=said", "slots=bio")
+    again = json.loads(edp_mx("evaluate", run, "--file", table, "--json", *columns).stdout)
+    assert again == score
+    refused = edp_mx("evaluate", run, *columns, code=2).stderr
+    assert "leave out --columns" in refused
 
 
 def test_predict_speaks_to_people_and_to_programs(runs):

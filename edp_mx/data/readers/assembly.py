@@ -68,7 +68,7 @@ class Assembler:
     def __init__(self, columns: Optional[ColumnsConfig] = None) -> None:
         self.columns = columns or ColumnsConfig()
         self._strings: Dict[str, str] = {}
-        self._good_tags: Set[str] = {"O"}
+        self._good_pairs: Set[Tuple[str, str]] = set()  # of a tag and the one before it
 
     def assemble(
         self,
@@ -87,14 +87,7 @@ class Assembler:
             raise UserError(f"{place}: {len(tokens)} tokens but {len(slots)} slot tags")
         if not intent:
             raise UserError(f"{place}: the intent is missing")
-        self._check_tags(slots, place)
-        tags = balanced(slots)
-        if self.columns.unbalanced == "refuse" and tags != tuple(slots):
-            tag = next(slot for slot, tag in zip(slots, tags) if slot != tag)
-            raise UserError(
-                f"{place}: {tag!r} continues no slot of this name, which data.columns.unbalanced "
-                "refuses; begin the slot with B-, or set it to repair"
-            )
+        tags = self._check_tags(slots, place)
         keep = self._strings.setdefault
         return Utterance(
             tokens=tuple([keep(token, token) for token in tokens]),
@@ -104,11 +97,21 @@ class Assembler:
             user=keep(user, user),
         )
 
-    def _check_tags(self, slots: Sequence[str], place: str) -> None:
-        """Accept "O", "B-name" and "I-name"."""
-        for tag in slots:
-            if tag in self._good_tags:
+    def _check_tags(self, slots: Sequence[str], place: str) -> Sequence[str]:
+        """Return the tags with every slot opened by B-, or refuse those that are not."""
+        for pair in zip(("O", *slots), slots):
+            if pair in self._good_pairs:
                 continue
-            if tag[:2] not in ("B-", "I-") or len(tag) == 2:
+            before, tag = pair
+            if tag != "O" and (tag[:2] not in ("B-", "I-") or len(tag) == 2):
                 raise UserError(f"{place}: {tag!r} is not a BIO tag (O, B-name or I-name)")
-            self._good_tags.add(tag)
+            if tag[:1] != "I" or before[1:] == tag[1:]:
+                self._good_pairs.add(pair)
+            elif self.columns.unbalanced == "refuse":
+                raise UserError(
+                    f"{place}: {tag!r} continues no slot of this name, which "
+                    "data.columns.unbalanced refuses; begin the slot with B-, or set it to repair"
+                )
+            else:
+                return self._check_tags(balanced(slots), place)
+        return slots

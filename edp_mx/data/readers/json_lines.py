@@ -15,8 +15,8 @@ from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-_OWN = ("tokens", "slots", "intent")
-_KNOWN = (*_OWN, "id", "user")
+_KNOWN = ("tokens", "slots", "intent", "id", "user")
+_OWN = frozenset(_KNOWN[:3])
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
@@ -43,7 +43,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         if not isinstance(record, dict):
             raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
         names = reader.names_among(record, place)
-        own_id = _check_own(record, names, place) if record.keys() >= set(_OWN) else None
+        own_id = _check_own(record, names, place) if record.keys() >= _OWN else None
         yield reader.read(record, names, id=own_id or f"{id_prefix}/{number}", place=place)
 
 

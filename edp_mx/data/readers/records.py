@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
 from edp_mx.data.readers.columns_config import NO_SLOTS
@@ -62,11 +62,12 @@ class RecordReader:
         if "spans" in names and "slots" not in names:
             tokens, tags = self._tag_spans(record, names, place)
         else:
-            tokens = _items(record, names.get("tokens") or names["text"], str, place)
+            tokens = _items(record, names.get("tokens") or names["text"], {str}, place)
             tags = ["O"] * len(tokens)
             if "slots" in names:
-                items = _items(record, names["slots"], (str, int), place)
-                tags = [self._label(item, names["slots"], place) for item in items]
+                tags = _items(record, names["slots"], {str, int}, place)
+                if names["slots"] in self._label_names or not set(map(type, tags)) <= {str}:
+                    tags = [self._label(tag, names["slots"], place) for tag in tags]
         user = record[names["user"]] if "user" in names else None
         if user is not None and not (isinstance(user, str) and user):
             raise UserError(
@@ -173,11 +174,11 @@ def _read_label_names(path: str) -> Dict[str, List[str]]:
     return names
 
 
-def _items(record: Mapping[str, Any], name: str, kinds: Any, place: str) -> List[Any]:
+def _items(record: Mapping[str, Any], name: str, kinds: Set[type], place: str) -> List[Any]:
     """Return a list, or the items of a text that blanks separate."""
     value = record[name]
     if value is None or isinstance(value, str):
         return split_tokens(value or "")
-    if not isinstance(value, list) or not all(isinstance(i, kinds) and i != "" for i in value):
+    if not isinstance(value, list) or not set(map(type, value)) <= kinds or "" in value:
         raise UserError(f'{place}: "{name}" is not a list of non-empty strings')
     return value
