@@ -10,25 +10,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from edp_mx.accounting.chain import Chain
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
 
-VERSION = 2
+VERSION = 3
+UNTIED = (1, 2)  # older versions, whose lines are not tied together
+_UNTIED_WARNING = (
+    "an older version wrote the ledger and tied no hashes to its lines: nobody would notice that "
+    "one was changed or left out"
+)
 
 
 @dataclass(frozen=True)
 class Ledger:
     """The content of a ledger file; its plan has α if that was written down.
 
-    The last line `is_torn` if a crash cut it off; nothing had been released for it.
+    The last line `is_torn` if a crash cut it off; nothing had been released for it. `chain` stands
+    at the last whole line; an older version has none, so that a changed line is not noticed.
     """
 
     plan: Plan
     entries: Tuple[Entry, ...]
     is_torn: bool
+    chain: Optional[Chain] = None
+
+    @property
+    def warnings(self) -> Tuple[str, ...]:
+        """What a reader should know about the file itself."""
+        return () if self.chain else (_UNTIED_WARNING,)
 
 
 @dataclass(frozen=True)
@@ -60,9 +73,10 @@ class LedgerFile:
             _refuse_other(self._path, mark)
         if self._path.exists():
             self._end_last_line()
+        self._chain: Optional[Chain] = Chain()
         if not self._path.exists() or not self._path.stat().st_size:
             self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
-        self._refuse_other_plan(plan)
+        self._chain = self._refuse_other_plan(plan).chain
 
     def append(self, entry: Entry) -> None:
         """Write an entry down; the release may be made only once this has returned."""
@@ -90,9 +104,12 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
-        line = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+        if self._chain is None:  # a run of an older version goes on
+            line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+        else:
+            line = self._chain.add(value)
         with self._written("ab") as file:
-            file.write(line.encode("utf-8"))
+            file.write(line)
 
     @contextmanager
     def _written(self, mode: str) -> Iterator[BinaryIO]:
@@ -124,21 +141,24 @@ class LedgerFile:
             else:
                 file.truncate(whole)
 
-    def _refuse_other_plan(self, plan: Plan) -> None:
-        """Refuse to append to the ledger of another plan; names the first difference."""
-        before, now = (p.without_layer_scales().to_dict() for p in (self.read().plan, plan))
+    def _refuse_other_plan(self, plan: Plan) -> Ledger:
+        """Return the ledger; refuse that of another plan, naming the first difference."""
+        ledger = self.read()
+        before, now = (p.without_layer_scales().to_dict() for p in (ledger.plan, plan))
         for key in sorted(now):
             if before[key] != now[key]:
                 raise UserError(
                     f"{self._path} was begun with {key} {before[key]}, but the run has "
                     f"{now[key]}: a ledger belongs to one run; train into a new directory"
                 )
+        return ledger
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Read a ledger, also one of version 0.1; refuse a damaged line other than a torn last one.
+    """Read a ledger, also of an older version; refuse a damaged line other than a torn last one.
 
-    A complete last line that only lacks its newline counts.
+    So is a line that was changed, left out, moved or repeated (`chain.Chain`), except in a ledger
+    of an older version. A complete last line that only lacks its newline counts.
     """
     path = Path(path)
     *lines, rest = _bytes_of(path).split(b"\n")
@@ -146,10 +166,11 @@ def read_ledger(path: PathLike) -> Ledger:
         lines, rest = [*lines, rest], b""
     if not lines:
         raise UserError(f"{path} holds no whole line: the run ended before it released anything")
-    plan = _plan_in(path, _parse(path, 1, lines[0]))
+    chain = None if _parse(path, 1, lines[0]).get("version") in UNTIED else Chain()
+    plan = _plan_in(path, _parse(path, 1, lines[0], chain))
     entries: List[Entry] = []
     for number, line in enumerate(lines[1:], start=2):
-        value = _parse(path, number, line)
+        value = _parse(path, number, line, chain)
         try:
             if set(value) == {"layer_scales"}:
                 plan = plan.with_layer_scales(value["layer_scales"])
@@ -158,7 +179,7 @@ def read_ledger(path: PathLike) -> Ledger:
                 _check(plan, entries[-1])
         except (UserError, ValueError, TypeError) as error:
             raise UserError(f"{path}, line {number}: {error}") from error
-    return Ledger(plan, tuple(entries), is_torn=bool(rest))
+    return Ledger(plan, tuple(entries), is_torn=bool(rest), chain=chain)
 
 
 def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
@@ -166,10 +187,10 @@ def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
     try:
         if head.get("version") == 1 and isinstance(head.get("facts"), dict):
             plan = plan_of_version_1(head["facts"])
-        elif head.get("version") == VERSION and isinstance(head.get("plan"), dict):
+        elif head.get("version") in (2, VERSION) and isinstance(head.get("plan"), dict):
             plan = Plan.from_dict(head["plan"])
         else:
-            raise UserError(f"not the head of a ledger of version {VERSION} or 1")
+            raise UserError(f"not the head of a ledger of version {VERSION} or below")
         if plan.release is None:
             raise UserError("the head of the ledger names no release")
         plan.entries()
@@ -222,8 +243,8 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-def _parse(path: Path, number: int, line: bytes) -> Dict[str, Any]:
-    """One whole line."""
+def _parse(path: Path, number: int, line: bytes, chain: Optional[Chain] = None) -> Dict[str, Any]:
+    """One whole line, which must be the next of the chain."""
     try:
         value = json.loads(line.decode("utf-8"))
     except ValueError as error:
@@ -232,7 +253,10 @@ def _parse(path: Path, number: int, line: bytes) -> Dict[str, Any]:
         ) from error
     if not isinstance(value, dict):
         raise UserError(f"{path}, line {number}: not an entry of a ledger")
-    return value
+    try:
+        return value if chain is None else chain.check(line, value)
+    except UserError as error:
+        raise UserError(f"{path}, line {number}: {error}; no ε can be read from it") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -82,13 +82,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _count_ledger(arguments: argparse.Namespace) -> Counted:
     """Count what a run wrote down."""
-    from edp_mx.accounting.ledger_account import account_for
-    from edp_mx.reports.ledger_report import ledger_as_json, ledger_as_lines, ledger_path
+    from edp_mx.reports.ledger_report import (
+        account_of,
+        ledger_as_json,
+        ledger_as_lines,
+        ledger_path,
+    )
 
     refuse_unread(arguments, PLAN_OPTIONS, "RUN brings its own plan")
-    path = ledger_path(arguments.run_directory)
-    account = account_for(path, delta=arguments.delta)
-    spent, lines = account.spent, ledger_as_lines(account, path)
+    path = arguments.run_directory
+    account = account_of(path, delta=arguments.delta)
+    spent, lines = account.spent, ledger_as_lines(account, ledger_path(path))
     return spent.plan, spent.entries, spent.holds_if, ledger_as_json(account), lines
 
 

@@ -28,9 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
-    from edp_mx.accounting.ledger_account import account_for
     from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain, explain_by_section
-    from edp_mx.reports.ledger_report import is_without_privacy, ledger_path
+    from edp_mx.reports.ledger_report import account_of, is_without_privacy
 
     path = arguments.run_directory
     if is_without_privacy(path):
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print(NO_MECHANISM_PAGE)
         return 0
-    account = account_for(ledger_path(path), delta=arguments.delta)
+    account = account_of(path, delta=arguments.delta)
     if arguments.json:
         sections = {title: "\n".join(lines) for title, lines in explain_by_section(account)}
         print_json({"privacy": account.spent.to_dict(), "sections": sections})

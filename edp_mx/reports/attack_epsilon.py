@@ -14,6 +14,7 @@ from edp_mx.reports.attack_page import format_estimate
 from edp_mx.reports.figures import COLOURS, build_figure, label_axes, save_figure
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
+from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
 
@@ -45,7 +46,7 @@ def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
         folders = [folder for folder in folders if (folder / "attack.json").exists()]
         if not folders:
             raise UserError(f"{run.path} was not attacked yet: run `edp-mx attack {run.path}`")
-        name, privacy = run.path.resolve().name, run.read("privacy")
+        name, privacy = run.path.resolve().name, privacy_of(run, [])
         attacks = [read_attack(folder) for folder in folders]
         drawn = _say_drawn([_origin_of(*pair) for pair in zip(attacks, folders)])
         for attack, judges in zip(attacks, drawn):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
 from edp_mx.accounting.entries import Entry, merged
-from edp_mx.accounting.ledger_account import LedgerAccount, ranges
+from edp_mx.accounting.ledger_account import LedgerAccount, account_for, ranges
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
+from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 
 LONGEST_LIST = 12  # lines of releases; the middle of longer lists is left out
@@ -34,6 +35,16 @@ def ledger_path(path: Path) -> Path:
         )
     raise UserError(
         f"{path} holds no {run.ledger.name}: it is not a run directory, or nothing was released yet"
+    )
+
+
+def account_of(path: Path, *, delta: Optional[float] = None) -> LedgerAccount:
+    """Return what the ledger of a run directory, or the file itself, adds up to."""
+    ledger = ledger_path(path)
+    return (
+        recount(RunDirectory(path), delta=delta)
+        if path.is_dir()
+        else account_for(ledger, delta=delta)
     )
 
 
@@ -61,6 +72,7 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
         "ledger": {
             "entries": [entry.to_dict() for entry in merged(ledger.entries)],
             "is_torn": ledger.is_torn,
+            "is_tied": ledger.chain is not None,
             "differences": list(account.differences),
         },
     }
@@ -74,7 +86,8 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     lines += ["", *render_accountants(spent.as_published, given, counts)]
     if spent.holds_if.conditions and not spent.holds_if.reasons:
         lines.append(f"holds: only if {'; if '.join(spent.holds_if.conditions)}")
-    return [*lines, "", *_plan_lines(account)]
+    lines += ["", *_plan_lines(account)]
+    return [*lines, *(f"Note: {warning}." for warning in account.ledger.warnings)]
 
 
 def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.table import render_table
+from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 
 HEADER = ("run", "SER %", "ΔSER %", "intent %", "F1 %", "ε publ.", "ε that holds")
@@ -15,14 +16,18 @@ HEADER = ("run", "SER %", "ΔSER %", "intent %", "F1 %", "ε publ.", "ε that ho
 def compare(runs: Sequence[RunDirectory]) -> str:
     """Return a table of finished runs: test scores, SER relative to the first run, both ε.
 
-    Below it stand δ, the conditions of an ε, the baseline of the test part, and which runs are no
-    better than that.
+    ε is counted anew from the ledgers. Below the table stand δ, the conditions of an ε, where
+    `privacy.json` states another, the baseline of the test part, and which runs are no better than
+    that.
     """
     rows: List[List[str]] = []
     notes: List[str] = []
+    differences: List[str] = []
+    counted: List[Dict[str, Any]] = []
     first_ser = _scores(runs[0])["ser"]
     for run in runs:
-        scores, privacy = _scores(run), run.read("privacy")
+        scores, privacy = _scores(run), privacy_of(run, differences)
+        counted.append(privacy)
         change = 100 * (scores["ser"] / first_ser - 1) if first_ser else 0.0
         rows.append(
             [
@@ -35,7 +40,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 format_holding_epsilon(privacy, notes),
             ]
         )
-    lines = [render_table(HEADER, rows), _deltas(runs), *footnotes(notes)]
+    lines = [render_table(HEADER, rows), _deltas(runs, counted), *footnotes(notes), *differences]
     return "\n".join([*lines, *_beside_baselines(runs)])
 
 
@@ -46,15 +51,15 @@ def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
             "run": run.path.name,
             "test": _scores(run),
             "baseline": run.read("results").get("baseline"),
-            "privacy": run.read("privacy"),
+            "privacy": privacy_of(run, []),
         }
         for run in runs
     ]
 
 
-def _deltas(runs: Sequence[RunDirectory]) -> str:
+def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]]) -> str:
     """Return the line on δ: one number, or one for each run where they differ."""
-    deltas = [f"{run.read('privacy')['delta']:.2g}" for run in runs]
+    deltas = [f"{privacy['delta']:.2g}" for privacy in counted]
     if len(set(deltas)) == 1:
         return f"intent: accuracy; F1: of slots; ε at δ = {deltas[0]}"
     each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))

@@ -123,7 +123,7 @@ def test_what_cannot_be_resumed_is_refused(tmp_path):
     lines = ledger.read_text().splitlines()
     other = lines[0].replace('"num_workers": 1', '"num_workers": 2')
     ledger.write_text("\n".join([other, *lines[1:]]) + "\n")
-    assert "was begun with release" in refused("--resume", run)
+    assert "line 1: its hash is wrong" in refused("--resume", run)
     ledger.write_text("\n".join([lines[0], "x", *lines[1:]]) + "\n")
     assert "line 2: not JSON" in refused("--resume", run)
 

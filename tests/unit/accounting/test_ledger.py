@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from support.made_ledgers import (
     poisson_line,
     poisson_plan,
     shuffled_line,
+    untied,
     write_ledger,
 )
 
@@ -61,7 +63,7 @@ def test_a_ledger_of_version_1_is_read(tmp_path, facts, lines, plan):
 
 
 def test_a_ledger_from_before_the_clip_rule_was_named_is_read_and_goes_on(tmp_path):
-    path = write(tmp_path / "l", EPOCH)
+    path = untied(write(tmp_path / "l", EPOCH))
     path.write_text(path.read_text().replace(', "clip_rule": "abadi"', ""))
     assert "clip_rule" not in path.read_text() and read_ledger(path).plan == PLAN
     write(path, NEXT)
@@ -173,18 +175,18 @@ def test_a_ledger_that_went_on_after_its_checkpoint_is_fine(tmp_path, tail):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda lines: lines[1].replace('"count": 1', '"count": x'), "line 2: not JSON"),
-        (lambda lines: lines[1].replace('"count": 1', '"count": -1'), "line 2: count is -1"),
-        (lambda lines: lines[1].replace('"what"', '"that"'), "line 2: an entry lacks 'what'"),
-        (lambda lines: lines[1].replace('"sampler"', '"sample"'), "line 2: .*sampler"),
-        (lambda lines: "[]\n", "line 2: not an entry"),
-        (lambda lines: "\x00\n", "line 2: not JSON"),
+        (lambda line: line.replace('"count": 1', '"count": x'), "line 2: not JSON"),
+        (lambda line: line.replace('"count": 1', '"count": -1'), "line 2: count is -1"),
+        (lambda line: line.replace('"what"', '"that"'), "line 2: an entry lacks 'what'"),
+        (lambda line: line.replace('"sampler"', '"sample"'), "line 2: .*sampler"),
+        (lambda line: "[]\n", "line 2: not an entry"),
+        (lambda line: "\x00\n", "line 2: not JSON"),
     ],
 )
 def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
-    path = write(tmp_path / "l", EPOCH, NEXT)
+    path = untied(write(tmp_path / "l", EPOCH, NEXT))
     lines = path.read_text().splitlines(keepends=True)
-    lines[1] = damage(lines)
+    lines[1] = damage(lines[1])
     path.write_text("".join(lines))
     for use in (read_ledger, lambda path: LedgerFile(path, PLAN)):
         with pytest.raises(UserError, match=message) as caught:
@@ -192,12 +194,79 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
         assert str(path) in str(caught.value)
 
 
+def test_a_ledger_of_version_2_is_read_as_unprotected_and_goes_on(tmp_path):
+    path = untied(write(tmp_path / "l", EPOCH))
+    assert read_ledger(path).chain is None
+    write(path, NEXT)
+    assert read_ledger(path).entries == (EPOCH, NEXT) and '"line"' not in path.read_text()
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines, i: lines[:i] + lines[i + 1 :],
+        lambda lines, i: lines[: i + 1] + lines[i:],
+        lambda lines, i: lines[:i] + [lines[i + 1], lines[i]] + lines[i + 2 :],
+    ],
+    ids=["left out", "repeated", "swapped"],
+)
+def test_a_line_that_is_left_out_repeated_or_swapped_is_refused(tmp_path, number, damage):
+    path = write(tmp_path / "l", EPOCH, EPOCH, NEXT, EPOCH, NEXT, NEXT)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(damage(lines, number)))
+    with pytest.raises(UserError, match="a line was left out, moved or repeated") as caught:
+        read_ledger(path)
+    line = number + 2 if damage([0, 1, 2], 1) == [0, 1, 1, 2] else number + 1
+    assert f"line {line}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: re.sub(r'"(num_records|count|noise_multiplier)": (\d)', r'"\1": 9\2', line),
+        lambda line: (
+            line.replace("epoch 0", "epoch 1").replace("[1.0", "[0.5").replace("0.001", "0.1")
+        ),
+        lambda line: re.sub(r', "sha256": "\w+"', "", line),
+        lambda line: line.replace('"sha256": "', '"sha256": "0'),
+        lambda line: line.replace("{", "{ ", 1),
+    ],
+    ids=["a number", "a word", "no hash", "a hash", "a blank"],
+)
+def test_a_line_that_was_changed_is_refused_by_its_number(tmp_path, number, change):
+    """The findings' cases: n, α or a count in an otherwise valid line."""
+    path = tmp_path / "l"
+    file = LedgerFile(path, PLAN)
+    file.complete((1.0, 1.0))
+    file.append(EPOCH)
+    file.append(EPOCH)
+    lines = path.read_text().splitlines(keepends=True)
+    changed = change(lines[number])
+    if changed == lines[number]:
+        pytest.skip("nothing of that kind is in this line")
+    path.write_text("".join([*lines[:number], changed, *lines[number + 1 :]]))
+    with pytest.raises(UserError, match=f"line {number + 1}: .*no ε can be read from it"):
+        read_ledger(path)
+
+
+def test_the_hashes_are_what_the_docstring_says(tmp_path):
+    lines = write(tmp_path / "l", EPOCH, NEXT).read_bytes().splitlines()
+    digest = ""
+    for number, line in enumerate(lines, start=1):
+        body, tail = line.rsplit(b', "sha256": "', 1)
+        assert json.loads(line)["line"] == number
+        digest = hashlib.sha256(digest.encode() + body + b"}").hexdigest()
+        assert tail == digest.encode() + b'"}'
+
+
 def test_another_run_s_ledger_is_refused(tmp_path):
     path = write(tmp_path / "l", EPOCH)
     with pytest.raises(UserError, match="begun with num_records 100, but the run has 101"):
         LedgerFile(path, dataclasses.replace(PLAN, num_records=101))
     path.write_text(json.dumps({"version": 99, "plan": {}}) + "\n")
-    with pytest.raises(UserError, match="line 1: not the head"):
+    with pytest.raises(UserError, match="line 1: no hash"):
         read_ledger(path)
     with pytest.raises(UserError, match="without it nobody knows"):
         read_ledger(tmp_path / "absent")

@@ -1,11 +1,13 @@
 """Whether a run is better than a constant answer: said in a sentence, with what to do."""
 
 import pytest
+from support.made_ledgers import plan_with, run_of
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.reports.baselines import unknown_labels, verdict
 from edp_mx.reports.summary import compare
+from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 
 BASELINE = {"intent": "inform", "ser": 0.77, "intent_accuracy": 0.23, "slot_f1": 0.0}
@@ -55,13 +57,10 @@ def test_what_the_model_does_not_know_is_named():
 
 
 def test_compare_shows_the_baseline_once_and_which_runs_are_no_better(tmp_path):
-    bound = {"epsilon": None, "log10_epsilon": None, "conditions": []}
     runs = []
     for name, accuracy in (("good", 0.9), ("bad", 0.1), ("old", 0.1)):
-        run = RunDirectory(tmp_path / name)
-        run.path.mkdir()
-        run.write("privacy", {"mechanism": "dp_sgd", "as_published": bound, "holds": bound,
-                              "holds_if": bound, "delta": 1e-3})  # fmt: skip
+        run = RunDirectory(run_of(tmp_path / name, plan_with({"unit": "utterance"})))
+        run.write("privacy", recount(run).spent.to_dict())
         beside = {} if name == "old" else {"baseline": BASELINE}
         run.write("results", {"test": scores(accuracy), **beside})
         runs.append(run)

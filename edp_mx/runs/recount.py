@@ -1,0 +1,74 @@
+"""The privacy of a finished run, counted anew from its ledger."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Optional
+
+from edp_mx.accounting.ledger_account import LedgerAccount, account_for
+from edp_mx.accounting.plan import Plan
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
+
+_CLOSE = 0.01  # relative; accountants of other versions may be a little tighter
+
+
+def recount(run: RunDirectory, *, delta: Optional[float] = None) -> LedgerAccount:
+    """Return what the ledger of a run adds up to, at its own δ or at another.
+
+    Raises:
+        UserError: the ledger cannot be read, or counts another number of records than the run has.
+    """
+    account = account_for(run.ledger, delta=delta)
+    if run.has("split"):
+        _refuse_other_number(run, account.plan)
+    return account
+
+
+def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
+    """Return the content of `privacy.json` as the ledger has it.
+
+    Args:
+        notes: gets a sentence for each ε that the file states otherwise.
+
+    Raises:
+        UserError: a run with a mechanism has no ledger, or none that can be believed.
+    """
+    stated = run.read("privacy")
+    if not run.ledger.exists():
+        if stated.get("mechanism") == "none" and stated["holds"]["epsilon"] is None:
+            return stated
+        raise UserError(
+            f"{run.ledger} is missing, and without it nobody knows what the run has spent; "
+            "restore it, or leave the run out"
+        )
+    counted = recount(run).spent.to_dict()
+    for key, name in (("as_published", "as published"), ("holds", "that holds")):
+        was, now = stated.get(key, {}).get("epsilon"), counted[key]["epsilon"]
+        if not _are_close(was, now):
+            notes.append(
+                f"{run.path / 'privacy.json'} states ε = {_say(was)} {name}, but the ledger "
+                f"adds up to {_say(now)}, which is shown"
+            )
+    return counted
+
+
+def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
+    """Compare n with the training part; of users there may be fewer than utterances."""
+    held, counted = len(run.read("split")["train"]), plan.num_records
+    if counted is None or counted == held or (plan.record == "user" and counted < held):
+        return
+    raise UserError(
+        f"{run.ledger} counts {counted} {plan.record}s, but split.json has {held} utterances in "
+        "the training part: one of the two was changed, and no ε can be read from them"
+    )
+
+
+def _are_close(one: Optional[float], other: Optional[float]) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=_CLOSE)
+
+
+def _say(epsilon: Optional[float]) -> str:
+    return "∞" if epsilon is None else f"{epsilon:.4g}"
