@@ -65,7 +65,7 @@ def test_compare_shows_the_baseline_once_and_which_runs_are_no_better(tmp_path):
         run.write("results", {"test": scores(accuracy), **beside})
         runs.append(run)
     delta, baseline, blank, of_bad, first, *_ = compare(runs).splitlines()[5:]
-    assert delta.endswith("ε at δ = 0.001")
+    assert delta.endswith("ε at δ = 0.00011")
     assert blank == "" and compare(runs).count("and no slots") == 1
     assert baseline.startswith('always "inform" and no slots: SER 77.00 %, intent accuracy 23.00 %')
     assert of_bad == "bad:" and first.startswith("Intent accuracy 10.00 % is below")

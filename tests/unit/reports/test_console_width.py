@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import printed, strictly
+from support.made_ledgers import plan_with, run_of
 
 from edp_mx.reports.attack_page import HEADER as ATTACK
 from edp_mx.reports.table import WIDTH, fit, parse_table, render_table
+from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 
 cell = st.text("ab1.%ε ", max_size=30).map(str.strip)
@@ -50,12 +52,10 @@ def runs(tmp_path):
     """Folders of two finished runs, one with a name as they are by default."""
     folders = []
     for name, delta in (("sgd", 1e-3), ("atis_clc_edp_exponential-20260101-120000", 1e-4)):
-        run = RunDirectory(tmp_path / name)
-        run.path.mkdir()
+        run = RunDirectory(run_of(tmp_path / name, plan_with({"unit": "utterance"}, delta=delta,
+                                                             num_records=500)))  # fmt: skip
         run.config.write_text("")
-        bound = {"epsilon": 8.0, "log10_epsilon": 0.9, "conditions": []}
-        run.write("privacy", {"mechanism": "dp_sgd", "as_published": bound, "holds": bound,
-                              "holds_if": bound, "delta": delta})  # fmt: skip
+        run.write("privacy", recount(run).spent.to_dict())
         scores = {"ser": 0.25, "intent_accuracy": 0.5, "slot_f1": 0.5}
         run.write("results", {"test": scores, "baseline": {**scores, "intent": "x", "ser": 0.9}})
         folders.append(run.path)
