@@ -12,6 +12,7 @@ that of a process of its own.
 import argparse
 import os
 import resource
+import time
 
 import measuring
 from steps import PARTS, USUAL, VARIANTS, Step
@@ -28,6 +29,8 @@ def main() -> None:
     """Measure, and print on the first worker."""
     options = _options()
     measuring.settle_threads()
+    if options.processor_time:
+        measuring.clock = time.process_time
     workers = distributed.start()
     if options.peak_of:
         step = _step(options.peak_of, options.model[0], options, workers)
@@ -53,6 +56,7 @@ def main() -> None:
         if workers.is_first:
             threads = os.environ["OMP_NUM_THREADS"]
             size = f"B = {options.batch}, T = {options.tokens}, {threads} thread(s) per worker"
+            size += ", processor time" if options.processor_time else ""
             title = f"{family}: {size}, {options.rounds} rounds"
             print(measuring.show_seconds(title, seconds, "sgd"), flush=True)
         rows = []
@@ -85,6 +89,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
     parser.add_argument("--variants", nargs="+", choices=USUAL, default=USUAL, help="besides sgd")
     parser.add_argument("--parts", action="store_true", help="parts of a BERT, by dp_sgd_ghost")
+    parser.add_argument(
+        "--processor-time", action="store_true", help="not of the clock: for one thread beside work"
+    )
     parser.add_argument("--no-peak", dest="peak", action="store_false", help="skip peak memory")
     parser.add_argument("--peak-of", choices=VARIANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
