@@ -86,12 +86,12 @@ def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
     for match in [*_SPAN.finditer(text), None]:
         plain = text[end : match.start() if match else len(text)]
         if "[" in plain or "]" in plain:
-            raise UserError(f"{place}: unbalanced or nameless bracket in {text!r}")
+            raise UserError(f"{place}: unbalanced or nameless bracket")
         chunks.append((plain, None))
         if match:
             name, value = "_".join(match.group(1).split()), match.group(2)
             if not name or not value.strip():
-                raise UserError(f"{place}: a bracket without a slot name or a value in {text!r}")
+                raise UserError(f"{place}: a bracket without a slot name or a value")
             chunks.append((value, name))
             end = match.end()
     return tag_chunks(chunks)

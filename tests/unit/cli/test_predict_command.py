@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edp_mx.cli.predict import answers, at_hand, read_requests
+from edp_mx.cli.predict import _answer_stream, answers, at_hand, read_requests
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 from edp_mx.runs.trained import Understanding
@@ -76,6 +76,17 @@ def test_there_are_as_many_answers_as_lines(texts, as_json):
 def test_what_utf_8_cannot_hold_is_escaped():
     (line,) = answered('{"text": "call \\ud800 \\u00e9"}')
     assert json.loads(line.encode())["tokens"] == ["call", "\ud800", "é"]
+
+
+def test_a_byte_that_is_not_utf_8_spoils_its_own_line(monkeypatch, capsys):
+    stream = io.BytesIO(b"call \xff\r\ncall mum\r\n\ncall \xc3\xa9va")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream, encoding="ascii"))
+    _answer_stream(Trained(), as_json=True)
+    printed = capsys.readouterr()
+    broken, whole, empty, last = map(json.loads, printed.out.splitlines())
+    assert broken == {"error": "line 1: not UTF-8 text"} and empty == {"error": "line 3: empty"}
+    assert whole["tokens"] == ["call", "mum"] and last["tokens"] == ["call", "éva"]
+    assert printed.err.startswith("4 lines in ") and "; 2 without a prediction" in printed.err
 
 
 def test_spans_have_their_text_and_open_with_b():
