@@ -9,7 +9,7 @@ from edp_mx.attacks.directory import read_attack, read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import Part, PartTable, as_html
+from edp_mx.reports.parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -86,8 +86,8 @@ def write_page(
         key: describe_differences(value) if isinstance(value, dict) else value
         for key, value in facts.items()
     }
-    rows = [[key, str(value)] for key, value in said.items()]
-    done = Part("How it was done", tables=[PartTable.of_texts("Facts", ("what", "value"), rows)])
+    rows = [[Cell(key), Cell(str(value))] for key, value in said.items()]
+    done = Part("How it was done", tables=[PartTable("Facts", ("what", "value"), rows)])
     parts = [*_of_run(RunDirectory(folder.parent)), success, pictures, done]
     write_text(folder / "report.html", as_html(title, verdict, parts))
 

@@ -38,7 +38,7 @@ def plot_roc(guessed: SavedGuesses, folder: Path) -> Figure:
         ((name, *point) for name, curve in curves.items() for point in zip(*curve)),
     )
     least = 0.5 / max(1, int((~guessed.is_member).sum()))
-    figure, (axes,) = build_figure(5.6, 4.6)
+    figure, (axes,) = build_figure(3.7, 3.2 + 0.17 * (1 + len(curves)))
     for (name, curve), colour, style in zip(curves.items(), COLOURS, STYLES):
         axes.plot(
             np.maximum(curve.fpr, least),
@@ -49,7 +49,8 @@ def plot_roc(guessed: SavedGuesses, folder: Path) -> Figure:
         )
     axes.plot([least, 1], [least, 1], color="grey", linewidth=0.8, label="chance")
     axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
-    label_axes(axes, "false-positive rate", "true-positive rate")
+    label_axes(axes, "false-positive rate", "true-positive rate", legend=False)
+    figure.legend(loc="outside lower center", frameon=False, fontsize=8, handlelength=3)
     save_figure(figure, folder / "roc.png")
     return figure
 
@@ -60,12 +61,14 @@ def plot_histograms(guessed: SavedGuesses, folder: Path) -> Figure:
     Returns:
         The figure.
     """
-    figure, places = build_panels(len(guessed.scores), 4.6, 2.6, columns=1)
+    figure, places = build_panels(len(guessed.scores), 3.7, 2.5, columns=1)
     lines = []
     for axes, (name, scores) in zip(places, guessed.scores.items()):
         bins = draw_histograms(axes, scores, guessed.is_member, ("members", "non-members"))
         lines += [(name, *line) for line in bins]
-        label_axes(axes, "score (high: a member)", "share of each side, %", title=name)
+        label_axes(
+            axes, "score (high: a member)", "share of each side, %", title=name, legend=False
+        )
     write_csv(folder / "scores.csv", ["attack", "from", "to", "members", "non_members"], lines)
     save_figure(figure, folder / "scores.png")
     return figure
@@ -85,7 +88,9 @@ def plot_canaries(run: RunDirectory) -> None:
     labels = ("trained on", "left out")
     bins = draw_histograms(axes, scores[is_finite], members[is_finite], labels)
     write_csv(run.path / "scores.csv", ["from", "to", "members", "non_members"], bins)
-    label_axes(axes, "score: fall of the loss", "share of each side, %", title="canaries")
+    label_axes(
+        axes, "score: fall of the loss", "share of each side, %", title="canaries", legend=False
+    )
     save_figure(figure, run.path / "scores.png")
 
 

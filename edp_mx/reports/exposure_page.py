@@ -77,7 +77,7 @@ def write_exposure_report(folder: Path) -> None:
 
 def _plot(canaries: Sequence[Dict[str, Any]], path: Path) -> Figure:
     """Draw the exposure of each canary over its repeats, and return the figure."""
-    figure, (axes,) = build_figure(5.0, 3.6)
+    figure, (axes,) = build_figure(3.7, 3.2)
     kinds = (("by_rank", BLUE, "o", "by rank"), ("by_fit", VERMILION, "x", "by fit"))
     for key, colour, marker, label in kinds:
         points = [(one["repeats"], one[key]) for one in canaries if one[key] is not None]

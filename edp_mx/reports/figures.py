@@ -94,6 +94,8 @@ def draw_histograms(
         axes.stairs(shares, places, color=colour, fill=True, alpha=0.3)
         axes.stairs(shares, places, color=colour, linewidth=1.2, label=label,
                     linestyle="-" if colour == VERMILION else "--")  # fmt: skip
+    axes.margins(y=0.25)  # the legend's room
+    axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
     ticks = places[:: -(-len(places) // 6)]
     axes.set_xticks(ticks, [f"{edge:.2g}" for edge in edges[ticks]])
     return list(zip(edges[:-1], edges[1:], *counts))

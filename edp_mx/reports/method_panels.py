@@ -24,6 +24,7 @@ from edp_mx.runs.tables.query import LIRA, PAPERS_ATTACK, Entry, Key
 
 Measure = Callable[[Entry], Optional[Spread]]
 
+_STEPS = (0.5, 1, 2, 5, 10, 20, 50)  # between the ticks of log10 ε
 _GAP = 1.5  # decades from the largest ε to ∞
 _ATTACKS = {("shadow", PAPERS_ATTACK): "the paper's attack", ("lira", LIRA): "LiRA",
             ("threshold", "loss"): "threshold on the loss"}  # fmt: skip
@@ -83,9 +84,9 @@ def _against(measure: Against, largest: float) -> Panel:
                       color=style.color, marker=style.marker)  # fmt: skip
 
     def frame(axes: Axes) -> None:
-        step = max(1, round(largest / 5))
-        whole = range(0, int(largest) + 1, step)
-        axes.set_xticks([*whole, largest + _GAP], [*map(str, whole), "∞"])
+        step = next((each for each in _STEPS if 5 * each >= largest), _STEPS[-1])
+        ticks = [step * i for i in range(int(largest / step) + 1)]
+        axes.set_xticks([*ticks, largest + _GAP], [*(f"{tick:g}" for tick in ticks), "∞"])
         axes.set_xlim(-0.5, largest + _GAP + 0.5)
         if measure.chance is not None:
             axes.axhline(measure.chance, color="grey", linewidth=0.8)

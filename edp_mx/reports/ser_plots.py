@@ -62,7 +62,8 @@ def plot_by_epsilon(
     shown = [_at_one_n([m for m in measured if m.corpus == corpus]) for corpus in corpora]
     every = [each for points in shown for each in points]
     ticks = sorted({1.0, *EPSILONS, *(each.epsilon for each in every)} - {math.inf})
-    figure, places = build_panels(len(corpora), columns=columns, **_PANELS)
+    panels = {**_PANELS, "columns": columns, "least_columns": min(columns, 1.5)}
+    figure, places = build_panels(len(corpora), **panels)
     colours = _add_legend(figure, every, by="family", columns=5 if columns > 1 else 2)
     for axes, points in zip(places, shown):
         for (family, mechanism), curve in _curves(points, ("family", "mechanism")).items():

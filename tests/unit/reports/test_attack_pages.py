@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_the_page_begins_with_a_verdict_in_words(attacked):
     pairs = np.mean(members[:, None] > others[None, :])  # of losses that are all different
     assert outcome["results"][0]["name"] == "loss"
     assert f"members from others in {100 * pairs:.0f} of 100 pairs; chance is 50" in html
-    assert html.count('<svg role="img"') == 1 + len(outcome["results"]) and "<img" not in html
+    assert html.count('<svg role="img"') == 2 + len(outcome["results"]) and "<img" not in html
 
 
 def test_bins_hold_equally_many_however_long_the_tail():
@@ -169,6 +170,15 @@ def run_with(folder, generator, holds_if, **origin):
     test = {"ser": 0.1, "intent_accuracy": 0.9, "slot_f1": 0.8}
     run.write("results", {"test": test})
     return run, scores
+
+
+def test_the_page_has_the_scores_and_the_epsilon_of_its_run(generator, tmp_path):
+    run, _ = run_with(tmp_path / "run", generator, bound(0.9, "the words were public"))
+    html = write_report(run.path / "attack-threshold").read_text()
+    row = html[html.index("Its test scores and its ε") :]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)[:6]
+    assert cells == ["10.00", "90.00", "80.00", "10^4.4", "∞ (7.94*)", "0.001"]
+    assert "* would hold if the words were public" in row
 
 
 def test_runs_are_compared_by_epsilon(generator, tmp_path):
