@@ -51,11 +51,12 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
 }
 FIXED_SEED_REMEDY = "leave out privacy.insecure_fixed_seed, which is for tests only"
 
+OTHER_MODELS = "other models trained on the same data: their epsilons add up"
 ALWAYS_OPEN = (
     "a vocabulary, character set or labels that were called public and were made from private text",
     "which utterances form the training part: it is taken as given (the split looks at labels)",
     "hyper-parameters chosen by other runs on the same data",
-    "other models trained on the same data: their epsilons add up",
+    OTHER_MODELS,
     "a stop decided from what the run showed: only the committed number of epochs is counted",
     "word vectors, or a checkpoint, trained on private text",
     "losses, validation scores and clipping statistics in the run's own logs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -16,6 +17,7 @@ from edp_mx.accounting.coverage import (
     FIXED_SEED,
     MASKS,
     NO_MECHANISM,
+    OTHER_MODELS,
     PRIVATE_INPUTS,
     SEVERAL_UTTERANCES,
     SUMS,
@@ -29,6 +31,7 @@ _OF_A_STEP = (
     *("adjacency", "kappa", "sampler", "num_workers", "micro_batches_per_worker"),
     *("micro_batch_size", "max_grad_norm"),
 )
+FOREMOST = (SEVERAL_UTTERANCES, USER_NAMES, OTHER_MODELS)  # of what is not covered
 SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
 
 
@@ -108,8 +111,17 @@ class Guarantee:
             lines += [f"    if {condition}" for condition in self.holds_if.conditions]
         lines += self._describe_release()
         lines += [f"  note: {warning}" for warning in self.warnings]
-        lines += ["  not covered by any of them:", *(f"    - {text}" for text in self.not_covered)]
+        lines += self._describe_open()
         return "\n".join(lines)
+
+    def _describe_open(self) -> List[str]:
+        """Say in short what no ε covers; nothing where there is no ε that could."""
+        if self.holds_if.reasons:
+            return []
+        said = [text.split(":")[0] for text in self.not_covered if text in FOREMOST]
+        more = len(self.not_covered) - len(said)
+        text = f"not covered: {'; '.join(said)}; and {more} more, which `edp-mx explain RUN` lists"
+        return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
 
     def _describe_release(self) -> List[str]:
         """One or two lines about what was released."""
@@ -128,7 +140,7 @@ class Guarantee:
         if effective:
             lines.append(
                 f"  noise multiplier {plan.noise_multiplier:g}, effective {effective[0]:.4g} "
-                f"(epoch 0) to {effective[-1]:.4g} (epoch {plan.epochs - 1})"
+                f"(epoch 1) to {effective[-1]:.4g} (epoch {plan.epochs})"
             )
         return lines
 
@@ -196,7 +208,7 @@ def _not_covered(plan: Plan) -> Tuple[str, ...]:
             single = plan.release.worker_noise_multiplier(plan.noise_multiplier)
             texts.append(
                 "someone who sees the messages of a single worker: there the effective noise "
-                f"multiplier is only {single:.4g} at epoch 0"
+                f"multiplier is only {single:.4g} in the first epoch"
             )
         texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
         if plan.clipping == "ghost":
@@ -209,4 +221,4 @@ def _say(bound: Bound) -> str:
     if bound.reasons:
         return f"infinite: {'; '.join(bound.reasons)}"
     how = "" if bound.rho is None else " conversion"
-    return f"{bound.epsilon} ({bound.accountant}, {bound.conversion}{how})"
+    return f"{bound.epsilon.in_words()} ({bound.accountant}, {bound.conversion}{how})"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Mapping, Optional
 
 LARGEST_LOG = math.log(sys.float_info.max)
+NO_PROTECTION = 100.0  # an ε from here on limits nothing that anybody could want to find out
+_WORDS = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "mn"))
+_LARGEST_IN_WORDS = 1e15
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,52 @@ class LogNumber:
         """Its decimal logarithm, or None for 0 and ∞."""
         return self.log / math.log(10) if math.isfinite(self.log) else None
 
+    @classmethod
+    def from_dict(cls, bound: Mapping[str, Any], name: str = "epsilon") -> LogNumber:
+        """Read a number of a `Bound.to_dict`: ∞ where both it and its logarithm are null."""
+        if bound[name] is not None:
+            return cls(log_of(bound[name]))
+        log10 = bound[f"log10_{name}"]
+        return cls(math.inf if log10 is None else log10 * math.log(10))
+
     def __str__(self) -> str:
+        """Return it with six digits or as a power of ten, to be compared with other programs."""
         if self.is_infinite:
             return "infinite"
         if self.value is None or self.value >= 1e6:
             return f"10^{self.log10:.3f}"
         return f"{self.value:.6g}"
+
+    def short(self, *, narrow: bool = False) -> str:
+        """Return it for people with two or three digits; `narrow` for the cell of a table.
+
+        Example:
+            >>> [LogNumber(math.log(x)).short() for x in (7.99934, 52345, 2.2e6, 1e20, math.inf)]
+            ['8', '52,300', '2.2 million', '10^20.0', '∞']
+            >>> LogNumber(math.log(2.2e6)).short(narrow=True)
+            '2.2 mn'
+        """
+        if self.is_infinite:
+            return "∞"
+        if self.value is None or self.value >= _LARGEST_IN_WORDS:
+            return f"10^{self.log10:.1f}"
+        rounded = float(f"{self.value:.{3 if self.value < 1e6 else 2}g}")
+        for size, word, symbol in _WORDS:
+            if rounded >= size:
+                return f"{rounded / size:g} {symbol if narrow else word}"
+        return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
+
+    def in_words(self) -> str:
+        """Return it as the ε of a sentence: how large it is, and whether it protects anybody.
+
+        Example:
+            >>> [LogNumber(math.log(x)).in_words() for x in (7.99934, 2.2e6, math.inf)]
+            ['7.99934', '2.2 million (no protection; 10^6.3)', 'infinite']
+        """
+        if self.is_infinite or (self.value is not None and self.value < NO_PROTECTION):
+            return str(self)
+        power = "" if self.value is not None and self.value < 1e6 else f"; 10^{self.log10:.1f}"
+        return f"{self.short()} (no protection{power})"
 
 
 def log_of(value: float) -> float:

@@ -46,7 +46,7 @@ Counted = Tuple[Plan, Sequence[Entry], Bound, Dict[str, Any], List[str]]
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
-    add("--noise-multiplier", type=float, metavar="Z", help="z0, at epoch 0")
+    add("--noise-multiplier", type=float, metavar="Z", help="z0, of the first epoch")
     add_plan_options(parser, variant="published")
     add(
         "--accountant",
@@ -76,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 
-        plot_curve(curve_of(plan, entries), delta=plan.delta, holds=bound, path=arguments.plot)
+        name = arguments.run_directory.resolve().name if arguments.run_directory else ""
+        points = curve_of(plan, entries)
+        plot_curve(points, delta=plan.delta, holds=bound, path=arguments.plot, name=name)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
@@ -11,7 +10,13 @@ from edp_mx.attacks.membership.roc import FPRS
 from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import format_estimate
-from edp_mx.reports.figures import COLOURS, build_figure, label_axes, save_figure
+from edp_mx.reports.figures import (
+    COLOURS,
+    build_figure,
+    exponent_ticks,
+    label_axes,
+    save_figure,
+)
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.recount import privacy_of
@@ -135,7 +140,8 @@ def _say_drawn(origins: Sequence[Origin]) -> List[str]:
 def _panel(axes: Any, points: Sequence[AttackedRun], key: str) -> None:
     """Draw AUC with its interval against one ε."""
     finite = [log10 for p in points if (log10 := p.log10_epsilon(key)) is not None]
-    edge = math.ceil(max(finite, default=0.0)) + 1
+    ticks, names = exponent_ticks(finite, has_infinity=len(finite) < len(points))
+    edge = ticks[-1]  # of ∞, where there is one
     for place, (name, colour, marker) in enumerate(zip(HEADLINES, COLOURS, MARKERS)):
         aside = 0.06 * (place - 1.5)  # so that intervals at one ε do not overlap
         chosen = [point for point in points if point.attack == name]
@@ -151,8 +157,6 @@ def _panel(axes: Any, points: Sequence[AttackedRun], key: str) -> None:
         )
     axes.axhline(50, color="grey", linewidth=0.8)
     if len(finite) < len(points):
-        axes.axvline(edge, color="grey", linewidth=0.5, linestyle=":")
-        axes.annotate("∞", (edge, 0.02), xycoords=("data", "axes fraction"), ha="center")
-    if not finite:
-        axes.set_xticks([])
-        axes.set_xlim(edge - 1, edge + 1)
+        axes.axvline(edge - 0.25, color="grey", linewidth=0.5, linestyle=":")
+    axes.set_xticks(ticks, names)
+    axes.set_xlim(ticks[0] - 0.3, max([edge, *finite]) + 0.3)

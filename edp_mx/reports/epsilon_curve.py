@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.counting import count_as_published, count_what_holds
@@ -21,10 +22,16 @@ from edp_mx.runtime.files import write_csv
 MOST_POINTS = {"shuffle": 100, "poisson": 16}  # a point of Poisson steps takes up to a second
 MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
+STEEP = 1.5  # decades from which on the axis is logarithmic
+# What holds is the thicker line; the other lies above it, so that both are seen where equal.
+STYLES: Dict[str, Dict[str, Any]] = {
+    "that holds": {"color": VERMILION, "marker": "s", "linewidth": 2.8},
+    "as published": {"color": BLUE, "marker": "o", "linewidth": 1.1, "linestyle": "--"},
+}
 
 
 class EpsilonPoint(NamedTuple):
-    """Both ε after a number of epochs."""
+    """Both ε after a number of epochs of the plan."""
 
     epochs: int
     as_published: LogNumber
@@ -34,27 +41,40 @@ class EpsilonPoint(NamedTuple):
 def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
     """Count both ε along some entries; further releases (α) count from the first point on.
 
-    Edge cases: of many epochs only some are counted, evenly spread, with the first and the last.
+    Edge cases: an epoch that was interrupted and repeated is one point, in which all its entries
+    count. Of many epochs only some are counted, evenly spread, with the first and the last.
     """
     assert plan.release is not None
-    ends = [n for n, entry in enumerate(entries, start=1) if entry.noise_multiplier is not None]
+    ends: Dict[int, int] = {}  # epoch from 1 -> entries until its last one
+    for place, entry in enumerate(entries, start=1):
+        if entry.epoch is not None:
+            ends[entry.epoch + 1] = place
+    epochs = sorted(ends, key=lambda epoch: ends[epoch])
+    if epochs:
+        ends[epochs[-1]] = len(entries)
     most = MOST_POINTS[plan.release.sampler] if len(ends) <= MANY else FEW_POINTS
-    chosen = np.unique(np.linspace(1, len(ends), min(most, len(ends))).round().astype(int))
-    return [
-        EpsilonPoint(
-            epochs=epochs,
-            as_published=count_as_published(plan, entries[: ends[epochs - 1]]).epsilon,
-            holds=count_what_holds(plan, entries[: ends[epochs - 1]]).epsilon,
+    chosen = np.unique(np.linspace(0, len(ends) - 1, min(most, len(ends))).round().astype(int))
+    points = []
+    for epoch in (epochs[place] for place in chosen.tolist()):
+        counted = entries[: ends[epoch]]
+        points.append(
+            EpsilonPoint(
+                epochs=epoch,
+                as_published=count_as_published(plan, counted).epsilon,
+                holds=count_what_holds(plan, counted).epsilon,
+            )
         )
-        for epochs in chosen.tolist()
-    ]
+    return points
 
 
-def plot_curve(points: Sequence[EpsilonPoint], *, delta: float, holds: Bound, path: Path) -> None:
+def plot_curve(
+    points: Sequence[EpsilonPoint], *, delta: float, holds: Bound, path: Path, name: str = ""
+) -> None:
     """Write the picture to `path` and its numbers to the same path with the suffix .csv.
 
     Args:
         holds: what holds in the end; where it is infinite, its reason replaces the curve.
+        name: of the run.
     """
     if holds.reasons:
         points = [EpsilonPoint(p.epochs, p.as_published, LogNumber(math.inf)) for p in points]
@@ -65,26 +85,25 @@ def plot_curve(points: Sequence[EpsilonPoint], *, delta: float, holds: Bound, pa
     ]
     write_csv(path.with_suffix(".csv"), header, rows)  # empty: ∞, or beyond a double
     figure, (axes,) = build_figure(6.0, 3.8)
-    curves = (
-        ("as published", BLUE, "o", [(p.epochs, p.as_published) for p in points]),
-        ("that holds", VERMILION, "s", [(p.epochs, p.holds) for p in points]),
-    )
-    _draw(axes, curves)
-    label_axes(axes, "epochs released", f"ε at δ = {delta:.3g}", legend=False)
+    _draw(axes, points)
+    label_axes(axes, "epoch", f"ε so far, at δ = {delta:.3g}", legend=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(_title(holds), fontsize=9, wrap=True)
+    title = [textwrap.fill(text, 90) for text in (name, _title(holds)) if text]
+    axes.set_title("\n".join(title), fontsize=9)
     if axes.lines:
         figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     save_figure(figure, path)
 
 
-def _draw(
-    axes: Axes, curves: Sequence[Tuple[str, str, str, Sequence[Tuple[int, LogNumber]]]]
-) -> None:
-    """Draw the curves on a logarithmic axis, or their exponents where ε exceeds a double."""
-    exponents = [e.log10 for _, _, _, curve in curves for _, e in curve if e.log10 is not None]
+def _draw(axes: Axes, points: Sequence[EpsilonPoint]) -> None:
+    """Draw the curves, steep ones on a logarithmic axis; exponents where ε exceeds a double."""
+    curves = {
+        "that holds": [(p.epochs, p.holds) for p in points],
+        "as published": [(p.epochs, p.as_published) for p in points],
+    }
+    exponents = [e.log10 for curve in curves.values() for _, e in curve if e.log10 is not None]
     is_huge = bool(exponents) and max(exponents) > LARGEST_EXPONENT
-    for label, colour, marker, curve in curves:
+    for label, curve in curves.items():
         shown = [(epochs, e.log10) for epochs, e in curve if e.log10 is not None]
         if not shown:
             continue
@@ -92,20 +111,17 @@ def _draw(
         axes.plot(
             [epochs for epochs, _ in shown],
             heights,
-            color=colour,
-            marker=marker if len(shown) <= 60 else None,
+            **{**STYLES[label], "marker": STYLES[label]["marker"] if len(shown) <= 60 else None},
             markersize=3.5,
-            linewidth=3.0 if label == "as published" else 1.3,  # both are seen where equal
-            label=f"ε {label}, {curve[-1][1]} in the end",
+            label=f"ε {label}, {curve[-1][1].short()} in the end",
         )
     if is_huge:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{value:g}}}$"))
-    elif exponents:
+    elif exponents and max(exponents) - min(exponents) > STEEP:
         axes.set_yscale("log")
-        if max(exponents) - min(exponents) < 1.5:
-            plain = FuncFormatter(lambda value, _: f"{value:.3g}")
-            axes.yaxis.set_major_formatter(plain)
-            axes.yaxis.set_minor_formatter(plain)
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
 
 
 def _title(holds: Bound) -> str:

@@ -61,15 +61,16 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
     if not account.ledger.entries:
         return ["Nothing was released yet, so epsilon is 0."]
     if not spent.holds.reasons:
-        at = f"epsilon = {bound.epsilon} at delta = {spent.plan.delta:.3g}"
+        at = f"epsilon = {bound.epsilon.in_words()} at delta = {spent.plan.delta:.3g}"
         return _wrap(f"{at}. This is {grade}.")
     reasons = "; and ".join(spent.holds.reasons)
     lines = _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
     if bound.reasons:
         return lines
     lines += _wrap(
-        f"If {'; and if '.join(bound.conditions)}, epsilon would be {bound.epsilon} at delta "
-        f"{spent.plan.delta:.3g}. All numbers below assume these conditions."
+        f"If {'; and if '.join(bound.conditions)}, epsilon would be "
+        f"{bound.epsilon.in_words()} at delta {spent.plan.delta:.3g}. All numbers "
+        "below assume these conditions."
     )
     return lines + _wrap(f"Even then it would be {grade}.")
 
@@ -166,9 +167,9 @@ def _other(spent: Guarantee) -> List[str]:
     if release.unit != "micro_batch":
         return _wrap(_other_of_dp_sgd(spent, release))
     text = (
-        f"The paper would print epsilon = {spent.as_published.epsilon}: it takes the noise "
-        "multiplier z as it is, lets one utterance move a step by C, counts each epoch once, and "
-        "converts by rho + 2 sqrt(rho ln 1/delta)."
+        f"The paper would print epsilon = {spent.as_published.epsilon.in_words()}: it takes the "
+        "noise multiplier z as it is, lets one utterance move a step by C, counts each epoch "
+        "once, and converts by rho + 2 sqrt(rho ln 1/delta)."
     )
     if release.variant == "published":
         ratio, n = release.effective_noise_multiplier(1.0), release.num_workers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import List, Sequence, Tuple
 
@@ -73,6 +74,27 @@ def label_axes(axes: Axes, x: str, y: str = "", *, title: str = "", legend: bool
     axes.set_title(title, fontsize=10)
     if legend:
         axes.legend(frameon=False, fontsize=8)
+
+
+def exponent_ticks(
+    exponents: Sequence[float], *, has_infinity: bool = True
+) -> Tuple[List[float], List[str]]:
+    """Return the places and names of ticks for decimal logarithms of ε, and the last one for ∞.
+
+    The place of ∞ is beyond all finite ε, by an eighth of their axis and half a decade at least.
+
+    Example:
+        >>> exponent_ticks([0.9])
+        ([0.0, 1.4], ['0', '∞'])
+    """
+    least, largest = math.floor(min([0.0, *exponents])), max([0.0, *exponents])
+    step = max(1, round((largest - least) / 5))
+    whole = list(range(least, math.floor(largest) + 1, step))
+    places, names = [*map(float, whole)], [*map(str, whole)]
+    if has_infinity:
+        places.append(largest + max(0.5, (largest - least) / 8))
+        names.append("∞")
+    return places, names
 
 
 def draw_histograms(

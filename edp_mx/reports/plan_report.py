@@ -125,4 +125,4 @@ class PlanReport:
         lines = [f"{name:<46}{value:>14}" for name, value in values.items()]
         stddevs = release.aggregate_noise_stddev(plan.noise_multiplier)
         noise = ", ".join(f"{stddev:.6g}" for stddev in stddevs)
-        return [*lines, f"noise on the aggregate at epoch 0, stddev by layer: {noise}"]
+        return [*lines, f"noise on the aggregate in epoch 1, stddev by layer: {noise}"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Sequence
 
+from edp_mx.accounting.lognumber import NO_PROTECTION, LogNumber
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.table import render_table
@@ -41,6 +43,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
             ]
         )
     lines = [render_table(HEADER, rows), _deltas(runs, counted), *footnotes(notes), *differences]
+    lines += _without_protection(counted)
     return "\n".join([*lines, *_beside_baselines(runs)])
 
 
@@ -64,6 +67,14 @@ def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]]) -> 
         return f"intent: accuracy; F1: of slots; ε at δ = {deltas[0]}"
     each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
     return f"intent: accuracy; F1: of slots; ε at δ = {each}"
+
+
+def _without_protection(counted: Sequence[Dict[str, Any]]) -> List[str]:
+    """Return a line that says so where the ε of a run with a mechanism protects nobody."""
+    found = (LogNumber.from_dict(privacy["holds_if"]) for privacy in counted)
+    if any(math.log(NO_PROTECTION) <= epsilon.log < math.inf for epsilon in found):
+        return [f"An ε above {NO_PROTECTION:g} is no protection; mn: million, bn: billion"]
+    return []
 
 
 def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
@@ -108,12 +119,8 @@ def footnotes(notes: Sequence[str]) -> List[str]:
 
 
 def format_epsilon(bound: Dict[str, Any]) -> str:
-    """Format an ε of `privacy.json`: a number, a power of ten, or ∞."""
-    if bound["epsilon"] is not None and bound["epsilon"] < 1e4:
-        return f"{bound['epsilon']:.3g}"
-    if bound["log10_epsilon"] is not None:
-        return f"10^{bound['log10_epsilon']:.1f}"
-    return "∞"
+    """Format an ε of `privacy.json` for the cell of a table."""
+    return LogNumber.from_dict(bound).short(narrow=True)
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:

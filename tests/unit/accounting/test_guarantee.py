@@ -214,8 +214,8 @@ def test_several_utterances_and_other_models_stand_in_every_report(unit, variant
     found = report(release=release_with(unit=unit, variant=variant))
     person = "who speaks under several user names" if unit == "user" else "with several utterances"
     for said in (found.describe(), "\n".join(found.to_dict()["not_covered"])):
-        assert f"a person {person}" in said
-        assert "other models trained on the same data: their epsilons add up" in said
+        assert f"a person {person}" in " ".join(said.split())
+        assert "other models trained on the same data" in " ".join(said.split())
     one = "user" if unit == "user" else "utterance"
     assert found.to_dict()["unit"] == f"one {one}"
     assert found.describe().startswith(f"Privacy of one {one}")

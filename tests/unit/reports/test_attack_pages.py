@@ -19,7 +19,7 @@ from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_
 from edp_mx.reports.attack_page import write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
-from edp_mx.reports.figures import build_figure, draw_histograms
+from edp_mx.reports.figures import build_figure, draw_histograms, exponent_ticks
 from edp_mx.reports.summary import compare
 from edp_mx.runs.attack_records import attack_records_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -188,7 +188,7 @@ def test_runs_are_compared_by_epsilon(generator, tmp_path):
         (p.attack, p.log10_epsilon("as_published"), p.log10_epsilon("holds_if")) for p in points
     ] == [("loss", 4.4, None)]
     lines = compare_attacks(points).splitlines()
-    assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         10^4.4 ", "            ∞ "]
+    assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         25,100 ", "            ∞ "]
     plot_attacks(points, tmp_path / "all.png")
     (row,) = read_table(tmp_path / "all.csv")
     assert float(row["auc"]) == points[0].auc["value"] and row["log10_holds_if"] == ""
@@ -203,9 +203,10 @@ def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, 
     bounds = [bound(math.log10(8), *conditions[0]), bound(9.9, *conditions[1]), bound(None)]
     runs = [run_with(tmp_path / f"run_{i}", generator, one)[0] for i, one in enumerate(bounds)]
     _, _, *rows, first, second = compare_attacks(points_of(runs)).splitlines()
-    _, _, *others, _, other_first, other_second = compare(runs).splitlines()
+    _, _, *others, _, other_first, other_second, weak = compare(runs).splitlines()
+    assert "above 100 is no protection" in weak
     said = [row.split("|")[-2].strip() for row in rows]
-    assert said == ["∞ (8*)", "∞ (10^9.9**)", "∞"]
+    assert said == ["∞ (8*)", "∞ (7.9 bn**)", "∞"]
     assert said == [row.split("|")[-2].strip() for row in others]
     assert (first, second) == (other_first, other_second)
     assert first == "* would hold if the words were public; the lengths were"
@@ -239,3 +240,11 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
     write_json(run.path / "attack-lira" / "attack.json", {**attack, "origin": {}})
     with pytest.raises(UserError, match="attack.json lacks the origin of its scores .*: attack"):
         points_of([run])
+
+
+def test_infinity_has_a_place_of_its_own():
+    for exponents in ([], [0.9], [-1.3, 8.0], [0.0, 3.5, 10.4]):
+        places, names = exponent_ticks(exponents)
+        assert names[-1] == "∞" and names.count("∞") == 1
+        assert all(places[-1] - place >= 0.499 for place in [*places[:-1], *exponents])
+        assert exponent_ticks(exponents, has_infinity=False)[0] == places[:-1]

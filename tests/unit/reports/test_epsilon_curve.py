@@ -13,8 +13,10 @@ from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
+from edp_mx.reports import epsilon_curve
 from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 from edp_mx.reports.figures import BLUE, VERMILION
 
@@ -115,3 +117,43 @@ def test_beyond_a_double_the_logarithm_is_drawn(tmp_path):
     # z_t / 8 of C against 2^-19: t = 17 is the last above
     short = curve_of_plan(plan(30, Decay("exponential", 0.5), z=0.1))
     assert [p.epochs for p in short if not p.holds.is_infinite] == list(range(1, 19))
+
+
+def repeated():
+    """A run of Poisson steps with DP-SGD whose second epoch was interrupted and repeated."""
+    release = Release(
+        unit="utterance",
+        num_workers=1,
+        micro_batch_size=16,
+        max_grad_norm=1.0,
+        layer_scales=(1.0,),
+        adjacency="zero_out",
+        variant="calibrated",
+        sampler="poisson",
+        sample_rate=0.05,
+    )
+    drawn = Plan(release, 0.9, Decay(), 6, delta=1e-5, steps_per_epoch=20)
+    entries = [*drawn.entries()[:2], *drawn.entries()[1:]]
+    return drawn, entries
+
+
+def test_the_curve_ends_where_the_run_s_own_report_does_at_the_last_epoch():
+    drawn, entries = repeated()
+    points, told = curve_of(drawn, entries), guarantee(drawn, entries)
+    assert [point.epochs for point in points] == [1, 2, 3, 4, 5, 6]
+    assert points[-1].as_published == told.as_published.epsilon
+    assert points[-1].holds == told.holds.epsilon
+    assert points[1].holds == count_what_holds(drawn, entries[:3]).epsilon
+
+
+def test_what_holds_is_the_thicker_line_and_the_run_is_named(tmp_path, monkeypatch):
+    shown, drawn = plan(9, Decay("linear", 0.5), z=0.5), []
+    monkeypatch.setattr(epsilon_curve, "save_figure", lambda figure, _: drawn.append(figure))
+    plot_curve(
+        curve_of_plan(shown), delta=1e-5, holds=holds(shown), path=tmp_path / "e.png", name="mine"
+    )
+    (axes,) = drawn[0].axes
+    held, published = axes.lines
+    assert held.get_label().startswith("ε that holds")
+    assert held.get_linewidth() > 2 * published.get_linewidth()
+    assert axes.get_title().startswith("mine\n")
