@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Sequence, Tuple
+from typing import Callable, Optional, Sequence, Tuple
 
 from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
@@ -57,17 +57,25 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
     return _largest(most, lambda steps: _fits(plan, (*spent, plan.entry(epoch, steps))))
 
 
-def committed_entries(plan: Plan, spent: Sequence[Entry]) -> Tuple[Entry, ...]:
+def committed_entries(
+    plan: Plan, spent: Sequence[Entry], *, first_epoch: Optional[int] = None
+) -> Tuple[Entry, ...]:
     """Return what was spent together with all that the run might have gone on to release.
 
     When a run stops because of what it sees, stopping itself reveals something. The ε that holds
     for it is that of the longest run that it might have been: its ledger, and the rest of its plan
     as far as `max_epsilon` allows.
+
+    Args:
+        first_epoch: with which a resumed run goes on, from 0; what was spent on it counts besides.
+            Left out, no epoch is repeated.
     """
     done = {entry.what for entry in spent if entry.event.count}
     scales = [entry for entry in plan.scales_entries() if entry.what not in done]
     entries = (*spent, *scales)
     rest = [t for t in range(plan.epochs) if f"epoch {t}" not in done]
+    if first_epoch is not None:
+        rest = list(range(first_epoch, plan.epochs))
     planned = tuple(map(plan.entry, rest))
     if not rest or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)

@@ -18,7 +18,7 @@ class Entry:
     """One line of a ledger: equal releases that were about to be made.
 
     Attributes:
-        what: in words, e.g. "epoch 3".
+        what: in words, e.g. "epoch 3"; in the ledger epochs count from 0, for people from 1.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
     """
 
@@ -36,6 +36,11 @@ class Entry:
         """The epoch that it belongs to, if any."""
         match = _EPOCH.fullmatch(self.what)
         return int(match.group(1)) if match else None
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.what if self.epoch is None else f"epoch {self.epoch + 1}"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:

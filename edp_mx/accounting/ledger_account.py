@@ -65,14 +65,16 @@ def differences(ledger: Ledger) -> Tuple[str, ...]:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in words, such as "0 to 2, 5"."""
+    """Return ascending epochs in words, counted from 1, such as "1 to 3, 6"."""
     parts: List[List[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] == number - 1:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ", ".join(f"{p[0]} to {p[-1]}" if len(p) > 1 else f"{p[0]}" for p in parts)
+    return ", ".join(
+        f"{part[0] + 1} to {part[-1] + 1}" if len(part) > 1 else f"{part[0] + 1}" for part in parts
+    )
 
 
 def _missing(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
@@ -85,7 +87,9 @@ def _missing(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
         found.append(f"{_epochs(absent)} {are} missing: {why}")
     for what, entry in planned.items():
         if 0 < done[what] < entry.event.count:
-            found.append(f"{what} holds {done[what]} of its {entry.event.count} planned steps")
+            found.append(
+                f"{entry.title} holds {done[what]} of its {entry.event.count} planned steps"
+            )
     return found
 
 
@@ -101,8 +105,8 @@ def _repeated(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
             times.setdefault(done[what], []).append(epoch)
         else:
             found.append(
-                f"{what} holds {done[what]} steps, {count} were planned: it was interrupted and "
-                "repeated, and all of them count"
+                f"{entry.title} holds {done[what]} steps, {count} were planned: it was interrupted "
+                "and repeated, and all of them count"
             )
     for count, epochs in sorted(times.items()):
         verb, they = ("were", "each") if len(epochs) > 1 else ("was", "it")
@@ -132,13 +136,13 @@ def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]
         if entry.what in planned:
             found += _other_noise(entry, planned[entry.what])
         elif entry.what != SCALES:
-            found.append(f"{entry.what} is there, but was not planned; it counts")
+            found.append(f"{entry.title} is there, but was not planned; it counts")
     return list(dict.fromkeys(found))
 
 
 def _other_noise(entry: Entry, planned: Entry) -> List[str]:
     """Differences between the noise of an entry and that of the plan."""
-    name_of = "the release of the layer scales" if entry.what == SCALES else entry.what
+    name_of = "the release of the layer scales" if entry.what == SCALES else entry.title
     there, wanted = entry.to_dict(), planned.to_dict()
     found = []
     for key in ("noise_multiplier", "effective_noise_multiplier", "sample_rate"):

@@ -18,6 +18,7 @@ from edp_mx.errors import UserError
 SUBCOMMANDS = {
     "train": "train a model from a configuration",
     "pretrain": "pre-train a BERT on public text",
+    "watch": "show how far a running job is",
     "evaluate": "score a finished run",
     "predict": "understand utterances with a trained model",
     "compare": "set finished runs side by side",

@@ -153,7 +153,7 @@ def prepare_shadow(arguments: argparse.Namespace, path: Path) -> Callable[[], Pa
         run = RunDirectory.existing(given)
         check_family(own, load_config(run.config), name)
         if not run.has("results"):
-            raise UserError(f"{name} is not finished: run `edp-mx train --resume {given}`")
+            raise UserError(f"{name} is not finished: run `{run.resume_command()}`")
         return lambda: given
     if arguments.from_scores:
         raise UserError("--from-scores needs a trained shadow: name its run directory")

@@ -34,12 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
     return start_run(arguments, kind=PretrainingConfig, readme=README, check=_check, run=_pretrain)
 
 
-def _pretrain(config: Any, workers: Any, directory: Any, progress: Any) -> str:
+def _pretrain(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
     from edp_mx.reports.curves import plot_pretraining
     from edp_mx.runs.pretraining.pretrain import pretrain
     from edp_mx.runs.pretraining.scores import MaskedScores
 
-    results = pretrain(config, workers, directory, progress)
+    results = pretrain(config, workers, directory, progress, parting)
     if workers.is_first:
         plot_pretraining(directory)
     names = (field.name for field in fields(MaskedScores))
@@ -47,9 +47,10 @@ def _pretrain(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     return f"{scores.describe()}; the model is {directory.path / 'model'}"
 
 
-def _check(config: Any, num_workers: int) -> None:
+def _check(config: Any, num_workers: int) -> str:
     from edp_mx.data.sampling import micro_batch_size
     from edp_mx.data.text import Text
 
     micro_batch_size(config.pretraining.batch_size, num_workers)
     Text.open(config.text)
+    return f"{config.name}: the text is there"

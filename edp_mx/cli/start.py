@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Tuple
 
@@ -28,47 +32,90 @@ def start_run(
     *,
     kind: type,
     readme: str,
-    check: Callable[[Any, int], None],
+    check: Callable[[Any, int], str],
     run: Callable[..., str],
 ) -> int:
     """Start or resume a run; with `--check` only look at its settings.
 
     Args:
         kind: class of the configuration.
-        check: `check(config, num_workers)` raises a UserError if the settings are unsound.
-        run: `run(config, workers, directory, progress)` does the work; rank 0 prints its result.
+        check: `check(config, num_workers)` raises a UserError if the settings are unsound, and
+            returns what `--check` prints.
+        run: `run(config, workers, directory, progress, parting)` does the work; rank 0 prints its
+            result.
     """
     if bool(arguments.configs) == (arguments.resume is not None):
         raise UserError("name either a configuration or, with --resume, a run to resume")
     if arguments.resume and (arguments.overrides or arguments.run_directory):
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
     if arguments.check:
-        check(_read_config(arguments, kind), arguments.workers)
+        config = _read_config(arguments, kind)
+        _refuse_absent(config)
+        print(check(config, arguments.workers))
         print("the settings are sound; nothing was trained")
         return 0
 
+    from edp_mx.runs.interrupted import after_interruption
     from edp_mx.runtime.distributed import start
 
     workers = start()
-    # Rank 0 prepares the directory; no worker writes before it exists.
-    config, directory = workers.on_first(lambda: _open(arguments, kind, readme))
-    outcome = run(config, workers, directory, enter_run(directory, workers))
+    with ExitStack() as stack:
+        # Rank 0 prepares the directory; no worker writes before it exists.
+        config, directory = workers.on_first(lambda: _open(arguments, kind, readme, workers, stack))
+        is_new = arguments.resume is None
+        resume = directory.resume_command(workers.size, arguments.command)
+        parting = partial(after_interruption, directory, resume, is_new=is_new)
+        before = signal.signal(signal.SIGTERM, _interrupt)  # until the watchdog takes over
+        stack.callback(signal.signal, signal.SIGTERM, before)
+        try:
+            progress = enter_run(directory, workers)
+            outcome = run(config, workers, directory, progress, parting)
+        except BaseException as error:
+            if workers.is_first:
+                _leave(directory, error, parting, is_new=is_new)
+            raise
     if workers.is_first:
         print(outcome)
     return 0
 
 
-def create_run(arguments: argparse.Namespace, config: Any, *, readme: str, suffix: str = "") -> Any:
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _leave(directory: RunDirectory, error: BaseException, parting: Any, *, is_new: bool) -> None:
+    """Say after Ctrl-C how the run goes on; remove the folder of one that has not begun."""
+    from edp_mx.runs.interrupted import has_begun, remove
+
+    if isinstance(error, KeyboardInterrupt):
+        for line in parting():
+            print(f"edp-mx: {line}", file=sys.stderr)
+    elif is_new and not has_begun(directory):
+        remove(directory)
+
+
+def create_run(
+    arguments: argparse.Namespace,
+    config: Any,
+    *,
+    readme: str,
+    suffix: str = "",
+    num_workers: int = 1,
+) -> Any:
     """Create the run directory that `--run` names, or a new one below `--runs`; on rank 0.
 
-    The name of a new one is that of the configuration and `suffix`.
+    The name of a new one is that of the configuration and `suffix`. One that a failed start has
+    left behind is made anew.
     """
     from edp_mx.config import dump_config
+    from edp_mx.runs.interrupted import make_way
 
     directory = RunDirectory.choose(f"{config.name}{suffix}", arguments.runs)
     if arguments.run_directory:
         directory = RunDirectory(arguments.run_directory)
-    directory.create(config.name, dump_config(config), readme=readme)
+        make_way(directory)
+    resume = directory.resume_command(num_workers, arguments.command)
+    directory.create(config.name, dump_config(config), readme=readme, resume=resume)
     return directory
 
 
@@ -79,12 +126,31 @@ def enter_run(directory: Any, workers: Any) -> Any:
     return progress_bar(is_first=workers.is_first)
 
 
-def _open(arguments: argparse.Namespace, kind: type, readme: str) -> Tuple[Any, RunDirectory]:
-    """Return the configuration and the run directory, a new one unless a run is resumed."""
+def _open(
+    arguments: argparse.Namespace, kind: type, readme: str, workers: Any, stack: ExitStack
+) -> Tuple[Any, RunDirectory]:
+    """Return the configuration and the run directory, a new one unless a run is resumed.
+
+    Until the end of `stack` no other process may train into it.
+    """
     config = _read_config(arguments, kind)
     if arguments.resume:
-        return config, RunDirectory(arguments.resume)
-    return config, create_run(arguments, config, readme=readme)
+        directory = RunDirectory(arguments.resume)
+    else:
+        _refuse_absent(config)
+        directory = create_run(arguments, config, readme=readme, num_workers=workers.size)
+    stack.enter_context(directory.locked())
+    return config, directory
+
+
+def _refuse_absent(config: Any) -> None:
+    """Refuse settings that name files which are not there, all of them in one sentence."""
+    from edp_mx.runs.record import absent_files
+
+    absent = absent_files(config)
+    if absent:
+        named = ", ".join(f"{key} ({path})" for key, path in absent.items())
+        raise UserError(f"these files or folders do not exist: {named}")
 
 
 def _read_config(arguments: argparse.Namespace, kind: type) -> Any:

@@ -30,13 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
     return start_run(arguments, kind=ExperimentConfig, readme=README, check=_check, run=_train)
 
 
-def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
+def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
     from edp_mx.reports.curves import plot_curves
     from edp_mx.reports.summary import compare
     from edp_mx.reports.table import fit
     from edp_mx.runs.train import train
 
-    train(config, workers, directory, progress)
+    train(config, workers, directory, progress, parting)
     if not workers.is_first:
         return ""
     plot_curves(directory)
@@ -44,8 +44,8 @@ def _train(config: Any, workers: Any, directory: Any, progress: Any) -> str:
     return fit(f"{compare([directory])}\n\n{where}")
 
 
-def _check(config: Any, num_workers: int) -> None:
-    """Refuse settings that cannot be, and print how large the parts of the corpus are."""
+def _check(config: Any, num_workers: int) -> str:
+    """Refuse settings that cannot be; say how large the parts of the corpus are."""
     from edp_mx.data.corpus import part_sizes
     from edp_mx.data.sampling import micro_batch_size
 
@@ -53,7 +53,7 @@ def _check(config: Any, num_workers: int) -> None:
         lanes = num_workers * config.privacy.micro_batches_per_worker
         micro_batch_size(config.training.batch_size, lanes)
     train, validation, test = part_sizes(config.data).values()
-    print(
+    return (
         f"{config.data.corpus}: {train:,} training, {validation:,} validation, {test:,} test "
         "utterances"
     )

@@ -2,66 +2,118 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, label_axes, save_figure
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_panels, label_axes, save_figure
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
 
 
+class Line(NamedTuple):
+    """A curve: its key in `metrics.jsonl`, its colour and its name."""
+
+    key: str
+    colour: str
+    label: str = ""
+
+
 class Panel(NamedTuple):
-    """One panel."""
+    """One panel; the first of its lines is the thickest.
+
+    Attributes:
+        scale: of the y-axis: linear, log, or steep (log where the numbers span 30 times or more).
+        factor: what the numbers are multiplied by.
+    """
 
     title: str
-    lines: Tuple[Tuple[str, str, str], ...]  # key of `metrics.jsonl`, colour, label
-    is_logarithmic: bool = False
+    lines: Tuple[Line, ...]
+    scale: str = "linear"
+    factor: float = 1.0
 
 
 TRAINING = (
-    Panel("loss (training)", (("loss", BLUE, "loss"),)),
-    Panel("validation, %", (("ser", VERMILION, "SER"), ("intent_error", GREEN, "intent error"))),
-    Panel("noise multiplier z_t", (("noise_multiplier", BLUE, "z_t"),)),
+    Panel("loss (training)", (Line("loss", BLUE),)),
+    Panel("validation SER, %", (Line("ser", VERMILION),)),
+    Panel(
+        "right on validation, %",
+        (Line("intent_accuracy", GREEN, "intents"), Line("slot_f1", BLUE, "slot F1")),
+    ),
+    Panel(
+        "ε so far",
+        (
+            Line("epsilon_holds", VERMILION, "that holds"),
+            Line("epsilon_holds_if", GREEN, "that holds on conditions"),
+            Line("epsilon_as_published", BLUE, "as published"),
+        ),
+        scale="steep",
+    ),
+    Panel("clipped gradients, %", (Line("clipped_fraction", BLUE),), factor=100.0),
+    Panel("noise multiplier z_t", (Line("noise_multiplier", BLUE),)),
 )
 PRETRAINING = (
-    Panel("loss (training)", (("loss", BLUE, "loss"),)),
+    Panel("loss (training)", (Line("loss", BLUE),)),
     Panel(
         "held-out perplexity",
-        (("perplexity", VERMILION, "BERT"), ("unigram_perplexity", GREEN, "unigram")),
-        is_logarithmic=True,
+        (Line("perplexity", VERMILION, "BERT"), Line("unigram_perplexity", GREEN, "unigram")),
+        scale="log",
     ),
 )
+MARKERS = ("o", "s", "^")
+STEEP = 30.0
 
 
 def plot_curves(run: RunDirectory) -> None:
     """Write `curves.png` and `curves.csv` of a training from `metrics.jsonl`."""
-    _plot(run, TRAINING, "epoch", lambda row: row["epoch"] + 1)
+    _plot(run, TRAINING, "epoch")
 
 
 def plot_pretraining(run: RunDirectory) -> None:
     """Write `curves.png` and `curves.csv` of a pre-training from `metrics.jsonl`."""
-    _plot(run, PRETRAINING, "step", lambda row: row["step"])
+    _plot(run, PRETRAINING, "step")
 
 
-def _plot(
-    run: RunDirectory, panels: Sequence[Panel], x: str, place: Callable[[Dict], float]
-) -> None:
+def _plot(run: RunDirectory, panels: Sequence[Panel], x: str) -> None:
     """Draw the panels for which there are numbers."""
     rows = run.epochs()
     columns = list(dict.fromkeys(key for row in rows for key in row))
     write_csv(
         run.path / "curves.csv", columns, ([row.get(key, "") for key in columns] for row in rows)
     )
-    panels = [panel for panel in panels if any(key in columns for key, _, _ in panel.lines)]
-    figure, places = build_figure(4.2 * len(panels), 3.2, columns=len(panels))
+    known = {key for row in rows for key, value in row.items() if value is not None}
+    panels = [panel for panel in panels if any(line.key in known for line in panel.lines)]
+    if not panels:
+        return
+    figure, places = build_panels(len(panels), 3.8, 2.9)
     for axes, panel in zip(places, panels):
-        for key, colour, label in panel.lines:
-            points = [(place(row), row[key]) for row in rows if row.get(key) is not None]
-            if points:
-                marker = "o" if len(points) < 50 else None
-                axes.plot(*zip(*points), color=colour, label=label, marker=marker, markersize=3)
-        if panel.is_logarithmic:
-            axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=0)
-        label_axes(axes, x, title=panel.title, legend=len(panel.lines) > 1)
+        _draw(axes, panel, rows, x)
+    figure.suptitle(run.path.resolve().name, fontsize=10)
     save_figure(figure, run.path / "curves.png")
+
+
+def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]], x: str) -> None:
+    """Draw the lines of a panel that have numbers, equal ones once."""
+    drawn: List[List[Tuple[float, float]]] = []
+    for line, marker in zip(panel.lines, MARKERS):
+        found = [(row[x], row.get(line.key)) for row in rows]
+        points = [(place, panel.factor * value) for place, value in found if value is not None]
+        if points and points not in drawn:
+            axes.plot(
+                *zip(*points),
+                color=line.colour,
+                label=line.label,
+                marker=marker if len(points) < 50 else None,
+                markersize=3,
+                linewidth=1.2 if drawn else 2.2,
+            )
+            drawn.append(points)
+    values = [value for points in drawn for _, value in points]
+    is_steep = min(values) > 0 and max(values) > STEEP * min(values)
+    if panel.scale == "log" or (panel.scale == "steep" and is_steep):
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    label_axes(axes, x, title=panel.title, legend=any(line.label for line in panel.lines))

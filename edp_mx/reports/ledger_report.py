@@ -122,7 +122,7 @@ def _releases(entries: Sequence[Entry]) -> List[str]:
         epochs = sorted({entry.epoch for entry in group if entry.epoch is not None})
         rows.append(
             [
-                first.what if len(epochs) < 2 else f"epochs {ranges(epochs)}",
+                first.title if len(epochs) < 2 else f"epochs {ranges(epochs)}",
                 str(sum(entry.event.count for entry in group)),
                 "" if first.noise_multiplier is None else f"{first.noise_multiplier:.6g}",
                 f"{event.effective_noise_multiplier:.6g}",

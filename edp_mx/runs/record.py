@@ -185,7 +185,7 @@ def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[st
     best = min(rows, key=lambda row: row["ser"]) if checkpoint == "best_on_validation" else rows[-1]
     shares = {
         "ser": best["ser"] / 100,
-        "intent_accuracy": 1 - best["intent_error"] / 100,
+        "intent_accuracy": best.get("intent_accuracy", 100 - best.get("intent_error", 0)) / 100,
         "slot_f1": best["slot_f1"] / 100,
     }
     return _scores(shares)

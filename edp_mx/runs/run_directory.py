@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
 import sys
 import time
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_json, write_json, write_text
@@ -28,14 +30,14 @@ parts |
 | `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
-| `metrics.jsonl` | one line per epoch: loss, validation scores, clipping. NOT private |
+| `metrics.jsonl` | one line per epoch: loss, validation scores, ε so far, clipping. NOT private |
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
 | `weights.npz` | the parameters, by name |
 | `privacy_ledger.jsonl` | the plan and every release, each line written before its \
 release; `edp-mx explain` reads it |
-| `checkpoint.npz` | while the run lasts: where it stands; `edp-mx train --resume {path}` resumes \
-it. NOT private (it contains the best epoch by private scores) |
+| `checkpoint.npz` | while the run lasts: where it stands; `{resume}` resumes it. NOT private (it \
+contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
 and no paths. Scores, epochs and times are NOT private |
@@ -98,19 +100,32 @@ class RunDirectory:
         if not run.has("vocabulary"):
             raise UserError(
                 f"{path} never began to train, and has no model; {run.log(0).name} may say why. "
-                f"Train anew, from {run.config} or with --resume {path}"
+                f"Train anew, from {run.config} or with `{run.resume_command()}`"
             )
         if not run.weights.exists():
             raise UserError(
                 f"{path} has not trained to its end, and has no model yet; if it was interrupted, "
-                f"go on with --resume {path}"
+                f"go on with `{run.resume_command()}`"
             )
         return run
 
-    def create(self, name: str, config: str, *, readme: str = README) -> None:
+    def resume_command(self, num_workers: Optional[int] = None, program: str = "train") -> str:
+        """Return the command that resumes the run, with as many workers as it has had.
+
+        Args:
+            num_workers: those of the run, as far as the caller knows.
+        """
+        if num_workers is None:
+            num_workers = self.read("environment")["num_workers"] if self.has("environment") else 1
+        if num_workers == 1:
+            return f"edp-mx {program} --resume {self.path}"
+        hosts = f"HOSTS={os.environ['HOSTS']} " if os.environ.get("HOSTS") else ""
+        return f"NP={num_workers} {hosts}launch/{program}.sh --resume {self.path}"
+
+    def create(self, name: str, config: str, *, readme: str = README, resume: str = "") -> None:
         """Create the folder, which must be empty, with its configuration and README.
 
-        The `readme` is a template with {name} and {path}.
+        The `readme` is a template with {name}, {path} and {resume}, the command that resumes it.
         """
         is_file = self.path.exists() and not self.path.is_dir()
         if is_file or (self.path.exists() and any(self.path.iterdir())):
@@ -118,8 +133,45 @@ class RunDirectory:
             raise UserError(f"{self.path} {found}; choose another --run, nothing was changed")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
-        write_text(self.path / "README.md", readme.format(name=name, path=self.path))
+        resume = resume or self.resume_command(1)
+        write_text(self.path / "README.md", readme.format(name=name, path=self.path, resume=resume))
         write_text(self.config, config)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep the folder to this process, so that no other trains into it at the same time.
+
+        Raises:
+            UserError: another process has it.
+
+        Edge cases: nothing is kept on a file system without locks.
+        """
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise UserError(
+                        f"{self.path} is in use: another process trains into it; wait until it has "
+                        "ended"
+                    ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def is_in_use(self) -> bool:
+        """Return whether a process trains into the folder now."""
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return self.workers.exists()
+        finally:
+            os.close(handle)
+        return False
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""

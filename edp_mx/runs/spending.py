@@ -62,11 +62,16 @@ class Spending:
             return self.plan.steps_per_epoch
         return self._workers.on_first(lambda: self._permit(epoch))
 
-    def planned(self) -> Guarantee:
-        """Return the guarantee of the whole planned run, as far as its budget lets it go."""
-        if self.plan.release is None:
+    def planned(self, first_epoch: Optional[int] = None) -> Guarantee:
+        """Return the guarantee of the whole run, as far as its budget lets it go; on rank 0.
+
+        Args:
+            first_epoch: with which it goes on, from 0; what the ledger has of it counts besides.
+        """
+        if self._ledger is None:
             return guarantee(self.plan)
-        return guarantee(self.plan, committed_entries(self.plan, ()))
+        spent = self._ledger.read().entries
+        return guarantee(self.plan, committed_entries(self.plan, spent, first_epoch=first_epoch))
 
     def spent(self) -> Guarantee:
         """Return the guarantee of what the ledger says was released; on rank 0."""

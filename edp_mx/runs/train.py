@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import nullcontext
 from typing import Any, Dict
 
@@ -18,12 +19,14 @@ from edp_mx.metrics.baseline import constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.runs.build_training import Training, build_training
+from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory, environment
+from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
-from edp_mx.runtime.watchdog import Watchdog
+from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
 from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
@@ -34,7 +37,11 @@ logger = logging.getLogger(__name__)
 
 
 def train(
-    config: ExperimentConfig, workers: Workers, run: RunDirectory, progress: Progress
+    config: ExperimentConfig,
+    workers: Workers,
+    run: RunDirectory,
+    progress: Progress,
+    parting: Parting = no_parting,
 ) -> Scores:
     """Train one configuration and fill its run directory, or resume a run that was interrupted.
 
@@ -42,6 +49,7 @@ def train(
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
+        parting: what a worker says if the job is ended.
 
     Returns:
         The scores on the test part.
@@ -51,7 +59,8 @@ def train(
     """
     workers.agree("the configuration", short_hash(config))
     seconds = config.training.watchdog_seconds
-    with Watchdog.over(workers, folder=run.workers, seconds=seconds) as watchdog:
+    watch = Watchdog.over(workers, folder=run.workers, seconds=seconds, parting=parting)
+    with watch as watchdog:
         prepared = prepare(config, workers, watchdog.heartbeat, progress)
         training = build_training(prepared, config, workers, run, watchdog.heartbeat)
         return _Run(config, run, training, progress).run()
@@ -72,6 +81,7 @@ class _Run:
         self.workers, self.model = self.loop.workers, training.model
         self.average = training.loop.average
         self.selection = Selection(self.model, config.training)
+        self.num_epochs = config.training.epochs
         self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
 
     def run(self) -> Scores:
@@ -105,7 +115,8 @@ class _Run:
             if self.average is not None:
                 self.average.resume(state.average)
             self.first_epoch, self.seconds = state.epochs, state.seconds
-            logger.info("resuming after epoch %d", state.epochs)
+            said = self.workers.is_first and resumes_with(self.directory)
+            logger.info("resuming the run: %s", said)
 
     def _describe(self) -> None:
         """Write down what the run is made from, before it begins."""
@@ -122,8 +133,10 @@ class _Run:
             sum(layer.size for layer in layers),
             len(layers),
         )
-        logger.info("%s", self.spending.planned().describe())
-        if not self.workers.is_first or self.directory.has("layers"):
+        if not self.workers.is_first:
+            return
+        logger.info("%s", self.spending.planned(self.first_epoch).describe())
+        if self.directory.has("layers"):
             return
         fingerprints = {part: keyed(fingerprint(getattr(corpus, part))) for part in PARTS}
         self.directory.write(
@@ -145,7 +158,8 @@ class _Run:
         """Train until the plan, the budget or the patience is at its end."""
         log = None
         if self.workers.is_first:
-            log = MetricsLog(self.directory.metrics, start=self.first_epoch)
+            log = MetricsLog(self.directory.metrics, start=self.first_epoch + 1)
+        started, so_far = time.perf_counter(), EpsilonSoFar(self.spending)
         for epoch in self.loop.epochs(self.progress, first_epoch=self.first_epoch):
             self.seconds += epoch.seconds
             refuse_diverged(self.model, epoch.epoch)
@@ -154,15 +168,13 @@ class _Run:
                 stops = self.selection.stops_after(epoch.epoch, scores.ser)
             row = self._row(epoch, scores)
             if log:
+                is_cut = epoch.steps < self.loop.sampler.steps_per_epoch
+                is_last = stops or is_cut or row["epoch"] == self.num_epochs
+                row.update(so_far.after(epoch, is_last=is_last))
                 log.add(row)
-            logger.info(
-                "epoch %d/%d: loss %.4f, validation SER %.2f %%, %.1f s",
-                epoch.epoch + 1,
-                self.config.training.epochs,
-                epoch.loss,
-                100 * scores.ser,
-                epoch.seconds,
-            )
+                done = row["epoch"] - self.first_epoch
+                left = (time.perf_counter() - started) / done * (self.num_epochs - row["epoch"])
+                logger.info("%s", describe_epoch(row, self.num_epochs, left=left))
             self._checkpoint(epoch.epoch)
             if stops:
                 break
@@ -189,11 +201,11 @@ class _Run:
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
         row: Dict[str, Any] = {
-            "epoch": epoch.epoch,
+            "epoch": epoch.epoch + 1,
             "loss": epoch.loss,
             "seconds": epoch.seconds,
             "ser": 100 * scores.ser,
-            "intent_error": 100 * (1 - scores.intent_accuracy),
+            "intent_accuracy": 100 * scores.intent_accuracy,
             "slot_f1": 100 * scores.slot_f1,
         }
         plan = self.spending.plan

@@ -10,6 +10,18 @@ Progress = Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]
 Heartbeat = Callable[[str], None]
 
 
+def duration(seconds: float) -> str:
+    """Return a time to wait, in words.
+
+    Example:
+        >>> [duration(seconds) for seconds in (7.2, 100, 5400)]
+        ['7 s', '2 min', '1.5 h']
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5000 else f"{seconds / 3600:.1f} h"
+
+
 def no_progress(iterable: Iterable[Any], _: str, __: Optional[int]) -> Iterable[Any]:
     """Return the iterable, without a progress bar."""
     return iterable

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional
+from typing import TYPE_CHECKING, Callable, Iterable, List, Optional
 
 from edp_mx.errors import UserError
 
@@ -30,6 +30,13 @@ EXIT_PEER_DIED = 5  # another worker is gone
 EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
 INTERVAL = 0.2  # seconds between two looks
 ASLEEP = 5.0  # seconds without a look after which this process was not running at all
+# The last lines of a job that is ended, for the console, made one after the other.
+Parting = Callable[[], Iterable[str]]
+
+
+def no_parting() -> Iterable[str]:
+    """Say nothing at the end of a job."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,16 @@ class Watchdog:
     rank still tells who died.
     """
 
-    def __init__(self, *, peers: List[Peer], rank: int, seconds: float, folder: Path) -> None:
-        self._peers = {peer.rank: peer for peer in peers}
+    def __init__(
+        self,
+        *,
+        peers: List[Peer],
+        rank: int,
+        seconds: float,
+        folder: Path,
+        parting: Parting = no_parting,
+    ) -> None:
+        self._peers, self._parting = {peer.rank: peer for peer in peers}, parting
         self._rank, self._seconds, self._folder = rank, seconds, folder
         self._what = "starting"
         self._last = time.monotonic()
@@ -73,10 +88,16 @@ class Watchdog:
         self._listen, self._wake = os.pipe()  # bytes: numbers of signals, or 0 for "stop watching"
 
     @classmethod
-    def over(cls, workers: Workers, *, folder: Path, seconds: float) -> Watchdog:
-        """Build a watchdog over all workers of this job; each of them calls this."""
+    def over(
+        cls, workers: Workers, *, folder: Path, seconds: float, parting: Parting = no_parting
+    ) -> Watchdog:
+        """Build a watchdog over all workers of this job; each of them calls this.
+
+        Args:
+            parting: what the living worker of lowest rank says when it ends the job.
+        """
         peers = workers.gather(Peer.myself(workers.rank))
-        return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder)
+        return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder, parting=parting)
 
     def heartbeat(self, what: str) -> None:
         """Say that this worker moves, e.g. `heartbeat("epoch 3, step 12")`."""
@@ -159,6 +180,11 @@ class Watchdog:
             sys.stderr.flush()
         with suppress(OSError):
             self._file(self._rank).unlink()
+        living = [rank for rank, peer in self._peers.items() if not peer.is_dead()]
+        with suppress(Exception):  # whatever it is, the job ends now
+            for line in self._parting() if self._rank == min(living) else ():
+                sys.stderr.write(f"edp-mx: {line}\n")
+                sys.stderr.flush()
         os._exit(code)
 
     def _file(self, rank: int) -> Path:

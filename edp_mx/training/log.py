@@ -17,11 +17,11 @@ from edp_mx.runtime.files import write_text
 class MetricsLog:
     """Log of epochs or steps, each line on disk before the next epoch or step begins.
 
-    Lines from the count `start` on are dropped, since a resumed run writes them again, and so is a
-    line that a crash tore. `events/` beside the file is for TensorBoard.
+    Both are counted from 1. Lines from the count `start` on are dropped, since a resumed run writes
+    them again, and so is a line that a crash tore. `events/` beside the file is for TensorBoard.
     """
 
-    def __init__(self, path: Path, *, counter: str = "epoch", start: int = 0) -> None:
+    def __init__(self, path: Path, *, counter: str = "epoch", start: int = 1) -> None:
         self._path, self._counter = path, counter
         if path.exists():
             lines = path.read_text(encoding="utf-8").splitlines()

@@ -83,14 +83,14 @@ class TrainingLoop:
         for epoch in range(first_epoch, num_epochs):
             started = time.perf_counter()
             steps = self.permit(epoch)
-            self.workers.agree(f"the steps of epoch {epoch}", (all_steps, steps))
+            self.workers.agree(f"the steps of epoch {epoch + 1}", (all_steps, steps))
             if steps == 0:
                 return
             total = mx.nd.zeros((1,), ctx=self.trainer.context)
             made = prefetch(losses.batches, islice(self.sampler.draws(epoch), steps))
             told = progress(made, f"epoch {epoch + 1}/{num_epochs}", steps)
             for step, batches in enumerate(told):
-                self.heartbeat(f"epoch {epoch}, step {step}")
+                self.heartbeat(f"epoch {epoch + 1} of {num_epochs}, step {step + 1} of {steps}")
                 place, length = epoch * all_steps + step, num_epochs * all_steps
                 self.trainer.set_learning_rate(rate * self.config.schedule.factor(place, length))
                 chunks = losses(batches, epoch=epoch, step=step)

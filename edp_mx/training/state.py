@@ -17,6 +17,7 @@ from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights
 
 _FACTS = "facts"
 _MARK = (f"{_FACTS}/ledger_size", f"{_FACTS}/ledger_digest")
+_EPOCHS = f"{_FACTS}/epochs"
 S = TypeVar("S", bound="RunState")
 
 
@@ -110,6 +111,16 @@ class TrainingState(RunState):
     average: Arrays = field(default_factory=dict)
     ledger_size: int = 0
     ledger_digest: str = ""
+
+
+def epochs_done(path: Path) -> int:
+    """Return how many epochs a checkpoint has, without its weights; 0 where there is none."""
+    if not path.exists():
+        return 0
+    found = read_arrays(path, "a checkpoint", only=(_EPOCHS,))
+    if not found:
+        raise UserError(f"{path} is not a checkpoint of {TrainingState.KIND}")
+    return int(found[_EPOCHS])
 
 
 def read_ledger_mark(path: Path) -> LedgerMark:

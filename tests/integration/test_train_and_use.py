@@ -54,7 +54,7 @@ def test_a_run_directory_is_whole_and_explains_itself(runs):
 
 def test_metrics_tell_what_was_trained(runs):
     told = rows(runs / "edp_exponential")
-    assert [row["epoch"] for row in told] == [0, 1, 2]
+    assert [row["epoch"] for row in told] == [1, 2, 3]
     assert told[2]["loss"] < told[0]["loss"]
     multipliers = [row["noise_multiplier"] for row in told]
     assert multipliers == pytest.approx([0.004 * np.exp(-0.1 * t) for t in range(3)])

@@ -31,7 +31,7 @@ from edp_mx.runs.pretraining.text import PretrainingText, read_text
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress
-from edp_mx.runtime.watchdog import Watchdog
+from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
 from edp_mx.training.config import Schedule
 from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
@@ -40,13 +40,18 @@ logger = logging.getLogger(__name__)
 
 
 def pretrain(
-    config: PretrainingConfig, workers: Workers, run: RunDirectory, progress: Progress
+    config: PretrainingConfig,
+    workers: Workers,
+    run: RunDirectory,
+    progress: Progress,
+    parting: Parting = no_parting,
 ) -> Dict[str, Any]:
     """Pre-train a BERT and fill its run directory, or resume a run that was interrupted.
 
     Args:
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; if rank 0's holds a checkpoint, the run is resumed from it.
+        parting: what a worker says if the job is ended.
 
     Returns:
         What `results.json` holds.
@@ -61,7 +66,8 @@ def pretrain(
     # Learning a vocabulary may take one worker longer than the watchdog waits.
     tokenizer = workers.on_first(lambda: settle_vocabulary(config, run.path))
     seconds = config.pretraining.watchdog_seconds
-    with Watchdog.over(workers, folder=run.workers, seconds=seconds) as watchdog:
+    watch = Watchdog.over(workers, folder=run.workers, seconds=seconds, parting=parting)
+    with watch as watchdog:
         text = read_text(config, tokenizer, workers, watchdog.heartbeat)
         return _Run(text, run, progress, watchdog.heartbeat).run()
 
@@ -144,10 +150,13 @@ class _Run:
         """Train on the rest of an epoch."""
         per_epoch, window = self.text.steps_per_epoch, Window(self.trainer.context)
         first = self.step - epoch * per_epoch
-        self.workers.agree(f"the steps of epoch {epoch}", (first, per_epoch))
+        self.workers.agree(f"the steps of epoch {epoch + 1}", (first, per_epoch))
         bar = f"epoch {epoch + 1}/{self.settings.epochs}"
         for batch in self.progress(self.text.training(epoch, first), bar, per_epoch - first):
-            self.heartbeat(f"epoch {epoch}, step {self.step}")
+            self.heartbeat(
+                f"epoch {epoch + 1} of {self.settings.epochs}, step {self.step + 1} of "
+                f"{self.total_steps}"
+            )
             window.add(self._train_step(epoch, batch), int(batch.lengths.sum()))
             self.step += 1
             is_last = self.step == (epoch + 1) * per_epoch
@@ -183,7 +192,7 @@ class _Run:
             )
         row: Dict[str, Any] = {
             "step": self.step,
-            "epoch": epoch,
+            "epoch": epoch + 1,
             "loss": float(loss),
             "learning_rate": self.trainer.learning_rate,
             "pieces_per_second": float(speed * self.workers.size),

@@ -55,13 +55,13 @@ def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(found, tmp_path
 @pytest.mark.parametrize(
     "lines, words",
     [
-        (whole()[:3], ["epoch 3 is missing"]),
-        (whole()[:1], ["epochs 1 to 3 are missing"]),
-        ([], ["epochs 0 to 3 are missing"]),
-        ([whole()[0], whole()[3]], ["epochs 1 to 2 are missing"]),
-        ([*whole()[:2], *whole()[1:]], ["epoch 1 was begun 2 times", "counts 2 times"]),
-        ([*whole(), *whole()], ["epochs 0 to 3 were begun 2 times"]),
-        ([*whole(), shuffled_line(4)], ["epoch 4 is there, but was not planned"]),
+        (whole()[:3], ["epoch 4 is missing"]),
+        (whole()[:1], ["epochs 2 to 4 are missing"]),
+        ([], ["epochs 1 to 4 are missing"]),
+        ([whole()[0], whole()[3]], ["epochs 2 to 3 are missing"]),
+        ([*whole()[:2], *whole()[1:]], ["epoch 2 was begun 2 times", "counts 2 times"]),
+        ([*whole(), *whole()], ["epochs 1 to 4 were begun 2 times"]),
+        ([*whole(), shuffled_line(4)], ["epoch 5 is there, but was not planned"]),
         ([*whole()[:3], shuffled_line(3, 7.0)], ["the noise multiplier 7, planned was 8"]),
         ([*whole()[:3], shuffled_line(3, 8.0, 2.0)], ["effective noise multiplier 2, planned"]),
         ([*whole()[:3], shuffled_line(3, None, 8.0)], ["noise multiplier None, planned was 8"]),
@@ -78,9 +78,9 @@ def test_each_difference_is_said(found, lines, words):
 def test_steps_of_poisson_epochs_are_counted(found):
     lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2, 40)]
     text = "\n".join(found(poisson_facts(), lines))
-    assert "epoch 1 holds 100 steps, 70 were planned" in text
-    assert "epoch 2 holds 40 of its 70" in text
-    assert "epoch 0" not in text
+    assert "epoch 2 holds 100 steps, 70 were planned" in text
+    assert "epoch 3 holds 40 of its 70" in text
+    assert "epoch 1 " not in text
 
 
 def test_a_torn_line_is_said_and_not_counted(found, tmp_path):

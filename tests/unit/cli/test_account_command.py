@@ -206,7 +206,7 @@ def test_a_run_is_counted_from_its_ledger_alone(run, finished):
         f"epoch {epoch}" for epoch in range(4)
     ]
     text = run(finished)
-    for words in ("epochs 0 to 3", "agrees with the plan: 4 epochs", "rf_exact", "not covered"):
+    for words in ("epochs 1 to 4", "agrees with the plan: 4 epochs", "rf_exact", "not covered"):
         assert words in text
     assert run(str(finished / "privacy_ledger.jsonl")) == text
 
@@ -215,7 +215,7 @@ def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
     lines = [shuffled_line(0), shuffled_line(1), shuffled_line(1)]
     folder = run_with(tmp_path / "run", facts_with(), lines, tail='{"what"')
     text = run(folder)
-    for words in ("epochs 2 to 3 are missing", "epoch 1 was begun 2 times", "cut off", "has spent"):
+    for words in ("epochs 3 to 4 are missing", "epoch 2 was begun 2 times", "cut off", "has spent"):
         assert words in text
     found = strictly(run(folder, "--json"))
     assert found["ledger"]["is_torn"]

@@ -116,7 +116,7 @@ def test_poisson_steps_and_a_repeated_epoch(page):
     lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
     text = page(poisson_facts(), lines)
     assert "but not which utterances were drawn" in flat(text)
-    assert "DIFFERENCES FROM THE PLAN" in text and "epoch 1 holds 100 steps" in text
+    assert "DIFFERENCES FROM THE PLAN" in text and "epoch 2 holds 100 steps" in text
     for name in ("right guesses", "members found, 1 %", "members found, 0.1 %"):
         by_delta, best = shares(text, name)
         assert best <= by_delta < 1

@@ -180,7 +180,7 @@ def test_a_run_from_before_there_were_records_is_listed(tmp_path):
     }
     run.path.mkdir()
     run.config.write_text(yaml.safe_dump(config))
-    rows = [{"ser": ser, "intent_error": 10.0, "slot_f1": 50.0} for ser in (40.0, 30.0, 35.0)]
+    rows = [{"ser": ser, "intent_accuracy": 90.0, "slot_f1": 50.0} for ser in (40.0, 30.0, 35.0)]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run.write("environment", {"num_workers": 2, "started": "2025-01-02T03:04:05+0000"})
     bounds = dict.fromkeys(("as_published", "holds", "holds_if"), INFINITE)

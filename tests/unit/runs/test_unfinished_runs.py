@@ -13,10 +13,10 @@ def test_a_run_that_never_began_or_has_not_ended_says_so(tmp_path):
     with pytest.raises(UserError, match="is not a run directory"):
         load_run(run.path)
     run.create("run", "name: run\ndata: {corpus: health}\n")
-    with pytest.raises(UserError, match=r"never began to train.*rank_0\.log.*--resume .*run$"):
+    with pytest.raises(UserError, match=r"never began to train.*rank_0\.log.*--resume .*run`$"):
         load_run(run.path)
     run.write("vocabulary", {})
-    with pytest.raises(UserError, match=r"has not trained to its end.*--resume .*run$"):
+    with pytest.raises(UserError, match=r"has not trained to its end.*--resume .*run`$"):
         load_run(run.path)
     with pytest.raises(UserError, match=r"has no results\.json: it has not trained to its end"):
         compare([run])

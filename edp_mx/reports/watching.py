@@ -1,0 +1,103 @@
+"""A run while it lasts, on one screen, from the files in its folder."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+import yaml
+
+from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.errors import UserError
+from edp_mx.reports.table import render_table
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import read_json
+from edp_mx.runtime.progress import duration
+
+LINES = 15  # of the table
+WIDTH = 40  # of the bar
+
+
+def _epsilon(value: float) -> str:
+    return LogNumber(log_of(value)).short()
+
+
+# key in `metrics.jsonl`, name, format
+COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
+    ("epoch", "epoch", "{:g}".format),
+    ("step", "step", "{:g}".format),
+    ("loss", "loss", "{:.4f}".format),
+    ("ser", "SER %", "{:.2f}".format),
+    ("intent_accuracy", "intents %", "{:.1f}".format),
+    ("slot_f1", "slot F1 %", "{:.1f}".format),
+    ("perplexity", "perplexity", "{:.2f}".format),
+    ("epsilon_holds_if", "ε so far", _epsilon),
+    ("epsilon_as_published", "published", _epsilon),
+    ("clipped_fraction", "clipped %", lambda value: f"{100 * value:.0f}"),
+)
+
+
+def screen(run: RunDirectory) -> str:
+    """Return what a run has come to: its state, how long it still takes, its last epochs."""
+    rows = read_rows(run)
+    lines = [f"{run.path}: {state_of(run)}"]
+    if rows and "ser" in rows[-1]:
+        lines.append(_bar(rows, _epochs(run)))
+    if rows:
+        lines += ["", table_of(rows[-LINES:])]
+        if rows[-1].get("epsilon_holds_if") is not None and rows[-1]["epsilon_holds"] is None:
+            lines.append("This ε holds on conditions only; without them it is ∞ (privacy.json).")
+    return "\n".join(lines)
+
+
+def read_rows(run: RunDirectory) -> List[Dict[str, Any]]:
+    """Return the epochs (or steps) so far."""
+    return run.epochs() if run.metrics.exists() else []
+
+
+def state_of(run: RunDirectory) -> str:
+    """Return whether it has ended, was interrupted, or what it is doing."""
+    if run.has("results"):
+        return "has ended"
+    if not run.is_in_use():
+        return f"was interrupted; resume it with: {run.resume_command(program=_program(run))}"
+    return last_word(run) or "is being prepared"
+
+
+def last_word(run: RunDirectory) -> str:
+    """Return the last sign of life of the first worker; "" if there is none yet."""
+    try:
+        return str(read_json(run.workers / "worker_0.json")["progress"])
+    except (UserError, KeyError, TypeError):
+        return ""
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the columns that some row has."""
+    shown = [c for c in COLUMNS if any(row.get(c[0]) is not None for row in rows)]
+    return render_table(
+        [name for _, name, _ in shown],
+        [
+            ["" if row.get(key) is None else said(row[key]) for key, _, said in shown]
+            for row in rows
+        ],
+    )
+
+
+def _bar(rows: Sequence[Mapping[str, Any]], epochs: int) -> str:
+    done = rows[-1]["epoch"]
+    filled = round(WIDTH * done / epochs)
+    left = sum(row["seconds"] for row in rows) / len(rows) * (epochs - done)
+    time = f", about {duration(left)} left" if done < epochs else ""
+    return f"[{'=' * filled}{' ' * (WIDTH - filled)}] {done} of {epochs} epochs{time}"
+
+
+def _config(run: RunDirectory) -> Dict[str, Any]:
+    return yaml.safe_load(run.config.read_text(encoding="utf-8"))
+
+
+def _epochs(run: RunDirectory) -> int:
+    return _config(run)["training"]["epochs"]
+
+
+def _program(run: RunDirectory) -> str:
+    return "pretrain" if "pretraining" in _config(run) else "train"

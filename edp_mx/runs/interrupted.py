@@ -1,0 +1,99 @@
+"""A run that was interrupted: what is left of it, how it goes on, and what that costs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Iterator, Optional
+
+import yaml
+
+from edp_mx.accounting.budget import committed_entries
+from edp_mx.accounting.guarantee import guarantee
+from edp_mx.accounting.ledger import Ledger, read_ledger
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.training.state import epochs_done
+
+_LOG = re.compile(r"rank_\d+\.log")
+
+
+def after_interruption(run: RunDirectory, resume: str, *, is_new: bool) -> Iterator[str]:
+    """Yield lines for the console; remove the folder of a new run that has not begun.
+
+    Args:
+        resume: the command that resumes the run.
+        is_new: whether this start has made the folder.
+    """
+    if is_new and not has_begun(run):
+        remove(run)
+        yield f"nothing was trained and nothing released; {run.path} was removed"
+    elif run.config.exists() and not run.has("results"):
+        yield f"resume it with: {resume}"
+        said = resumes_with(run)
+        if said:
+            yield said
+
+
+def has_begun(run: RunDirectory) -> bool:
+    """Return whether anything was trained, or anything private released."""
+    if run.has("environment") or run.checkpoint.exists():
+        return True
+    try:
+        return run.ledger.exists() and bool(read_ledger(run.ledger).entries)
+    except UserError:  # no whole line: nothing was released
+        return False
+
+
+def make_way(run: RunDirectory) -> None:
+    """Remove what a failed start has left in the folder of a run; nothing else is touched."""
+    if not run.config.is_file() or run.has("results") or has_begun(run):
+        return
+    left = {path.name for path in run.path.iterdir()}
+    ours = {"README.md", run.config.name, run.ledger.name, run.workers.name}
+    if all(name in ours or _LOG.fullmatch(name) for name in left):
+        with run.locked():
+            remove(run)
+
+
+def remove(run: RunDirectory) -> None:
+    """Remove a run that has not begun, as far as other workers let it."""
+    shutil.rmtree(run.path, ignore_errors=True)
+
+
+def resumes_with(run: RunDirectory) -> str:
+    """Return a sentence on what a resumed training repeats, and on the ε that it will have spent.
+
+    Edge cases: "" for a pre-training, which releases nothing.
+    """
+    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    if "training" not in config:
+        return ""
+    first, epochs = epochs_done(run.checkpoint), config["training"]["epochs"]
+    text = f"it goes on after epoch {first} of {epochs}" if first else "it begins anew"
+    if not run.ledger.exists():
+        return text
+    ledger = read_ledger(run.ledger)
+    repeated = _repeated(ledger, first)
+    if repeated:
+        text += f" and repeats {repeated} steps of epoch {first + 1}, which count twice in ε"
+    return text + _epsilon(ledger, first, config["privacy"].get("target_epsilon"))
+
+
+def _repeated(ledger: Ledger, first: int) -> int:
+    """The number of steps that were written down after the checkpoint."""
+    begun = [entry for entry in ledger.entries if entry.epoch == first]
+    if not begun:
+        return 0
+    event = begun[-1].event
+    return event.count if event.sampler == "poisson" else ledger.plan.steps_per_epoch
+
+
+def _epsilon(ledger: Ledger, first: int, target: Optional[float]) -> str:
+    """The ε of all that the ledger has and the run will still release, and the target."""
+    entries = committed_entries(ledger.plan, ledger.entries, first_epoch=first)
+    ahead = guarantee(ledger.plan, entries).holds_if
+    if ahead.epsilon.is_infinite:
+        return ""
+    beside = "" if target is None else f" (target {target:g})"
+    return f"; in the end ε will be {ahead.epsilon.short()}{beside}"

@@ -1,0 +1,84 @@
+"""What a run says at the end of each epoch: scores, ε so far, clipping, time left."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Dict, Mapping
+
+from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.runtime.progress import duration
+
+if TYPE_CHECKING:
+    from edp_mx.runs.spending import Spending
+    from edp_mx.training.loop import EpochSummary
+
+SHARE = 0.05  # of the time of training, that counting ε may take
+EPSILONS = ("as_published", "holds", "holds_if")
+
+
+class EpsilonSoFar:
+    """Counts both ε at the end of epochs; on rank 0.
+
+    Where a count is slow (Poisson steps whose noise decays) and epochs are short, it is left out of
+    some epochs, so that it takes no more than `SHARE` of the time.
+    """
+
+    def __init__(self, spending: Spending) -> None:
+        self._spending = spending
+        self._trained = self._counted = 0.0  # seconds
+        self._last = 0.0  # the last count, in seconds
+
+    def after(self, epoch: EpochSummary, *, is_last: bool) -> Dict[str, float]:
+        """Return both ε as columns of `metrics.jsonl`; none without a mechanism, or when slow."""
+        self._trained += epoch.seconds
+        is_slow = self._counted + self._last > SHARE * self._trained
+        if self._spending.plan.release is None or (is_slow and not is_last):
+            return {}
+        started = time.perf_counter()
+        spent = self._spending.spent()
+        self._last = time.perf_counter() - started
+        self._counted += self._last
+        found = {f"epsilon_{name}": getattr(spent, name).epsilon.value for name in EPSILONS}
+        return {name: float("inf") if value is None else value for name, value in found.items()}
+
+
+def describe_epoch(row: Mapping[str, Any], epochs: int, *, left: float) -> str:
+    """Return a line on the scores of an epoch, and one on ε, clipping and time.
+
+    Args:
+        row: of `metrics.jsonl`; one that was read from there has None for what is not finite.
+        epochs: T.
+        left: until the end of the training, in seconds.
+    """
+    scores = (
+        f"epoch {row['epoch']}/{epochs}: loss {row['loss']:.4f}, "
+        f"validation SER {row['ser']:.2f} %, intents {row['intent_accuracy']:.1f} %, "
+        f"slot F1 {row['slot_f1']:.1f} %"
+    )
+    more = [describe_epsilon(row)]
+    if "clipped_fraction" in row:
+        more.append(f"{100 * row['clipped_fraction']:.0f} % clipped")
+    more.append(f"{duration(row['seconds'])} an epoch")
+    if row["epoch"] < epochs:
+        more.append(f"about {duration(left)} left")
+    return f"{scores}\n  {', '.join(text for text in more if text)}"
+
+
+def describe_epsilon(row: Mapping[str, Any]) -> str:
+    """Return both ε so far of a row; "" where they were not counted.
+
+    Example:
+        >>> describe_epsilon({"epsilon_as_published": 3.0, "epsilon_holds": None,
+        ...                   "epsilon_holds_if": 2.2e6})
+        'ε so far ∞ (2.2 million on conditions; 3 as published)'
+    """
+    if "epsilon_holds" not in row:
+        return ""
+    numbers = {name: row[f"epsilon_{name}"] for name in EPSILONS}
+    said = {
+        name: LogNumber(math.inf if value is None else log_of(value)).short()
+        for name, value in numbers.items()
+    }
+    granted = "" if said["holds"] == said["holds_if"] else f"{said['holds_if']} on conditions; "
+    return f"ε so far {said['holds']} ({granted}{said['as_published']} as published)"

@@ -1,0 +1,67 @@
+"""`edp-mx watch`: what a run's own files tell while it lasts, and when it ends."""
+
+import json
+from contextlib import ExitStack
+
+import pytest
+from support.commands import edp_mx
+
+from edp_mx.cli import watch
+from edp_mx.runs.run_directory import RunDirectory
+
+CONFIG = "name: run\ntraining: {epochs: 3}\nprivacy: {mechanism: edp_sgd}\n"
+ROW = {"loss": 1.5, "ser": 40.0, "intent_accuracy": 71.26, "slot_f1": 60.0, "seconds": 20.0,
+       "clipped_fraction": 0.5, "epsilon_as_published": 3.0, "epsilon_holds": None,
+       "epsilon_holds_if": 2.2e6}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    directory.create("run", CONFIG)
+    directory.write("environment", {"num_workers": 2})
+    return directory
+
+
+def add(run, epoch, **more):
+    with run.metrics.open("a") as file:
+        file.write(json.dumps({"epoch": epoch, **ROW, **more}) + "\n")
+
+
+def test_a_running_job_is_shown_until_it_ends(run, monkeypatch):
+    """In a pipe: a line for each epoch, then the whole screen."""
+    lock = ExitStack()
+    lock.enter_context(run.locked())
+
+    def end():
+        run.finish({})
+        lock.close()
+
+    steps = iter([lambda: add(run, 1), lambda: None, lambda: [add(run, 2), add(run, 3)], end])
+    monkeypatch.setattr(watch.time, "sleep", lambda _: next(steps)())
+    said = edp_mx("watch", run.path).stdout
+    before, _, after = said.partition(f"{run.path}: has ended\n")
+    assert [line[2] for line in before.splitlines()] == ["e", "-", "1", "2", "3"]
+    assert "] 3 of 3 epochs\n" in after and "on conditions only" in after
+    assert after.count("2.2 million") == after.count("71.3") == 3
+
+
+def test_one_look_at_a_running_job(run):
+    run.workers.mkdir()
+    (run.workers / "worker_0.json").write_text('{"progress": "epoch 2 of 3, step 4 of 9"}')
+    add(run, 1)
+    with run.locked():
+        said = edp_mx("watch", run.path, "--once").stdout
+    assert "run: epoch 2 of 3, step 4 of 9\n" in said
+    assert "] 1 of 3 epochs, about 40 s left" in said
+    assert max(map(len, said.splitlines()[1:])) <= 100
+
+
+def test_an_interrupted_run_says_how_it_goes_on(run, monkeypatch):
+    monkeypatch.delenv("HOSTS", raising=False)
+    said = edp_mx("watch", run.path, code=1).stdout
+    assert f"was interrupted; resume it with: NP=2 launch/train.sh --resume {run.path}" in said
+
+
+def test_what_is_no_run_is_said(tmp_path):
+    assert "is no run directory" in edp_mx("watch", tmp_path, code=2).stderr

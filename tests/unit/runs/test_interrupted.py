@@ -1,0 +1,99 @@
+"""Runs that were interrupted: what is left of them, and what resuming costs."""
+
+import json
+
+import numpy as np
+import pytest
+from support.made_ledgers import plan_with, poisson_plan, write_plan
+
+from edp_mx.accounting.guarantee import guarantee
+from edp_mx.errors import UserError
+from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, resumes_with
+from edp_mx.runs.run_directory import RunDirectory
+
+CONFIG = "name: run\ntraining: {epochs: 4}\nprivacy: {target_epsilon: 2.5}\n"
+
+
+def made(tmp_path, plan=None, entries=(), done=None):
+    """A run with a configuration, a ledger and a checkpoint, as far as they are given."""
+    run = RunDirectory(tmp_path / "run")
+    run.create("run", CONFIG)
+    if plan is not None:
+        write_plan(run.ledger, plan, entries)
+    if done is not None:
+        run.write("environment", {"num_workers": 2})
+        np.savez(run.checkpoint, **{"facts/epochs": np.array(done)})
+    return run
+
+
+@pytest.mark.parametrize(
+    ("begun", "done", "words"),
+    [
+        (3, 2, "goes on after epoch 2 of 4 and repeats 69 steps of epoch 3, which count twice"),
+        (2, 2, "goes on after epoch 2 of 4; in the end"),
+        (1, 0, "begins anew and repeats 69 steps of epoch 1"),
+    ],
+)
+def test_resuming_says_what_it_repeats_and_what_epsilon_will_be(tmp_path, begun, done, words):
+    plan = plan_with()
+    run = made(tmp_path, plan, plan.entries()[:begun], done)
+    entries = (*plan.entries()[:begun], *plan.entries()[done:])
+    ahead = guarantee(plan, entries).holds.epsilon.short()
+    said = resumes_with(run)
+    assert words in said and said.endswith(f"in the end ε will be {ahead} (target 2.5)")
+
+
+def test_steps_drawn_by_poisson_that_a_budget_cut_off_are_counted(tmp_path):
+    plan = poisson_plan(epochs=4, max_epsilon=100.0)
+    run = made(tmp_path, plan, [plan.entry(0), plan.entry(1, 40)], 1)
+    assert "repeats 40 steps of epoch 2" in resumes_with(run)
+
+
+def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOSTS", raising=False)
+    run = made(tmp_path, done=1)
+    assert run.resume_command() == f"NP=2 launch/train.sh --resume {run.path}"
+    assert run.resume_command(1) == f"edp-mx train --resume {run.path}"
+    command = run.resume_command(3, "pretrain")
+    assert command == f"NP=3 launch/pretrain.sh --resume {run.path}"
+    lines = list(after_interruption(run, run.resume_command(), is_new=True))
+    assert lines[0].endswith(run.resume_command()) and "after epoch 1 of 4" in lines[1]
+    run.finish({})
+    assert not list(after_interruption(run, "", is_new=True))
+
+
+def test_a_start_that_failed_leaves_nothing_in_the_way(tmp_path):
+    run = made(tmp_path, plan_with())
+    run.log(0).write_text("")
+    assert not has_begun(run)
+    make_way(run)
+    assert not run.path.exists()
+    run.create("run", CONFIG)
+    assert "was removed" in " ".join(after_interruption(run, "", is_new=True))
+    assert not run.path.exists()
+
+
+def test_what_was_released_or_is_not_ours_stays(tmp_path):
+    plan = plan_with()
+    run = made(tmp_path, plan, plan.entries()[:1])
+    make_way(run)
+    assert has_begun(run) and run.ledger.exists()
+    run.ledger.unlink()
+    (run.path / "precious").write_text("mine")
+    make_way(run)
+    assert (run.path / "precious").exists()
+    with pytest.raises(UserError, match="is not empty"):
+        run.create("run", CONFIG)
+
+
+def test_no_two_processes_train_into_one_folder(tmp_path):
+    run = made(tmp_path, done=1)
+    refused = pytest.raises(UserError, match="another process trains into it")
+    assert not run.is_in_use()
+    with run.locked():
+        assert run.is_in_use()
+        with refused, run.locked():
+            pass
+    assert not run.is_in_use()
+    with run.locked():
+        assert json.loads((run.path / "environment.json").read_text())

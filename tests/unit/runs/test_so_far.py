@@ -1,0 +1,77 @@
+"""What is said at the end of an epoch: both ε so far, and when they are counted."""
+
+import math
+
+import pytest
+from support.made_ledgers import plan_with
+
+from edp_mx.accounting.guarantee import guarantee
+from edp_mx.runs import so_far
+from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
+from edp_mx.training.loop import EpochSummary
+
+ROW = {"epoch": 2, "loss": 1.25, "ser": 40.0, "intent_accuracy": 81.26, "slot_f1": 60.0,
+       "seconds": 30.0}  # fmt: skip
+
+
+class Spending:
+    """What has been spent after some epochs; counting takes some seconds."""
+
+    def __init__(self, clock, takes, **changes):
+        self.plan, self.clock, self.takes, self.epochs = plan_with(**changes), clock, takes, 0
+
+    def spent(self):
+        self.clock[0] += self.takes
+        return guarantee(self.plan, self.plan.entries()[: self.epochs])
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(so_far.time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_each_epoch_has_the_epsilon_of_what_the_ledger_has(clock):
+    spending = Spending(clock, takes=0.01, private_inputs=("vocabulary",))
+    counter = EpsilonSoFar(spending)
+    for epoch in range(4):
+        spending.epochs = epoch + 1
+        found = counter.after(EpochSummary(epoch, 69, 1.0, 10.0), is_last=epoch == 3)
+        expected = guarantee(spending.plan, spending.plan.entries()[: epoch + 1])
+        assert found["epsilon_as_published"] == expected.as_published.epsilon.value
+        assert found["epsilon_holds_if"] == expected.holds_if.epsilon.value
+        assert found["epsilon_holds"] == math.inf
+
+
+def test_slow_counts_are_left_out_but_the_last(clock):
+    counter = EpsilonSoFar(Spending(clock, takes=2.0))
+    last = 99
+    counted = [
+        bool(counter.after(EpochSummary(epoch, 69, 1.0, 4.0), is_last=epoch == last))
+        for epoch in range(last + 1)
+    ]
+    assert counted[0] and counted[last]
+    assert clock[0] <= (so_far.SHARE * 400 + 2.0) + 2.0
+
+
+def test_without_a_mechanism_there_is_no_epsilon(clock):
+    spending = Spending(clock, takes=0.0)
+    spending.plan = plan_with()
+    object.__setattr__(spending.plan, "release", None)
+    assert EpsilonSoFar(spending).after(EpochSummary(0, 1, 1.0, 1.0), is_last=True) == {}
+    text = describe_epoch({**ROW, "epoch": 4}, 4, left=0.0)
+    assert "ε" not in text and "left" not in text
+
+
+def test_the_line_of_an_epoch_has_scores_epsilon_clipping_and_time_left():
+    row = {**ROW, "clipped_fraction": 0.925, "epsilon_as_published": 3.0,
+           "epsilon_holds": math.inf, "epsilon_holds_if": 2.2e6}  # fmt: skip
+    first, second = describe_epoch(row, 4, left=100.0).splitlines()
+    assert first == (
+        "epoch 2/4: loss 1.2500, validation SER 40.00 %, intents 81.3 %, slot F1 60.0 %"
+    )
+    assert second == (
+        "  ε so far ∞ (2.2 million on conditions; 3 as published), 92 % clipped, "
+        "30 s an epoch, about 2 min left"
+    )
