@@ -30,6 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the run until it ends; in a pipe only what is new."""
+    from edp_mx.reports.table import fit
     from edp_mx.reports.watching import read_rows, screen, table_of
     from edp_mx.runs.run_directory import RunDirectory
 
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     while True:
         is_over = not watched.is_in_use()  # asked before the files are read
         if is_over or arguments.once or is_terminal:
-            print(f"{CLEAR * is_terminal}{screen(watched)}", flush=True)
+            print(f"{CLEAR * is_terminal}{fit(screen(watched))}", flush=True)
         elif len(rows := read_rows(watched)) > seen:
             print("\n".join(table_of(rows).splitlines()[2 + seen if seen else 0 :]), flush=True)
             seen = len(rows)

@@ -18,7 +18,7 @@ WIDTH = 40  # of the bar
 
 
 def _epsilon(value: float) -> str:
-    return LogNumber(log_of(value)).short()
+    return LogNumber(log_of(value)).short(narrow=True)
 
 
 # key in `metrics.jsonl`, name, format
@@ -27,19 +27,19 @@ COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
     ("step", "step", "{:g}".format),
     ("loss", "loss", "{:.4f}".format),
     ("ser", "SER %", "{:.2f}".format),
-    ("intent_accuracy", "intents %", "{:.1f}".format),
-    ("slot_f1", "slot F1 %", "{:.1f}".format),
+    ("intent_accuracy", "intent %", "{:.1f}".format),
+    ("slot_f1", "F1 %", "{:.1f}".format),
     ("perplexity", "perplexity", "{:.2f}".format),
     ("epsilon_holds_if", "ε so far", _epsilon),
-    ("epsilon_as_published", "published", _epsilon),
-    ("clipped_fraction", "clipped %", lambda value: f"{100 * value:.0f}"),
+    ("epsilon_as_published", "ε publ.", _epsilon),
+    ("clipped_fraction", "clip %", lambda value: f"{100 * value:.0f}"),
 )
 
 
 def screen(run: RunDirectory) -> str:
     """Return what a run has come to: its state, how long it still takes, its last epochs."""
     rows = read_rows(run)
-    lines = [f"{run.path}: {state_of(run)}"]
+    lines = [f"{run.path}", state_of(run)]
     if rows and "ser" in rows[-1]:
         lines.append(_bar(rows, _epochs(run)))
     if rows:
