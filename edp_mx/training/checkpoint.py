@@ -18,6 +18,9 @@ from edp_mx.runtime.files import whole_file
 from edp_mx.training.config import TrainingConfig
 
 Arrays = Dict[str, np.ndarray]
+MOST_INFLATION, ALWAYS_READ = 50, 2**26  # times the size of a file; bytes
+_NOT_ONE = (OSError, ValueError, EOFError, KeyError, MemoryError, NotImplementedError,
+            zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def weights_of(model: gluon.Block) -> Arrays:
@@ -29,17 +32,25 @@ def weights_of(model: gluon.Block) -> Arrays:
 
 
 def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
-    """Overwrite all parameters; refuse weights that are missing, unknown or of another shape."""
+    """Overwrite all parameters, if the weights are theirs; nothing is changed otherwise.
+
+    Raises:
+        UserError: one is missing, unknown, of another shape or type, or not finite.
+    """
     parameters = model.collect_params()
     for name in sorted(set(parameters) ^ set(weights)):
         known = "lacks the parameter" if name in parameters else "has the unknown parameter"
         raise UserError(f"{source} {known} {name}: it belongs to another model configuration")
     for name, parameter in parameters.items():
-        if tuple(parameter.shape) != weights[name].shape:
+        given, needed = weights[name], (tuple(parameter.shape), np.dtype(parameter.dtype))
+        if (given.shape, given.dtype) != needed:
             raise UserError(
-                f"{source}: {name} has shape {weights[name].shape}, but the model needs "
-                f"{tuple(parameter.shape)}"
+                f"{source}: {name} has shape {given.shape} and type {given.dtype}, but the model "
+                f"needs {needed[0]} and {needed[1]}"
             )
+        if not np.isfinite(given).all():
+            raise UserError(f"{source}: {name} is not finite; the file is damaged, restore it")
+    for name, parameter in parameters.items():
         overwrite(parameter, weights[name])
 
 
@@ -68,8 +79,12 @@ def read_arrays(
     only: Optional[Sequence[str]] = None,
     advice: str = "",
 ) -> Arrays:
-    """Read a `.npz`, or the arrays in `only` that are there; `kind` says what it should be."""
+    """Read a `.npz`, or the arrays in `only` that are there; `kind` says what it should be.
+
+    Nothing is unpacked of a file whose content would be many times as large as the file.
+    """
     try:
+        _refuse_inflated(path)
         with np.load(path, allow_pickle=False) as archive:
             wanted = archive.files if only is None else [n for n in only if n in archive.files]
             return {name: archive[name] for name in wanted}
@@ -77,10 +92,17 @@ def read_arrays(
         raise UserError(
             f"there is no {path}: {advice or 'the run did not get that far'}"
         ) from error
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except _NOT_ONE as error:
         raise UserError(
             f"{path} is torn or not {kind} ({error}){advice and f'; {advice}'}"
         ) from error
+
+
+def _refuse_inflated(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > max(MOST_INFLATION * path.stat().st_size, ALWAYS_READ):
+        raise ValueError(f"it would be unpacked to {size:,} bytes")
 
 
 class Selection:

@@ -2,6 +2,8 @@
 
 import io
 import math
+import resource
+import zipfile
 
 import mxnet as mx
 import numpy as np
@@ -70,6 +72,69 @@ def test_a_file_that_is_torn_or_would_execute_is_refused_by_name(tmp_path, conte
     (tmp_path / "weights.npz").write_bytes(content)
     with pytest.raises(UserError, match="weights.npz is torn or not a file of weights"):
         load_weights(network(), tmp_path / "weights.npz")
+
+
+def zipped(**members):
+    """A `.npz` of raw members, compressed."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, value in members.items():
+            archive.writestr(f"{name}.npy", value)
+    return content.getvalue()
+
+
+def header(shape, tail=b""):
+    """A `.npy` that claims a shape."""
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        content, {"descr": "<f4", "fortran_order": False, "shape": shape}
+    )
+    return content.getvalue() + tail
+
+
+def bare_array():
+    content = io.BytesIO()
+    np.save(content, np.zeros(3, np.float32))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (lambda: zipped(foreign=bytes(2**27)), "it would be unpacked to 134,217,728 bytes"),
+        (lambda: zipped(a=header((10**15,))), "is torn or not a file of weights"),
+        (lambda: zipped(a=header((3,), bytes(4))), "is torn or not a file of weights"),
+        (bare_array, "is torn or not a file of weights"),
+    ],
+    ids=["inflated", "a petabyte", "cut", "npy"],
+)
+def test_an_archive_that_lies_is_refused_before_memory_is_taken(tmp_path, content, words):
+    (tmp_path / "weights.npz").write_bytes(content())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match=words):
+        load_weights(network(), tmp_path / "weights.npz")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**17  # KB
+
+
+@pytest.mark.parametrize(
+    "harm, words",
+    [
+        (lambda array: array * np.float32("nan"), "is not finite; the file is damaged"),
+        (lambda array: array + np.float32("inf"), "is not finite"),
+        (lambda array: array.astype(np.float64), "type float64, but the model needs"),
+        (lambda array: array.astype("U3"), "has shape"),
+    ],
+    ids=["nan", "inf", "float64", "words"],
+)
+def test_weights_that_a_model_cannot_have_change_nothing(harm, words):
+    net = network()
+    before = weights_of(net)
+    last = list(before)[-1]
+    harmed = {name: array + 1 for name, array in before.items()}
+    with pytest.raises(UserError, match=words):
+        set_weights(net, {**harmed, last: harm(before[last])}, "weights.npz")
+    for name, array in weights_of(net).items():
+        assert (array == before[name]).all()
 
 
 SERS = [0.5, 0.2, 0.3, 0.4, 0.1]
