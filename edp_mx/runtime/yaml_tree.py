@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 import yaml
 
-from edp_mx.errors import UserError
+from edp_mx.errors import MOST_QUOTED, UserError
 
 KeyPath = Tuple[str, ...]
 Tree = Dict[str, Any]
 Origins = Dict[KeyPath, str]  # "file, line n", or the text of the override
 
 
+MOST_BYTES, MOST_FILES = 2**20, 100  # of one file; that one configuration includes
+
+
 class _Loader(yaml.SafeLoader):
-    """A loader that reads `1e-6` as a number, which plain PyYAML takes for a string."""
+    """A loader that reads `1e-6` as a number, which plain PyYAML takes for a string.
+
+    It takes no aliases: a few lines of them can stand for more than a memory holds.
+    """
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Refuse an alias, or compose the node as ever."""
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.MarkedYAMLError(problem="an alias; write the value out", problem_mark=mark)
+        return super().compose_node(parent, index)
 
 
 _Loader.add_implicit_resolver(
@@ -35,15 +48,23 @@ def read_layers(paths: Sequence[Path]) -> Tuple[Tree, Origins]:
     tree: Tree = {}
     origins: Origins = {}
     for path in paths:
-        layer, layer_origins = _read_file(path, ())
+        layer, layer_origins = _read_file(path, (), [])
         layer.setdefault("name", f"{tree['name']}_{path.stem}" if tree else path.stem)
         _merge(tree, layer)
         origins.update(layer_origins)
     return tree, origins
 
 
-def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
-    """Read one file with all that it includes; `chain` are the files that include it."""
+def _read_file(path: Path, chain: Tuple[Path, ...], done: List[Path]) -> Tuple[Tree, Origins]:
+    """Read one file with all that it includes.
+
+    Args:
+        chain: the files that include it.
+        done: those read so far, to which it is added.
+    """
+    done.append(path)
+    if len(done) > MOST_FILES:
+        raise UserError(f"{done[0]} includes more than {MOST_FILES} files, counting repeated ones")
     if path.resolve() in chain:
         raise UserError(f"{path} includes itself, by way of {' → '.join(map(str, chain))}")
     own, own_origins = read_mapping(path)
@@ -55,9 +76,11 @@ def _read_file(path: Path, chain: Tuple[Path, ...]) -> Tuple[Tree, Origins]:
     origins: Origins = {}
     for name in included:
         part = path.parent / name
-        if not part.is_file():
+        if part.suffix not in (".yaml", ".yml"):
+            raise UserError(f"{place} {part} is not named as YAML (.yaml)")
+        if not part.exists():
             raise UserError(f"{place} there is no {part}")
-        part_tree, part_origins = _read_file(part, (*chain, path.resolve()))
+        part_tree, part_origins = _read_file(part, (*chain, path.resolve()), done)
         _merge(tree, part_tree)
         origins.update(part_origins)
     _merge(tree, own)
@@ -72,7 +95,7 @@ def read_mapping(path: Path) -> Tuple[Tree, Origins]:
     """
     origins: Origins = {}
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
+        loader = _Loader(_text_of(path))
         node = loader.get_single_node()
         tree = _construct(loader, node, path, (), origins) if node is not None else {}
     except OSError as error:
@@ -82,11 +105,22 @@ def read_mapping(path: Path) -> Tuple[Tree, Origins]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
-    except (yaml.YAMLError, RecursionError) as error:  # a forbidden character; an alias of itself
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # a forbidden character, a date
         raise UserError(f"{path}: not YAML that can be read ({type(error).__name__})") from error
     if not isinstance(tree, dict):
         raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
     return tree, origins
+
+
+def _text_of(path: Path) -> str:
+    """Read a file that is one, and no larger than a configuration can be."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a file: name a YAML file, e.g. configs/quickstart.yaml")
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise UserError(f"{path} is larger than the {MOST_BYTES:,} bytes that are read of YAML")
+    return content.decode("utf-8")
 
 
 def _construct(
@@ -138,8 +172,8 @@ def override(tree: Tree, origins: Origins, text: str) -> None:
         raise UserError(f"--set {text}: write it as key.path=value, e.g. --set training.epochs=3")
     try:
         value = yaml.load(value_text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {text}: the value is not YAML") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UserError(f"--set {text[:MOST_QUOTED]}: the value is not YAML") from error
     branch = tree
     for key in path[:-1]:
         if not isinstance(branch.setdefault(key, {}), dict):
