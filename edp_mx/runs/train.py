@@ -12,7 +12,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.fingerprint import fingerprint, keyed
+from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.splits import PARTS
 from edp_mx.errors import UserError
 from edp_mx.metrics.baseline import constant_answer
@@ -22,8 +22,9 @@ from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
-from edp_mx.runs.run_directory import RunDirectory, environment
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
+from edp_mx.runs.start_of_run import refuse_other_start, write_start
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
@@ -119,31 +120,33 @@ class _Run:
             logger.info("resuming the run: %s", said)
 
     def _describe(self) -> None:
-        """Write down what the run is made from, before it begins."""
-        prepared, layers = self.training.prepared, self.training.flat.layers
-        corpus = prepared.corpus
+        """Log and write down what the run is made from, before it begins."""
+        corpus, layers = self.training.prepared.corpus, self.training.flat.layers
         logger.info(
             "%s: %d training, %d validation, %d test utterances; %d steps per epoch; "
             "%d parameters in %d layers",
             corpus.name,
-            len(corpus.train),
-            len(corpus.validation),
-            len(corpus.test),
+            *(len(getattr(corpus, part)) for part in PARTS),
             self.loop.sampler.steps_per_epoch,
             sum(layer.size for layer in layers),
             len(layers),
         )
-        if not self.workers.is_first:
-            return
+        self.workers.on_first(self._write_start)
+
+    def _write_start(self) -> None:
+        """Write the run's own files on rank 0; one that is resumed must have been begun so."""
+        prepared, layers = self.training.prepared, self.training.flat.layers
+        corpus = prepared.corpus
         logger.info("%s", self.spending.planned(self.first_epoch).describe())
+        start: Dict[str, Any] = {
+            "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
+            "vocabulary": prepared.vocabulary.to_json(),
+        }
         if self.directory.has("layers"):
+            refuse_other_start(self.directory, **start)
             return
-        fingerprints = {part: keyed(fingerprint(getattr(corpus, part))) for part in PARTS}
-        self.directory.write(
-            "environment", {**environment(self.workers.size), "fingerprints": fingerprints}
-        )
+        write_start(self.directory, num_workers=self.workers.size, **start)
         corpus.split.write(self.directory.path / "split.json", corpus.utterances)
-        self.directory.write("vocabulary", prepared.vocabulary.to_json())
         release = self.spending.plan.release
         scales = release.layer_scales if release else None
         self.directory.write(

@@ -1,0 +1,72 @@
+"""What a run is begun with: written down once, and the same when it is resumed, or it is not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Dict, Mapping
+
+import yaml
+
+from edp_mx.data.fingerprint import is_same, keyed
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory, environment
+
+
+def write_start(
+    run: RunDirectory,
+    *,
+    num_workers: int,
+    fingerprints: Mapping[str, str],
+    vocabulary: Dict[str, Any],
+) -> None:
+    """Write `environment.json` and `vocabulary.json`.
+
+    Args:
+        fingerprints: of the parts of the corpus, by their names; they are keyed here.
+        vocabulary: as `vocabulary.json` has it.
+    """
+    prints = {part: keyed(value) for part, value in fingerprints.items()}
+    begun = {"settings": _hash_of_settings(run), "fingerprints": prints}
+    run.write("environment", {**environment(num_workers), **begun})
+    run.write("vocabulary", vocabulary)
+
+
+def refuse_other_start(
+    run: RunDirectory, *, fingerprints: Mapping[str, str], vocabulary: Dict[str, Any]
+) -> None:
+    """Compare what a resumed run has now with what `write_start` wrote.
+
+    Another corpus would be trained on beside the first under one ε, and with another vocabulary
+    the weights mean other words.
+
+    Raises:
+        UserError: the settings, the corpus or the vocabulary differ, or the last is gone.
+
+    Edge cases: a run that an older version began names no settings; a fingerprint that another
+    machine keyed says nothing here.
+    """
+    begun = run.read("environment")
+    if begun.get("settings") not in (None, _hash_of_settings(run)):
+        _refuse(run, f"{run.config.name} was changed since it was begun")
+    for part, recorded in begun.get("fingerprints", {}).items():
+        if is_same(recorded, fingerprints[part]) is False:
+            _refuse(run, f"the {part} part of the corpus is another now")
+    if not run.has("vocabulary"):
+        _refuse(run, "vocabulary.json is missing")
+    if run.read("vocabulary") != vocabulary:
+        _refuse(run, "vocabulary.json is not the vocabulary of now")
+
+
+def _hash_of_settings(run: RunDirectory) -> str:
+    """A hash of what `config.yaml` says; its comments do not count."""
+    settings = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    plain = json.dumps(settings, sort_keys=True, default=str)
+    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
+
+
+def _refuse(run: RunDirectory, why: str) -> None:
+    raise UserError(
+        f"{run.path} cannot be resumed, because {why}: put back what the run was begun with, or "
+        "train into a new directory"
+    )

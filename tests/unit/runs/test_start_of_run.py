@@ -1,0 +1,62 @@
+"""What a resumed run is held to."""
+
+import json
+
+import pytest
+
+from edp_mx.errors import UserError
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.start_of_run import refuse_other_start, write_start
+
+PRINTS = {"train": "t", "validation": "v", "test": "s"}
+START = {"fingerprints": PRINTS, "vocabulary": {"words": ["call", "mum"], "is_public": True}}
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.config.write_text("training:\n  learning_rate: 0.001\n  epochs: 3\n")
+    write_start(run, num_workers=2, **START)
+    return run
+
+
+def test_the_same_start_is_taken_whatever_the_comments_say(run):
+    run.config.write_text("# mine\n" + run.config.read_text())
+    refuse_other_start(run, **START)
+    assert run.read("environment")["num_workers"] == 2
+    assert json.dumps(run.read("environment")["fingerprints"]).count('"t"') == 0  # keyed
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"fingerprints": {**PRINTS, "train": "x"}}, "the train part of the corpus is another"),
+        ({"fingerprints": {**PRINTS, "test": "x"}}, "the test part"),
+        ({"vocabulary": {"words": ["call"], "is_public": True}}, "not the vocabulary of now"),
+    ],
+)
+def test_another_start_is_refused_by_its_name(run, change, words):
+    with pytest.raises(UserError, match=words) as caught:
+        refuse_other_start(run, **{**START, **change})
+    assert "put back what the run was begun with" in str(caught.value)
+
+
+def test_a_changed_setting_and_a_lost_vocabulary_are_noticed(run):
+    settings = run.config.read_text()
+    run.config.write_text(settings.replace("0.001", "0.01"))
+    with pytest.raises(UserError, match=r"config.yaml was changed since it was begun"):
+        refuse_other_start(run, **START)
+    run.config.write_text(settings)
+    (run.path / "vocabulary.json").unlink()
+    with pytest.raises(UserError, match=r"vocabulary.json is missing"):
+        refuse_other_start(run, **START)
+
+
+def test_what_the_start_did_not_write_down_is_not_asked_for(run, monkeypatch, tmp_path):
+    begun = run.read("environment")
+    del begun["settings"]  # begun by an older version
+    run.write("environment", begun)
+    run.config.write_text("training: {epochs: 4}\n")
+    refuse_other_start(run, **START)
+    monkeypatch.setenv("EDP_MX_KEY", str(tmp_path / "other.key"))
+    refuse_other_start(run, **{**START, "fingerprints": dict.fromkeys(PRINTS, "x")})
