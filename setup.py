@@ -91,6 +91,7 @@ setup(
             "models/quick/native/*",
             "reports/paper.yaml",
             "reports/templates/*",
+            "runs/*.jinja",
             "runtime/kernels.c",
             "runtime/numbers.h",
         ]

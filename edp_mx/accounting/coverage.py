@@ -41,7 +41,8 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
     "vocabulary": PrivateInput(
         "the vocabulary, characters and labels were read off the private training part",
         "the vocabulary, characters and labels were public",
-        "bring a public vocabulary and label list: data.vocabulary and data.labels, source file",
+        "bring a public vocabulary and label list: data.vocabulary and data.labels, source file (a "
+        'list of labels that was read from the corpus counts once its line "private" is removed)',
     ),
     "lengths": PrivateInput(
         "batches were made by the lengths of private utterances (length_buckets)",

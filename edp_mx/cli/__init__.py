@@ -16,6 +16,7 @@ from edp_mx.errors import UserError
 # `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
 # only inside `run`: `edp-mx account` must not pay for MXNet.
 SUBCOMMANDS = {
+    "init": "write a configuration for a corpus of one's own, ready to train",
     "train": "train a model from a configuration",
     "pretrain": "pre-train a BERT on public text",
     "watch": "show how far a running job is",
@@ -34,7 +35,7 @@ SUBCOMMANDS = {
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
-    "data": "make, fetch, describe and merge corpora; write their text; train word vectors",
+    "data": "make, fetch, describe and merge corpora; write their text, words and labels",
     "checkpoint": "import, export and describe pre-trained BERTs",
 }
 # An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;

@@ -207,6 +207,22 @@ def require_at_least(value: int, least: int, name: str) -> None:
         raise UserError(f"{name} is {value}; it must be {least} or more")
 
 
+def require_above_zero(value: float, name: str) -> None:
+    """Refuse what is not a finite number above 0."""
+    if not 0 < value < float("inf"):
+        raise UserError(f"{name} is {value:g}; it must be finite and above 0")
+
+
+def refuse_existing(*files: Path) -> None:
+    """Refuse to write over files."""
+    for path in files:
+        if path.exists():
+            raise UserError(
+                f"{path} is there already; name another file with --out, or write over it with "
+                "--force, nothing was changed"
+            )
+
+
 def refuse_filled(folder: Path) -> None:
     """Refuse to write into a folder that holds anything, or over a file."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):

@@ -1,4 +1,4 @@
-"""Make, fetch, describe and merge corpora, write their text, and train word vectors."""
+"""Make, fetch, describe and merge corpora, write their text, words and labels; train vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, List
 
 from tqdm import tqdm
 
@@ -20,6 +20,7 @@ from edp_mx.cli.console import (
     require_at_least,
 )
 from edp_mx.cli.data_embeddings import add_train_embeddings
+from edp_mx.cli.data_lists import add_lists
 from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
 
@@ -31,6 +32,8 @@ examples:
   edp-mx data describe data/atis
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
+  edp-mx data words atis snips text/others.txt.gz --out words.txt
+  edp-mx data labels mine.jsonl --out labels.json
   edp-mx data merge snips nlu_eval health:20000 --out merged.jsonl.gz
   edp-mx data train-embeddings text/*.txt.gz --out vectors/public.vec.gz --dimension 100
 """
@@ -111,6 +114,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--size", type=int, default=20_000, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+    add_lists(actions)
     add_merge(actions)
     add_train_embeddings(actions)
 
@@ -156,11 +160,13 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 def run_describe(arguments: argparse.Namespace) -> int:
     """Print the counts of a corpus, and, if wished, some of its utterances."""
     from edp_mx.data.description import describe
+    from edp_mx.data.sources import named_utterances
 
     name = arguments.corpus
     parts: Counter = Counter()
     columns = columns_of(arguments.columns)
-    description = describe(_corpus(name, size=SAMPLE, seed=1, parts=parts, columns=columns))
+    utterances = named_utterances(name, size=SAMPLE, seed=1, parts=parts, columns=columns)
+    description = describe(utterances)
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     if arguments.json:
@@ -177,47 +183,19 @@ def run_describe(arguments: argparse.Namespace) -> int:
 
 def run_text(arguments: argparse.Namespace) -> int:
     """Write the text of corpora."""
+    from edp_mx.data.sources import named_utterances
     from edp_mx.data.text import write_lines
 
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
     sources = [
-        _corpus(name, size=arguments.size, seed=arguments.seed) for name in arguments.corpora
+        named_utterances(name, size=arguments.size, seed=arguments.seed)
+        for name in arguments.corpora
     ]
     lines = (" ".join(utterance.tokens) for source in sources for utterance in source)
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
     print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.corpora)}")
     return 0
-
-
-def _corpus(
-    name: str,
-    *,
-    size: int,
-    seed: int,
-    parts: Optional[Dict[str, int]] = None,
-    columns: Any = None,
-) -> Iterable[Any]:
-    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
-
-    In `parts`, the utterances of each part that the corpus was published in are counted.
-    """
-    from edp_mx.data.config import DataConfig
-    from edp_mx.data.readers import refuse_repeated_ids, stream_utterances
-    from edp_mx.data.sources import find_corpus
-    from edp_mx.data.synthetic import STANDINS, make_utterances
-
-    counts: Dict[str, int] = Counter() if parts is None else parts
-    if not Path(name).exists() and name in STANDINS:
-        counts[""] += size
-        return make_utterances(name, size=size, seed=seed)
-    path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
-    utterances = []
-    for part, utterance in stream_utterances(path, columns=columns):
-        counts[part] += 1
-        utterances.append(utterance)
-    refuse_repeated_ids(path, utterances)
-    return utterances
 
 
 def _lines(name: str, description: Any) -> List[str]:

@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.data.readers import read_utterances
     from edp_mx.metrics.baseline import constant_answer
     from edp_mx.reports import baselines
+    from edp_mx.reports.siblings import describe_without_privacy
     from edp_mx.runs.trained import load_run
 
     trained = load_run(arguments.run_directory)
@@ -57,6 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print(scores.describe())
     print(baselines.describe_baseline(baseline))
+    if arguments.part == "test" and not arguments.file:
+        for line in describe_without_privacy([trained.run]):
+            print(line)
     for line in baselines.verdict(scores.to_dict(), baseline, mechanism=mechanism):
         print(line)
     return 0

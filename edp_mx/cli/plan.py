@@ -10,7 +10,13 @@ import argparse
 from pathlib import Path
 
 from edp_mx.cli import calibrate
-from edp_mx.cli.console import add_wide, print_json, require_at_least, show
+from edp_mx.cli.console import (
+    add_wide,
+    print_json,
+    require_above_zero,
+    require_at_least,
+    show,
+)
 from edp_mx.cli.plan_options import plan_of
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
@@ -38,8 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what to expect, where it comes from, and the next command."""
     n, epsilon = arguments.num_examples, arguments.epsilon
     require_at_least(n, 1, "--num-examples")
-    if not 0 < epsilon < float("inf"):
-        raise UserError(f"--epsilon is {epsilon:g}; it must be finite and above 0")
+    require_above_zero(epsilon, "--epsilon")
     if arguments.records == [RECORDS] and not RECORDS.exists():
         raise UserError(
             f"there is no {RECORDS} here: the records come with the repository, not with the "

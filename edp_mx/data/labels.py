@@ -11,6 +11,8 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field, read_json
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
+PRIVATE = "private"  # the key of a list that was read from a private corpus
+
 
 def check_path(source: str, path: Optional[str]) -> None:
     """Require a path with the source "file", allow one with "sample" and refuse all others."""
@@ -28,7 +30,8 @@ class LabelsConfig(Settings):
         source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public) or "file" (a public list).
         path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
-            names without B- and I-; with "sample" as for `data.vocabulary`.
+            names without B- and I-, which counts as public unless it has the key "private"; with
+            "sample" as for `data.vocabulary`.
     """
 
     source: str = setting("train", one_of=("train", "sample", "file"))
@@ -37,6 +40,13 @@ class LabelsConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_path(self.source, self.path)
+
+
+def source_of(config: LabelsConfig) -> str:
+    """Return the source of labels, "private_file" for a list that is marked as private."""
+    if config.source == "file" and PRIVATE in read_json(str(config.path)):
+        return "private_file"
+    return config.source
 
 
 def labels_of(

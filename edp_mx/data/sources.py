@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterable, Iterator, List, Optional, Tuple
 
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
-from edp_mx.data.readers import read_utterances, stream_utterances
+from edp_mx.data.readers import read_utterances, refuse_repeated_ids, stream_utterances
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -46,6 +48,36 @@ def _with_test_file(
         yield part or "train", utterance
     for _, utterance in stream_utterances(str(config.test_file), columns=config.columns):
         yield "test", replace(utterance, id=f"test/{utterance.id}")
+
+
+def named_utterances(
+    name: str,
+    *,
+    size: int,
+    seed: int,
+    parts: Optional[Counter] = None,
+    columns: Optional[ColumnsConfig] = None,
+) -> Iterable[Utterance]:
+    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
+
+    Args:
+        name: a path wins over a corpus of that name.
+        size: how many utterances of a stand-in.
+        seed: of a stand-in.
+        parts: where the utterances of each part are counted that a corpus was published in.
+        columns: which keys or columns hold what; by default the usual ones.
+    """
+    counts = Counter() if parts is None else parts
+    if not Path(name).exists() and name in STANDINS:
+        counts[""] += size
+        return make_utterances(name, size=size, seed=seed)
+    path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
+    utterances = []
+    for part, utterance in stream_utterances(path, columns=columns):
+        counts[part] += 1
+        utterances.append(utterance)
+    refuse_repeated_ids(path, utterances)
+    return utterances
 
 
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.data.embeddings import read_embedding_words
-from edp_mx.data.labels import LabelsConfig, check_path, labels_of
+from edp_mx.data.labels import LabelsConfig, check_path, labels_of, source_of
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.stored import token_counts
 from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
@@ -77,7 +77,12 @@ class Vocabulary:
     @property
     def is_public(self) -> bool:
         """Whether nothing in it was read from the training part; if not, every ε is ∞."""
-        return self.word_source != "train" and self.label_source != "train"
+        return self.word_source != "train" and self.has_public_labels
+
+    @property
+    def has_public_labels(self) -> bool:
+        """Whether the labels were not read from the training part, nor from the whole corpus."""
+        return self.label_source not in ("train", "private_file")
 
     def word_id(self, token: str) -> int:
         return self._ids["words"].get(token.lower() if self.lowercase else token, UNK)
@@ -132,7 +137,7 @@ class Vocabulary:
     ) -> Vocabulary:
         """Build a BERT's vocabulary: its pieces, with labels as in `build`."""
         slots, intents = labels_of(train, labels, label_sample)
-        rest = (word_source, labels.source, tokenizer.lowercase, tokenizer, template)
+        rest = (word_source, source_of(labels), tokenizer.lowercase, tokenizer, template)
         return cls((), (), slots, intents, *rest)
 
     @classmethod
@@ -175,7 +180,7 @@ class Vocabulary:
                 slots=tuple(slots),
                 intents=tuple(intents),
                 word_source="checkpoint",
-                label_source=labels.source,
+                label_source=source_of(labels),
             )
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
@@ -184,7 +189,7 @@ class Vocabulary:
         else:
             words, characters = _listed_words(vocabulary, embeddings_path)
         slots, intents = labels_of(train, labels, label_sample)
-        rest = (slots, intents, vocabulary.source, labels.source, vocabulary.lowercase)
+        rest = (slots, intents, vocabulary.source, source_of(labels), vocabulary.lowercase)
         return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
 
 

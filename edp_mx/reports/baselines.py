@@ -16,10 +16,10 @@ WITHOUT_PRIVACY = (
     "run's curves.png."
 )
 WITH_PRIVACY = (
-    "See whether it learns without privacy (configs/mechanism/sgd.yaml). If it does, the noise "
-    "hides what there is to learn: start from public utterances (docs/recipe.md), take larger "
-    "batches, more epochs or more utterances, or a larger epsilon; `edp-mx plan` says what to "
-    "expect."
+    "See whether it learns without privacy (configs/recipe/without_privacy.yaml). If it does, the "
+    "noise hides what there is to learn: start from public utterances (docs/recipe.md), take "
+    "larger batches, more epochs or more utterances, or a larger epsilon; `edp-mx plan` says what "
+    "to expect."
 )
 
 

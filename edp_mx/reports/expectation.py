@@ -38,11 +38,10 @@ class Expectation:
             render_table(HEADER, [_row(each) for each in self.expected]),
             "",
             *remarks,
-            *textwrap.wrap(f"Expect, over the corpora, {self._range()}.", WIDTH),
-            *textwrap.wrap(self._caveat(), WIDTH),
+            *say(self.expected, WIDTH),
             "",
             "read off these records:",
-            *(f"  {_record(point)}" for point in self._points()),
+            *(f"  {_record(point)}" for point in _points(self.expected)),
             "",
             *self._settings(),
             "",
@@ -67,8 +66,8 @@ class Expectation:
                 }
                 for each in self.expected
             ],
-            "range": self._ranges(),
-            "caveat": self._caveat(),
+            "range": _ranges(self.expected),
+            "caveat": _caveat(self.expected),
             "recipe": {
                 "record": recipe.record["hash"],
                 "batch_size": recipe.batch_size,
@@ -78,38 +77,6 @@ class Expectation:
                 "command": recipe.command(),
             },
         }
-
-    def _ranges(self) -> Dict[str, List[float]]:
-        """The least and the largest score over corpora, of the better family of each."""
-        better = {each.corpus: each for each in reversed(self.expected)}
-        scores = [each.scores for each in better.values()]
-        return {name: [f(one[name] for one in scores) for f in (min, max)] for name in SCORES}
-
-    def _range(self) -> str:
-        said = [
-            f"{_NAMES[name]} {100 * low:.0f} to {100 * high:.0f} %"
-            for name, (low, high) in self._ranges().items()
-        ]
-        families = len({each.family for each in self.expected}) > 1
-        return ", ".join(said) + (" (the better family of each)" if families else "")
-
-    def _caveat(self) -> str:
-        """Say what the numbers are."""
-        corpora = sorted({each.corpus for each in self.expected})
-        is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
-        seeds = {len(point.records) for point in self._points()}
-        counts = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
-        what = "single seeds" if seeds == {1} else f"{counts} seeds each"
-        return (
-            f"Measured on {', '.join(corpora)}{', public corpora' if is_public else ''}, {what}; "
-            "yours may differ. Between measured runs, straight lines in log n and log ε. The "
-            "settings were chosen by these corpora's own validation parts; a choice on yours costs "
-            "privacy."
-        )
-
-    def _points(self) -> List[Measurement]:
-        points = {p.condition: p for each in self.expected for p in each.points}
-        return list(points.values())
 
     def _settings(self) -> List[str]:
         recipe, plan = self.recipe, self.calibration.plan
@@ -136,6 +103,47 @@ class Expectation:
         if self.recipe.setting("model.start_from"):
             said += " START_FROM is a run on public labels, without your corpus (docs/recipe.md)."
         return said
+
+
+def say(expected: Sequence[Expected], width: int) -> List[str]:
+    """Return the range of the scores, and what these numbers are, as lines of at most `width`."""
+    said = [
+        f"{_NAMES[name]} {100 * low:.0f}{f' to {100 * high:.0f}' * (high > low)} %"
+        for name, (low, high) in _ranges(expected).items()
+    ]
+    families = len({each.family for each in expected}) > 1
+    better = " (the better family of each)" if families else ""
+    return [
+        *textwrap.wrap(f"Expect, over the corpora, {', '.join(said)}{better}.", width),
+        *textwrap.wrap(_caveat(expected), width),
+    ]
+
+
+def _ranges(expected: Sequence[Expected]) -> Dict[str, List[float]]:
+    """The least and the largest score over corpora, of the better family of each."""
+    better = {each.corpus: each for each in reversed(expected)}
+    scores = [each.scores for each in better.values()]
+    return {name: [f(one[name] for one in scores) for f in (min, max)] for name in SCORES}
+
+
+def _caveat(expected: Sequence[Expected]) -> str:
+    """Say what the numbers are."""
+    corpora = sorted({each.corpus for each in expected})
+    is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
+    seeds = {len(point.records) for point in _points(expected)}
+    counts = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
+    what = "single seeds" if seeds == {1} else f"{counts} seeds each"
+    return (
+        f"Measured on {', '.join(corpora)}{', public corpora' if is_public else ''}, {what}; "
+        "yours may differ. Between measured runs, straight lines in log n and log ε. The "
+        "settings were chosen by these corpora's own validation parts; a choice on yours costs "
+        "privacy."
+    )
+
+
+def _points(expected: Sequence[Expected]) -> List[Measurement]:
+    points = {p.condition: p for each in expected for p in each.points}
+    return list(points.values())
 
 
 def _row(each: Expected) -> List[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from edp_mx.accounting.lognumber import NO_PROTECTION, LogNumber
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
+from edp_mx.reports.siblings import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -19,8 +20,8 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     """Return a table of finished runs: test scores, SER relative to the first run, both ε.
 
     ε is counted anew from the ledgers. Below the table stand δ, the conditions of an ε, where
-    `privacy.json` states another, the baseline of the test part, and which runs are no better than
-    that.
+    `privacy.json` states another, the run without privacy that lies beside them, the baseline of
+    the test part, and which runs are no better than that.
     """
     rows: List[List[str]] = []
     notes: List[str] = []
@@ -54,10 +55,17 @@ def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
             "run": run.path.name,
             "test": _scores(run),
             "baseline": run.read("results").get("baseline"),
+            "without_privacy": _scores_without_privacy(run),
             "privacy": privacy_of(run, []),
         }
         for run in runs
     ]
+
+
+def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
+    """The name and test scores of the run without privacy beside a run; None if there is none."""
+    other = without_privacy(run)
+    return other and {"run": other.path.name, "test": _scores(other)}
 
 
 def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]]) -> str:
@@ -79,7 +87,7 @@ def _without_protection(counted: Sequence[Dict[str, Any]]) -> List[str]:
 
 def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
     """Return the baselines of runs, equal ones once, and what they say about each run."""
-    lines: List[str] = []
+    lines = describe_without_privacy(runs)
     for run in runs:
         baseline = run.read("results").get("baseline")  # runs of older versions have none
         if baseline is None:

@@ -1,75 +1,49 @@
 """The page on one's own corpus, and those that go on from it, executed command by command."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from support.documentation import ROOT, blocks
+from support.documentation import ROOT, blocks, execute, folder_of_ones_own
 
+from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-SMALL = """
-model: {hidden_size: 16, character_filters: 4, num_layers: 1}
-data: {embeddings: {dimension: 16}}
-"""
+FIRST = 3000  # of DSTC8, as somebody's first corpus
 
 
 @pytest.fixture(scope="module")
 def corpus_of_ones_own(tmp_path_factory):
-    """A folder with the page's three files, and the shipped configurations with a small CLC."""
-    folder = tmp_path_factory.mktemp("own")
-    utterances = list(make_utterances("communication", size=1200, seed=1))
-    rows = [
-        {"tokens": list(u.tokens), "slots": list(u.slots), "intent": u.intent} for u in utterances
-    ]
-    (folder / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = sorted({word for u in utterances for word in u.tokens})
-    (folder / "words.txt").write_text("\n".join(words) + "\n")
-    slots = sorted({tag[2:] for u in utterances for tag in u.slots if tag != "O"})
-    labels = {"slots": slots, "intents": sorted({u.intent for u in utterances})}
-    (folder / "labels.json").write_text(json.dumps(labels))
-    shutil.copytree(ROOT / "configs", folder / "configs")
-    clc = folder / "configs" / "model" / "clc.yaml"
-    clc.rename(clc.with_name("full_clc.yaml"))
-    clc.write_text("include: [full_clc.yaml]\n" + SMALL)
-    page = (ROOT / "docs" / "own-corpus.md").read_text()
-    (folder / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
-    return folder
-
-
-def execute(script, folder):
-    """Runs the shell commands of a page as they stand, in a folder beside the checkout."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    result = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script.replace("launch/", f"{ROOT}/launch/")],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PATH": path, "EDP_MX_VENV": str(Path(sys.prefix))},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    utterances = make_utterances("communication", size=1200, seed=1)
+    return folder_of_ones_own(tmp_path_factory.mktemp("own"), utterances)
 
 
 def test_the_page_on_ones_own_corpus(corpus_of_ones_own):
     said = execute("".join(blocks(ROOT / "docs" / "own-corpus.md")), corpus_of_ones_own)
     privacy = json.loads((corpus_of_ones_own / "runs" / "mine" / "privacy.json").read_text())
     assert 7.9 < privacy["holds"]["epsilon"] <= 8
-    assert "1200" in said or "1,200" in said  # describe counts them
+    assert "1,200 utterances" in said  # init counts them
+    assert "without privacy (mine_without_privacy): SER " in said
     assert "call my parents at 0123\n  intent  " in said
 
 
-def test_the_readme_shows_the_same_commands():
-    page = "".join(blocks(ROOT / "docs" / "own-corpus.md")).replace("\\\n ", "")
+def test_the_readme_on_the_first_utterances_of_dstc8(corpora, tmp_path):
+    """Its six lines as they stand, then the scores beside their baselines."""
+    utterances = read_utterances(corpora / "dstc8" / "utterances.jsonl.gz")[:FIRST]
+    folder_of_ones_own(tmp_path, utterances)
     section = (ROOT / "README.md").read_text().split("## Train on your own corpus")[1]
-    block = section.split("```bash\n")[1].split("```")[0].replace("\\\n ", "")
-    for command in block.splitlines():
-        assert command.rstrip('"').rstrip() in page, command
+    lines = section.split("```bash\n")[1].split("```")[0]
+    assert len(lines.replace("\\\n", "").splitlines()) == 6
+    said = execute(lines, tmp_path)
+    assert f"mine.jsonl: {FIRST:,} utterances, " in said and "What to expect with " in said
+    results = json.loads((tmp_path / "runs" / "mine" / "results.json").read_text())
+    privacy = json.loads((tmp_path / "runs" / "mine" / "privacy.json").read_text())
+    assert 7.9 < privacy["holds"]["epsilon"] <= 8
+    scored = execute("edp-mx evaluate runs/mine", tmp_path)
+    assert f'always "{results["baseline"]["intent"]}" and no slots: SER ' in scored
+    assert f"{100 * results['test']['ser']:.2f}" in scored
+    answers = execute("head -5 mine.jsonl | edp-mx predict runs/mine -", tmp_path).splitlines()
+    assert len(answers) == 5 and all("intent" in json.loads(answer) for answer in answers)
 
 
 def test_the_page_on_attacks_goes_on_with_that_run(corpus_of_ones_own):

@@ -1,8 +1,14 @@
 """The commands that README and docs show."""
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+
+from support.jsonl import write_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,3 +41,31 @@ def shown_commands():
                 first = [LAUNCHERS[words[0]]] if words[0] in LAUNCHERS else []
                 if len(words) > 1:
                     yield page.name, (*first, *words[1:])
+
+
+def folder_of_ones_own(folder, utterances):
+    """A clone's folder as the pages take it: `mine.jsonl`, and small recipes."""
+    write_jsonl(folder / "mine.jsonl", utterances)
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    for name in ("model/clc.yaml", "recipe/clc.yaml", "warm_start/clc.yaml"):
+        path = folder / "configs" / name
+        text = path.read_text().replace("character_filters: 30", "character_filters: 4")
+        text = re.sub(r"hidden_size: \d+", "hidden_size: 16", text)
+        text = re.sub(r"num_layers: \d+", "num_layers: 1", text)
+        text = re.sub(r"epochs: 3$", "epochs: 1", text, flags=re.M)
+        path.write_text(re.sub(r"\{dimension: \d+", "{dimension: 16", text))
+    return folder
+
+
+def execute(script, folder):
+    """Runs the shell commands of a page as they stand, in a folder beside the checkout."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script.replace("launch/", f"{ROOT}/launch/")],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path, "EDP_MX_VENV": str(Path(sys.prefix))},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout

@@ -50,7 +50,7 @@ def score_run(path: Path, selection: Selection, progress: Progress) -> Membershi
         slots=vocabulary.slots,
         intents=vocabulary.intents,
         **asdict(selection),
-        has_public_labels=vocabulary.label_source != "train",
+        has_public_labels=vocabulary.has_public_labels,
     )
     groups = (chosen.members, chosen.non_members, chosen.reference)
     utterances = [utterance for group in groups for utterance in group]

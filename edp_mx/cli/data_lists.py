@@ -1,0 +1,94 @@
+"""`edp-mx data words` and `edp-mx data labels`: lists for a configuration's words and labels."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from edp_mx.cli.console import add_command, refuse_existing, require_at_least
+from edp_mx.errors import UserError
+
+WORDS_EXAMPLES = """\
+One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
+Name public corpora, stand-ins or texts (.txt, .txt.gz: one utterance per line). Leave out the
+corpus that you will train on with privacy: no epsilon covers words that were read from it.
+
+examples:
+  edp-mx data words atis snips nlu_eval --out words.txt
+  edp-mx data words text/others.txt.gz health --min-count 3 --out words.txt
+"""
+LABELS_EXAMPLES = """\
+Writes {"intents": […], "slots": […]} for data.labels: {source: file, path: labels.json}. The labels
+of a path are taken for private, and the list says so in its line "private": epsilon then is
+infinite, until you have read the list and removed that line. With --public they are not marked.
+
+examples:
+  edp-mx data labels mine.jsonl --out labels.json
+  edp-mx data labels atis snips --out labels.json
+"""
+
+
+def add_lists(actions: Any) -> None:
+    """Add both actions to those of `edp-mx data`."""
+    words = add_command(actions, "words", run_words, "write a list of public words", WORDS_EXAMPLES)
+    words.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
+    words.add_argument("--min-count", type=int, default=1, metavar="N",
+                       help="leave out words that occur more rarely, default 1")  # fmt: skip
+    labels = add_command(actions, "labels", run_labels, "write a list of labels", LABELS_EXAMPLES)
+    labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
+    labels.add_argument("--public", action="store_true", help="all these labels are public")
+    for one, name in ((words, "FILE"), (labels, "FILE.json")):
+        one.add_argument("--out", type=Path, required=True, metavar=name)
+        one.add_argument("--force", action="store_true", help="write over a file that is there")
+        one.add_argument("--size", type=int, default=20_000, metavar="N",
+                         help="utterances of each stand-in, default 20,000")  # fmt: skip
+        one.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+
+
+def run_words(arguments: argparse.Namespace) -> int:
+    """Write a list of words."""
+    from edp_mx.data.lists import common_words, tokens_of
+    from edp_mx.data.text import write_lines
+
+    _check(arguments)
+    require_at_least(arguments.min_count, 1, "--min-count")
+    made = {"size": arguments.size, "seed": arguments.seed}
+    texts = (tokens for source in arguments.sources for tokens in tokens_of(source, **made))
+    texts = tqdm(texts, desc="words", unit=" utterances", unit_scale=True)
+    words = common_words(texts, min_count=arguments.min_count)
+    if not words:
+        raise UserError(f"{', '.join(arguments.sources)}: no word occurs often enough")
+    count = write_lines(arguments.out, words)
+    print(f"{arguments.out}  {count:,} words of {', '.join(arguments.sources)}")
+    return 0
+
+
+def run_labels(arguments: argparse.Namespace) -> int:
+    """Write a list of labels, marked unless they are public."""
+    from edp_mx.data.lists import labels_in, write_labels
+    from edp_mx.data.sources import named_utterances
+
+    _check(arguments)
+    made = {"size": arguments.size, "seed": arguments.seed}
+    utterances = [u for source in arguments.sources for u in named_utterances(source, **made)]
+    if not utterances:
+        raise UserError(f"{', '.join(arguments.sources)}: no utterances")
+    private = [name for name in arguments.sources if Path(name).exists() and not arguments.public]
+    labels = labels_in(utterances)
+    write_labels(arguments.out, labels, private=", ".join(private) or None)
+    marked = ', marked as "private": see `edp-mx data labels --help`' if private else ""
+    print(
+        f"{arguments.out}  {len(labels['intents'])} intents and {len(labels['slots'])} slots of "
+        f"{', '.join(arguments.sources)}{marked}"
+    )
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    require_at_least(arguments.size, 1, "--size")
+    require_at_least(arguments.seed, 0, "--seed")
+    if not arguments.force:
+        refuse_existing(arguments.out)

@@ -1,0 +1,217 @@
+"""Look at a corpus of one's own and write a commented configuration that is ready to train.
+
+The lists of words and labels are written beside it. What is read from the corpus for these files is
+said, since no epsilon covers it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, List
+
+from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+
+EXAMPLES = """\
+examples:
+  edp-mx init mine.jsonl
+  edp-mx init mine.jsonl --epsilon 4 --user-key user --start-from runs/public
+  edp-mx init mine.csv --columns text=utterance intent=category slots=none
+  edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
+"""
+WIDTH = 80
+STANDINS = ("communication", "health", "video")  # public, and at hand wherever edp_mx is
+STANDIN_SIZE = 20_000
+WARM_START = (
+    "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
+    "NP=2 launch/train.sh configs/warm_start/clc.yaml \\",
+    "  --set data.path=merged/public.jsonl.gz --run runs/public",
+)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
+    add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
+    add("--user-key", metavar="KEY",
+        help="protect all that one user says; KEY holds the user's name, mostly user")  # fmt: skip
+    add("--start-from", type=Path, metavar="RUN|CHECKPOINT",
+        help="a run on public utterances, or a BERT in Hugging Face's layout")  # fmt: skip
+    add("--public", nargs="+", default=list(STANDINS), metavar="CORPUS|TEXT",
+        help=f"public text to take words from, default {' '.join(STANDINS)}")  # fmt: skip
+    add("--labels", type=Path, metavar="FILE.json", help="a public list of the labels")
+    add("--labels-are-public", action="store_true",
+        help="the names of all intents and slots of the corpus are public")  # fmt: skip
+    add_columns(parser)
+    add("--out", type=Path, metavar="FILE.yaml", help="default: the corpus' name, here")
+    add("--force", action="store_true", help="write over files that are there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the configuration and its lists, and say what to expect."""
+    from edp_mx.data.sources import named_utterances
+    from edp_mx.runs.first_config import Start, first_config
+
+    path, start = arguments.corpus, None
+    require_above_zero(arguments.epsilon, "--epsilon")
+    if not path.exists():
+        raise UserError(f"{path} does not exist; name a file or folder of utterances")
+    out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
+    words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
+    if arguments.start_from:
+        start = Start.of(arguments.start_from, path)
+    if not arguments.force:
+        refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
+    users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
+    parts: Counter = Counter()
+    columns = columns_of([*arguments.columns, *users])
+    read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
+    utterances = list(read)
+    if not utterances:
+        raise UserError(f"{path} holds no utterances")
+    config = first_config(
+        path,
+        parts=parts,
+        columns=columns,
+        unit="user" if arguments.user_key else "utterance",
+        epsilon=arguments.epsilon,
+        start=start,
+        words=None if start else words,
+        **_labels(arguments, utterances, listed),
+    )
+    written = _write(arguments, utterances, config, out)
+    blocks = (_facts(utterances, config), written, _outlook(config), _next(arguments, config, out))
+    print("\n\n".join("\n".join(lines) for lines in blocks))
+    return 0
+
+
+def _labels(arguments: argparse.Namespace, utterances: List[Any], listed: Path) -> Dict[str, Any]:
+    """The list of labels, and what the configuration says about it."""
+    from edp_mx.data.labels import LabelsConfig, labels_of
+
+    path = arguments.corpus
+    if arguments.labels:
+        labels_of(utterances, LabelsConfig("file", str(arguments.labels)), ())  # refuses gaps
+        return {"labels": arguments.labels, "label_note": "A public list"}
+    note = f"Read from {path}, and public by --labels-are-public"
+    if not arguments.labels_are_public:
+        note = f'Read from {path}: training is refused until this list has no line "private"'
+    return {"labels": listed, "label_note": note}
+
+
+def _write(
+    arguments: argparse.Namespace, utterances: List[Any], config: Any, out: Path
+) -> List[str]:
+    """Write the files, once nothing can be refused any more; say of each what it is."""
+    from edp_mx.data.lists import common_words, labels_in, tokens_of, write_labels
+    from edp_mx.data.text import write_lines
+    from edp_mx.runtime.files import write_text
+
+    text, said = config.to_yaml(out), ["written:"]
+    if config.words:
+        _refuse_private(arguments.public, config.path)
+        made = {"size": STANDIN_SIZE, "seed": 1}
+        words = common_words(t for name in arguments.public for t in tokens_of(name, **made))
+        write_lines(config.words, words)
+        said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")
+    if not arguments.labels:
+        private = None if arguments.labels_are_public else str(config.path)
+        write_labels(config.labels, labels_in(utterances), private=private)
+        said.append(f"  {config.labels}: the intents and slots of {config.path}")
+    write_text(out, text)
+    batches = f"batches of {config.batch_size:,}, {config.epochs} epochs"
+    return [*said, f"  {out}: {config.recipe.what} by DP-SGD, {batches}"]
+
+
+def _refuse_private(public: List[str], corpus: Path) -> None:
+    """Refuse to take words that are to be public from the private corpus."""
+    for name in public:
+        if Path(name).exists() and Path(name).resolve() == corpus.resolve():
+            raise UserError(
+                f"--public: {name} is the corpus itself, which is private; name public text"
+            )
+
+
+def _facts(utterances: List[Any], config: Any) -> List[str]:
+    """Count the corpus, and what a constant answer to all of it scores."""
+    from edp_mx.data.description import describe
+    from edp_mx.metrics.baseline import constant_answer
+    from edp_mx.reports.baselines import describe_baseline
+
+    told = describe(utterances)
+    users = f", {told.users:,} users" if told.users else ""
+    several = []
+    if told.users and config.unit != "user":
+        several = _wrap(
+            f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
+            "all that one user says."
+        )
+    return [
+        f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
+        f"{len(told.intents)} intents, {len(told.slots)} slots{users}",
+        config.sizes,
+        *several,
+        describe_baseline(constant_answer(utterances).to_dict()),
+    ]
+
+
+def _outlook(config: Any) -> List[str]:
+    """Say what measured runs let expect, for each family; without records, that there are none."""
+    from edp_mx.models.registry import FAMILIES
+    from edp_mx.reports.expectation import say
+    from edp_mx.runs.expected import exact_runs, expect
+    from edp_mx.runs.measured import measurements
+    from edp_mx.runs.records import collect
+
+    n, epsilon = len(config.corpus.split.train), float(config.epsilon)
+    found = collect([RECORDS]) if RECORDS.exists() else []
+    runs = exact_runs(measurements([each.record for each in found]))
+    lines = [f"What to expect with {n:,} utterances at ε = {epsilon:g}, from measured runs:"]
+    for family in FAMILIES:
+        try:
+            of_family = [each for each in runs if each.family == family]
+            said = say(expect(of_family, num_examples=n, epsilon=epsilon), WIDTH - 4)
+        except (UserError, ValueError):
+            said = ["Nothing was measured near these numbers."]
+        chosen = ", which this is" if family == config.family else ""
+        lines += [f"- {family} from a public start{chosen}:", *(f"    {line}" for line in said)]
+    if config.unit == "user":
+        lines += _wrap("All of these are of single utterances: with users as the unit, expect "
+                       "worse.")  # fmt: skip
+    if config.start is None:
+        lines += [
+            *_wrap(
+                "From drawn weights, a few thousand utterances teach hardly more than the constant "
+                "answer above. Start from public utterances (edp-mx data fetch atis downloads "
+                "them); docs/recipe.md has the way for a BERT, which is better still:"
+            ),
+            *(f"  {line}" for line in WARM_START),
+            "and call this again with --start-from runs/public.",
+        ]
+    return lines
+
+
+def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
+    """Say what must be public, and the next command."""
+    said = (
+        "No ε covers what was read of the corpus for these files: the numbers in "
+        f"{out} and the names of the labels. All else above is on this screen alone."
+    )
+    lines = _wrap(said)
+    if not (arguments.labels or arguments.labels_are_public):
+        lines += _wrap(
+            f"Read {config.labels}: if all names in it are public (they stand in your "
+            'programme, say), remove its line "private". Until then training is refused.'
+        )
+    return [
+        *lines,
+        f"next: NP=2 launch/train.sh {out} --run runs/{config.corpus.name}",
+    ]
+
+
+def _wrap(text: str) -> List[str]:
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)

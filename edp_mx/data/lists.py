@@ -1,0 +1,64 @@
+"""Lists of words and of labels, for configurations whose words and labels are to be public."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence
+
+from edp_mx.data.labels import PRIVATE
+from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.sources import named_utterances
+from edp_mx.data.stored import intents_of, tags_of
+from edp_mx.data.text import lines_of
+from edp_mx.data.utterance import Utterance
+from edp_mx.runtime.files import PathLike, write_json
+
+_TEXTS = (".txt", ".txt.gz")
+
+
+def tokens_of(source: str, *, size: int, seed: int) -> Iterator[Sequence[str]]:
+    """Yield the tokens of each utterance of a corpus, or of each line of a text.
+
+    Args:
+        source: a .txt or .txt.gz file with one utterance per line; else a corpus, as for
+            `named_utterances`.
+        size: how many utterances of a stand-in.
+        seed: of a stand-in.
+    """
+    if source.endswith(_TEXTS):
+        return (split_tokens(line) for line in lines_of(Path(source)))
+    return (utterance.tokens for utterance in named_utterances(source, size=size, seed=seed))
+
+
+def common_words(texts: Iterable[Sequence[str]], *, min_count: int = 1) -> List[str]:
+    """Return the words that occur often enough, the most common first, ties by the alphabet.
+
+    Example:
+        >>> common_words([["call", "mum"], ["call", "dad"], ["mum"]], min_count=2)
+        ['call', 'mum']
+    """
+    counts = Counter(token for tokens in texts for token in tokens)
+    often = [word for word, count in counts.items() if count >= min_count]
+    return sorted(often, key=lambda word: (-counts[word], word))
+
+
+def labels_in(utterances: Sequence[Utterance]) -> Dict[str, List[str]]:
+    """Return the intents and the names of slots, as a list of labels holds them."""
+    slots = {tag[2:] for tag in tags_of(utterances) - {"O"}}
+    return {"intents": sorted(intents_of(utterances)), "slots": sorted(slots)}
+
+
+def write_labels(
+    path: PathLike, labels: Dict[str, List[str]], *, private: Optional[str] = None
+) -> None:
+    """Write a list of labels, marked if it was read from a private corpus.
+
+    Args:
+        labels: from `labels_in`.
+        private: the corpus that the labels were read from; None if they are public.
+    """
+    mark = {}
+    if private is not None:
+        mark[PRIVATE] = f"read from {private}; remove this line if all names below are public"
+    write_json(path, {**mark, **labels})

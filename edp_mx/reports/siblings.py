@@ -1,0 +1,66 @@
+"""The run without privacy that lies beside a run, on the same utterances."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any, List, Optional, Sequence, Tuple
+
+from edp_mx.errors import UserError
+from edp_mx.reports.table import WIDTH
+from edp_mx.runs.record import Record
+from edp_mx.runs.records import record_of
+from edp_mx.runs.run_directory import RunDirectory
+
+
+def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
+    """Return a finished run without privacy in the same folder, whose three parts are the same.
+
+    The parts are compared by their keyed fingerprints, so that utterances, labels and split are the
+    same. Of several runs it is the one with the best SER on the validation part; a run without
+    privacy has none.
+    """
+    parts = _parts(run)
+    if parts is None or _record(run)["mechanism"] == "none":
+        return None
+    beside = (RunDirectory(path) for path in sorted(run.path.resolve().parent.iterdir()))
+    found: List[Tuple[float, str, RunDirectory]] = []
+    for other in (each for each in beside if each.path != run.path.resolve()):
+        try:
+            if other.has("results") and parts == _parts(other):
+                record = _record(other)
+                if record["mechanism"] == "none" and record["validation"]:
+                    found.append((record["validation"]["ser"], other.path.name, other))
+        except (UserError, OSError, KeyError, TypeError):
+            continue  # it is not a whole run of ours
+    return min(found)[2] if found else None
+
+
+def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
+    """Return wrapped lines on the run without privacy beside each of some runs, each once.
+
+    Nothing is said of one that is among `runs`.
+    """
+    lines: List[str] = []
+    shown = {run.path.resolve() for run in runs}
+    for run in runs:
+        other = without_privacy(run)
+        if other is None or other.path in shown:
+            continue
+        shown.add(other.path)
+        scores = other.read("results")["test"]
+        said = (
+            f"without privacy ({other.path.name}): SER {100 * scores['ser']:.2f} %, intent "
+            f"accuracy {100 * scores['intent_accuracy']:.2f} %, slot F1 "
+            f"{100 * scores['slot_f1']:.2f} %"
+        )
+        lines += textwrap.wrap(said, WIDTH, subsequent_indent="  ")
+    return lines
+
+
+def _record(run: RunDirectory) -> Record:
+    return record_of(run, run.read("results"))
+
+
+def _parts(run: RunDirectory) -> Any:
+    """The fingerprints of the three parts; None where there are none."""
+    return run.read("environment").get("fingerprints") if run.has("environment") else None

@@ -1,0 +1,229 @@
+"""The first configuration of a corpus of one's own, which `edp-mx init` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+
+from edp_mx.config import load_config
+from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
+from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.readers.columns_config import ColumnsConfig
+from edp_mx.data.split_config import SplitConfig
+from edp_mx.data.splits import PARTS
+from edp_mx.data.synthetic import STANDINS
+from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
+from edp_mx.errors import UserError
+from edp_mx.models.checkpoints.config import ADOPTED
+from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.runs.run_directory import RunDirectory
+
+_TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
+_SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
+_LARGEST_BATCH = 4096  # that was measured
+_WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
+_CLC_SIZES = ("character_dimension", "character_filters", "character_width", "hidden_size",
+              "num_layers")  # fmt: skip
+
+
+class Recipe(NamedTuple):
+    """What docs/recipe.md measured for a family.
+
+    Attributes:
+        what: is trained, in words.
+        files: that are included.
+        share: B ÷ n.
+        epochs: where that share is the batch, and where the largest batch is.
+        sizes: settings in which a model must equal the run that it starts from.
+    """
+
+    what: str
+    files: Tuple[str, ...]
+    share: float
+    epochs: Tuple[int, int]
+    sizes: Tuple[str, ...]
+
+
+RECIPES = {
+    "bert": Recipe(
+        "The heads of a BERT",
+        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/heads.yaml"),
+        2 / 3,
+        (110, 110),
+        tuple(f"model.{key}" for key in ADOPTED),
+    ),
+    "clc": Recipe(
+        "A small CLC",
+        ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
+        1 / 2,
+        (24, 20),
+        (*(f"model.{key}" for key in _CLC_SIZES), "data.embeddings.dimension"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a model starts from, as `model.start_from` names it.
+
+    Attributes:
+        sizes: of a run's model, by dotted key; a checkpoint brings its own.
+    """
+
+    folder: Path
+    family: str
+    sizes: Dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, corpus: Path) -> Start:
+        """Look at a finished run, or at a BERT in Hugging Face's layout.
+
+        Raises:
+            UserError: it is neither, or the run was trained on the corpus itself.
+        """
+        for checkpoint in (folder, folder / "model"):  # the latter: of a pre-training
+            if (checkpoint / CONFIG).is_file():
+                return cls(checkpoint, "bert")
+        config = load_config(RunDirectory.trained(folder).config)
+        theirs = config.data.path
+        if theirs is not None and Path(theirs).resolve() == corpus.resolve():
+            raise UserError(
+                f"--start-from: {folder} was trained on {corpus} itself, which is private; start "
+                "from a run on other people's utterances (docs/recipe.md)"
+            )
+        keys = RECIPES[config.model.family].sizes
+        sizes = {key: reduce(getattr, key.split("."), config) for key in keys}
+        return cls(folder, config.model.family, sizes)
+
+
+@dataclass(frozen=True)
+class FirstConfig:
+    """A configuration that is ready to train, and why it is as it is.
+
+    Attributes:
+        path: of the corpus.
+        split: as YAML.
+        unit: utterance or user.
+        num_units: n, of utterances or of users in the training part.
+        start: None for drawn weights.
+        words: a public list; None where the words are those of `start`.
+        labels: a list.
+        label_note: what the file says about it.
+    """
+
+    path: Path
+    columns: ColumnsConfig
+    corpus: Corpus
+    split: str
+    unit: str
+    num_units: int
+    epsilon: str
+    start: Optional[Start]
+    words: Optional[Path]
+    labels: Path
+    label_note: str
+
+    @property
+    def family(self) -> str:
+        return self.start.family if self.start else "clc"
+
+    @property
+    def recipe(self) -> Recipe:
+        return RECIPES[self.family]
+
+    @property
+    def batch_size(self) -> int:
+        """The share of the training part that the recipe takes, as far as it was measured."""
+        wanted = min(_LARGEST_BATCH, int(self.recipe.share * self.num_units))
+        return max(1, wanted // _WORKERS * _WORKERS or wanted)
+
+    @property
+    def share(self) -> int:
+        """The batch as a percentage of the units."""
+        return round(100 * self.batch_size / self.num_units)
+
+    @property
+    def epochs(self) -> int:
+        return self.recipe.epochs[self.batch_size == _LARGEST_BATCH]
+
+    @property
+    def sizes(self) -> str:
+        """How many utterances each part has."""
+        train, validation, test = (len(getattr(self.corpus.split, part)) for part in PARTS)
+        return f"{train:,} utterances train, {validation:,} validate and {test:,} test"
+
+    @property
+    def column_names(self) -> Dict[str, str]:
+        """The settings of the columns that are not the default."""
+        default = asdict(ColumnsConfig())
+        return {key: v for key, v in asdict(self.columns).items() if v != default[key]}
+
+    def start_sizes(self, part: str) -> List[Tuple[str, Any]]:
+        """Return the sizes of the start below `part`, by key."""
+        sizes = self.start.sizes if self.start else {}
+        return [(key[len(part) + 1 :], sizes[key]) for key in sizes if key.startswith(f"{part}.")]
+
+    def to_yaml(self, out: Path) -> str:
+        """Return the file's text; its includes are relative to `out`.
+
+        Raises:
+            UserError: the recipes are not here.
+        """
+        for file in self.recipe.files:
+            if not Path(file).is_file():
+                raise UserError(
+                    f"there is no {file} here: the recipes come with the repository, not with the "
+                    "installed package; call this in a clone"
+                )
+        environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+        environment.filters["quoted"] = lambda text: json.dumps(str(text), ensure_ascii=False)
+        includes = [os.path.relpath(file, out.parent) for file in self.recipe.files]
+        template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+        return template.render(c=self, out=out, includes=includes)
+
+
+def first_config(
+    path: Path,
+    *,
+    parts: Dict[str, int],
+    columns: ColumnsConfig,
+    unit: str,
+    epsilon: float,
+    **rest: Any,
+) -> FirstConfig:
+    """Propose a configuration for the corpus at a path.
+
+    Args:
+        path: of the corpus.
+        parts: how many utterances the corpus has in each part of its own.
+        columns: which keys or columns hold what.
+        unit: utterance or user.
+        epsilon: that is to hold.
+        rest: the other attributes of `FirstConfig`.
+
+    Raises:
+        UserError: the corpus is too small for three parts, or names no users that could be the
+            unit.
+    """
+    has_own = {"train", "test"} <= set(parts)
+    name = path.name.partition(".")[0]
+    if name in (*PUBLIC_CORPORA, *STANDINS):
+        name = f"my_{name}"
+    split = "own" if has_own else SplitConfig(**_SHARES)
+    data = DataConfig(corpus=name, path=str(path), split=split, columns=columns)
+    corpus = load_corpus(data)
+    n = len(corpus.split.train)
+    if unit == "user":
+        if not names_users(corpus.utterances):
+            raise UserError(f"--user-key: {path} names no users; name them by {HOW_TO_NAME}")
+        n = len(np.unique(users_of(corpus.train)))
+    shares = ", ".join(f"{key}: {value}" for key, value in _SHARES.items())
+    said = "own" if has_own else f"{{{shares}}}"
+    return FirstConfig(path, columns, corpus, said, unit, n, f"{epsilon:g}", **rest)

@@ -1,0 +1,70 @@
+"""`edp-mx data words` and `data labels`: what they write, and what they leave alone."""
+
+import json
+
+import pytest
+from support.commands import edp_mx
+from support.jsonl import write_jsonl
+
+from edp_mx.data.synthetic import make_utterances
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    utterances = list(make_utterances("video", size=40, seed=2))
+    write_jsonl(tmp_path / "mine.jsonl", utterances)
+    return utterances
+
+
+def test_words_are_written_the_most_common_first(mine, tmp_path):
+    (tmp_path / "text.txt").write_text("zz zz zz\nyy yy\nxx\n")
+    said = edp_mx("data", "words", "text.txt", "--min-count", 2, "--out", "words.txt").stdout
+    assert (tmp_path / "words.txt").read_text() == "zz\nyy\n" and "2 words of text.txt" in said
+    edp_mx("data", "words", "text.txt", "mine.jsonl", "health", "--size", 30, "--out", "all.txt")
+    words = (tmp_path / "all.txt").read_text().split("\n")
+    both = [*mine, *make_utterances("health", size=30, seed=1)]
+    assert set(words) == {"", "zz", "yy", "xx", *(token for u in both for token in u.tokens)}
+
+
+def test_labels_of_a_path_are_marked_and_those_of_a_stand_in_are_not(mine, tmp_path):
+    def labels(*options):
+        said = edp_mx("data", "labels", *options, "--out", "labels.json", "--force").stdout
+        return json.loads((tmp_path / "labels.json").read_text()), said
+
+    marked, said = labels("mine.jsonl")
+    assert marked["private"].startswith("read from mine.jsonl; remove this line if all")
+    assert marked["intents"] == sorted({u.intent for u in mine}) and '"private"' in said
+    assert marked["slots"] == sorted({t[2:] for u in mine for t in u.slots if t != "O"})
+    assert "private" not in labels("mine.jsonl", "--public")[0]
+    assert "private" not in labels("health", "--size", 50)[0]
+    assert "private" in labels("health", "mine.jsonl", "--size", 50)[0]
+
+
+@pytest.mark.parametrize(
+    "action, options, sentence",
+    [
+        ("words", ["nowhere"], "not 'nowhere'"),
+        ("words", ["mine.jsonl", "--min-count", 1000], "mine.jsonl: no word occurs often enough"),
+        ("words", ["health", "--size", 0], "--size is 0; it must be 1 or more"),
+        ("words", ["health", "--min-count", 0], "--min-count is 0; it must be 1 or more"),
+        ("labels", ["empty.jsonl"], "empty.jsonl: no utterances"),
+        ("labels", ["health", "--seed", -1], "--seed is -1; it must be 0 or more"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
+    mine, action, options, sentence, tmp_path
+):
+    (tmp_path / "empty.jsonl").write_text("")
+    errors = edp_mx("data", action, *options, "--out", "out", code=2).stderr
+    assert sentence in errors.splitlines()[-1] and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("action", ["words", "labels"])
+def test_a_file_is_written_over_only_by_force(mine, action, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    errors = edp_mx("data", action, "mine.jsonl", "--out", "out", code=2).stderr
+    assert "out is there already; name another file with --out, or write over it with" in errors
+    assert (tmp_path / "out").read_text() == "mine"
+    edp_mx("data", action, "mine.jsonl", "--out", "out", "--force")
+    assert (tmp_path / "out").read_text() != "mine"

@@ -1,0 +1,214 @@
+"""`edp-mx init`: the configuration that it writes, what it says, and what it refuses."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from support.commands import CONFIGS, ROOT, TINY, edp_mx
+from support.jsonl import users_corpus, write_jsonl
+
+from edp_mx.config import dump_config, load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.runs.run_directory import RunDirectory
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A clone's folder with a corpus of 400 utterances."""
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edp_mx.cli.init.STANDIN_SIZE", 500)  # which is quicker
+    utterances = list(make_utterances("communication", size=400, seed=1))
+    write_jsonl(tmp_path / "mine.jsonl", utterances)
+    return utterances
+
+
+def init(*options, code=0):
+    done = edp_mx("init", *options, code=code)
+    return done.stderr if code else done.stdout
+
+
+def a_run(folder, *, family="clc", settings=()):
+    """A run's folder as far as `init` looks at it."""
+    files = [CONFIGS / "model" / f"{family}.yaml"]
+    run = RunDirectory(folder)
+    run.create("public", dump_config(load_config(files, ["data.corpus=health", *settings])))
+    run.write("vocabulary", {})
+    run.weights.write_bytes(b"")
+    return folder
+
+
+def test_it_is_ready_to_train_once_its_labels_are_public(mine):
+    said = init("mine.jsonl", "--epsilon", 4)
+    config = load_config("mine.yaml")
+    assert (config.name, config.data.corpus, config.model.family) == ("mine", "mine", "clc")
+    privacy = config.privacy
+    assert (privacy.mechanism, privacy.target_epsilon, privacy.unit) == ("dp_sgd", 4, "utterance")
+    corpus = load_corpus(config.data)
+    sizes = [len(part) for part in (corpus.train, corpus.validation, corpus.test)]
+    assert abs(sizes[0] - 320) < 5 and sum(sizes) == 400
+    assert f"{sizes[0]} utterances train, {sizes[1]} validate and {sizes[2]} test" in said
+    share = config.training.batch_size / sizes[0]
+    assert 0.47 < share <= 0.5 and config.training.batch_size % 8 == 0
+    assert config.training.epochs == 24
+    words = Path("mine.words.txt").read_text().split("\n")
+    public = {t for n in ("communication", "health", "video")
+              for u in make_utterances(n, size=500, seed=1) for t in u.tokens}  # fmt: skip
+    assert set(words) == {*public, ""}  # and none of the corpus alone
+    labels = json.loads(Path("mine.labels.json").read_text())
+    assert "private" in labels and labels["intents"] == sorted({u.intent for u in mine})
+    errors = edp_mx("train", "mine.yaml", "--set", *TINY, "training.epochs=1", "--run", "a",
+                    code=2).stderr  # fmt: skip
+    assert "privacy.target_epsilon: epsilon is infinite" in errors and 'line "private"' in errors
+    edp_mx("train", "mine.yaml", "--check")
+
+
+def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
+    said = init("mine.jsonl")
+    text = Path("mine.yaml").read_text()
+    assert max(map(len, said.splitlines())) <= 80 and max(map(len, text.splitlines())) <= 100
+    whole = " ".join(said.split())
+    for part in ("mine.jsonl: 400 utterances, ", "No ε covers what was read of the corpus",
+                 'remove its line "private". Until then training is refused.',
+                 "Nothing was measured near these numbers.", "--start-from runs/public",
+                 'and no slots: SER ', "next: NP=2 launch/train.sh mine.yaml"):  # fmt: skip
+        assert part in whole, part
+    assert "No ε covers" in text and "Read from mine.jsonl" in text
+    public = init("mine.jsonl", "--labels-are-public", "--force")
+    assert '"private"' not in public + Path("mine.labels.json").read_text()
+    assert "public by --labels-are-public" in Path("mine.yaml").read_text()
+
+
+def test_measured_runs_say_what_to_expect(mine):
+    (Path("results")).mkdir()
+    (Path("results") / "records").symlink_to(ROOT / "results" / "records")
+    write_jsonl("more.jsonl", make_utterances("communication", size=2500, seed=1))
+    whole = " ".join(init("more.jsonl").split())
+    assert "- clc from a public start, which this is: Nothing was measured near" in whole
+    assert "- bert from a public start: Expect, over the corpora, SER " in whole
+
+
+def test_users_are_the_unit_where_they_are_wanted(mine, tmp_path):
+    users_corpus(tmp_path / "users.jsonl", size=600, users=100)
+    said = init("users.jsonl")
+    assert "A user says up to 6 of them" in said
+    assert "100 users" in init("users.jsonl", "--user-key", "user", "--force")
+    config = load_config("users.yaml")
+    assert config.privacy.unit == "user" and config.training.batch_size == 40  # of 80 users
+    assert "names no users" in init("mine.jsonl", "--user-key", "user", code=2)
+
+
+def test_other_names_of_columns_and_users_are_written_down(mine, tmp_path):
+    rows = ["said,kind,who", *(f"call {i},call,ann {i % 20}" for i in range(60))]
+    (tmp_path / "mine.csv").write_text("\n".join(rows))
+    init("mine.csv", "--user-key", "who", "--labels-are-public",
+         "--columns", "text=said", "intent=kind", "slots=none")  # fmt: skip
+    config = load_config("mine.yaml")
+    names = config.data.columns
+    assert (names.text, names.intent, names.slots, names.user) == (
+        "said", "kind", "none", "who")  # fmt: skip
+    assert len(load_corpus(config.data).utterances) == 60 and config.privacy.unit == "user"
+    errors = init("mine.jsonl", "--user-key", "who", "--force", code=2)
+    assert 'the key "who", which data.columns.user names, is missing' in errors
+
+
+@pytest.mark.parametrize("family, sizes, layer", [
+    ("clc", ["model.hidden_size=24", "data.embeddings.dimension=20"], "clc"),
+    ("bert", ["model.num_layers=2", "model.hidden_size=24"], "heads"),
+])  # fmt: skip
+def test_a_run_to_start_from_decides_family_sizes_and_words(mine, tmp_path, family, sizes, layer):
+    run = a_run(tmp_path / "a run", family=family, settings=sizes)
+    init("mine.jsonl", "--start-from", run, "--labels-are-public")
+    config, theirs = load_config("mine.yaml"), load_config(run / "config.yaml")
+    assert config.model.start_from == str(run) and config.model.heads == "names"
+    assert config.data.vocabulary.source == "checkpoint" and not Path("mine.words.txt").exists()
+    same = {"hidden_size": 24, "num_layers": theirs.model.num_layers}
+    assert {key: getattr(config.model, key) for key in same} == same
+    if family == "clc":
+        assert config.data.embeddings.dimension == 20
+    assert f"configs/recipe/{layer}.yaml" in Path("mine.yaml").read_text()
+
+
+def test_a_checkpoint_brings_its_own_sizes(mine, tmp_path):
+    folder = tmp_path / "pretrained" / "model"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(
+        {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 24, "vocab_size": 40,
+         "intermediate_size": 40}))  # fmt: skip
+    for given in (folder, folder.parent):
+        init("mine.jsonl", "--start-from", given, "--force")
+        model = load_config("mine.yaml").model
+        assert (model.num_layers, model.hidden_size, model.trained) == (2, 24, "heads")
+        assert model.start_from == str(folder)
+
+
+def test_own_parts_other_folders_and_names_of_public_corpora(mine, tmp_path):
+    (tmp_path / "atis").mkdir()
+    for part, size in (("train", 90), ("test", 30)):
+        write_jsonl(tmp_path / "atis" / f"{part}.jsonl",
+                    [replace(u, id="") for u in mine[:size]])  # fmt: skip
+    (tmp_path / "here").mkdir()
+    init("atis", "--out", "here/first.yaml", "--public", "video", "--labels-are-public")
+    config = load_config("here/first.yaml")
+    assert (config.data.split, config.data.corpus) == ("own", "my_atis")
+    assert (tmp_path / "here" / "first.words.txt").exists()
+    tree = yaml.safe_load((tmp_path / "here" / "first.yaml").read_text())
+    assert tree["include"][0] == "../configs/model/clc.yaml"
+
+
+def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
+    edp_mx("data", "labels", "mine.jsonl", "--public", "--out", "all.json")
+    init("mine.jsonl", "--labels", "all.json")
+    assert load_config("mine.yaml").data.labels.path == "all.json"
+    assert not Path("mine.labels.json").exists()
+    labels = json.loads(Path("all.json").read_text())
+    Path("all.json").write_text(json.dumps({**labels, "intents": labels["intents"][1:]}))
+    errors = init("mine.jsonl", "--labels", "all.json", "--force", code=2)
+    assert f"all.json lacks the label {labels['intents'][0]!r} of the training utterance" in errors
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (["nowhere.jsonl"], "nowhere.jsonl does not exist; name a file or folder of utterances"),
+    (["empty.jsonl"], "empty.jsonl holds no utterances"),
+    (["few.jsonl"], "too few utterances"),
+    (["mine.jsonl", "--epsilon", 0], "--epsilon is 0; it must be finite and above 0"),
+    (["mine.jsonl", "--epsilon", "nan"], "--epsilon is nan; it must be finite and above 0"),
+    (["mine.jsonl", "--public", "nowhere"], "not 'nowhere'"),
+    (["mine.jsonl", "--public", "mine.jsonl"], "--public: mine.jsonl is the corpus itself"),
+    (["mine.jsonl", "--start-from", "nowhere"], "nowhere is not a run directory"),
+    (["mine.jsonl", "--labels", "nowhere"], "cannot read nowhere"),
+])  # fmt: skip
+def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, options, sentence):
+    (tmp_path / "empty.jsonl").write_text("")
+    write_jsonl(tmp_path / "few.jsonl", mine[:2])
+    errors = init(*options, code=2)
+    assert sentence in errors and errors.count("\n") == 1
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_a_run_on_the_corpus_itself_is_no_public_start(mine, tmp_path):
+    run = a_run(tmp_path / "run", settings=["data.corpus=mine", "data.path=mine.jsonl"])
+    errors = init("mine.jsonl", "--start-from", run, code=2)
+    assert "was trained on mine.jsonl itself, which is private; start from" in errors
+
+
+def test_nothing_is_written_over_without_force(mine):
+    for name in ("mine.yaml", "mine.words.txt", "mine.labels.json"):
+        Path(name).write_text("precious")
+        errors = init("mine.jsonl", code=2)
+        assert f"{name} is there already; name another file with --out" in errors
+        assert [path.name for path in Path().glob("mine.[ywl]*")] == [name]
+        assert Path(name).read_text() == "precious"
+        Path(name).unlink()
+
+
+def test_outside_of_a_clone_it_says_where_the_recipes_are(mine):
+    Path("configs").unlink()
+    errors = init("mine.jsonl", code=2)
+    assert "there is no configs/model/clc.yaml here: the recipes come with the repository" in errors
+    shutil.rmtree("configs", ignore_errors=True)
+    assert not Path("mine.yaml").exists()
