@@ -25,10 +25,13 @@ LIVING = [
     "tokenizers>=0.15",
     "tqdm>=4.60",
 ]
+SERVE = ["prometheus-client>=0.17", "waitress>=2.1.2"]
 EXTRAS = {
     "cpu": ["mxnet==1.9.1"],
     "cu112": ["mxnet-cu112==1.9.1"],
+    "serve": SERVE,
     "dev": [
+        *SERVE,
         "hypothesis>=6",
         "pytest>=7",
         "pytest-timeout>=2",

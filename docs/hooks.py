@@ -15,6 +15,7 @@ ROOMS = (
     "data",
     "metrics",
     "reports",
+    "serving",
     "runtime",
 )
 

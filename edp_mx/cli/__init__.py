@@ -22,6 +22,7 @@ SUBCOMMANDS = {
     "watch": "show how far a running job is",
     "evaluate": "score a finished run",
     "predict": "understand utterances with a trained model",
+    "serve": "answer over HTTP with a trained model",
     "compare": "set finished runs side by side",
     "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",

@@ -1,6 +1,7 @@
 """The main job through the command line: train, look at the run, evaluate, predict, compare."""
 
 import json
+import urllib.request
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from support.commands import (
     start,
     weights,
 )
+from support.workers import PATIENCE
 
 from edp_mx.config import load_config
 from edp_mx.data import corpus
@@ -252,3 +254,23 @@ def test_evaluate_refuses_a_corpus_that_has_changed(tmp_path):
     for changed in (lines[:-50], [line.replace("call", "phone") for line in lines]):
         file.write_text("\n".join(changed) + "\n")
         edp_mx("evaluate", tmp_path / "run", code=2)
+
+
+def test_a_served_model_answers_as_predict_does(runs):
+    run, text = runs / "sgd", "call my parents at 0123"
+    expected = json.loads(edp_mx("predict", run, "--json", text).stdout)
+    process = start("serve", run, "--port", 0)
+    address = process.stdout.readline().split()[0]
+    request = urllib.request.Request(
+        f"{address}predict",
+        json.dumps({"text": text}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        found = json.loads(answer.read())
+    process.terminate()
+    finish(process)
+    assert found["intent_confidence"] == pytest.approx(expected.pop("intent_confidence"), rel=1e-5)
+    assert {key: found[key] for key in ("tokens", "slots", "intent")} == {
+        key: expected[key] for key in ("tokens", "slots", "intent")
+    }

@@ -1,0 +1,74 @@
+"""Answer over HTTP with the model of a run: POST /predict, GET /health, /metrics and a page.
+
+It has neither passwords nor encryption: beyond this machine, put a proxy with both before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import logging
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from edp_mx.errors import UserError
+
+EXAMPLES = """\
+examples:
+  edp-mx serve runs/mine --port 8080
+  curl -H 'Content-Type: application/json' -d '{"text": "call my parents"}' \\
+    http://127.0.0.1:8080/predict
+  several at once: {"utterances": [{"text": "call mum"}, {"tokens": ["play", "jazz"]}]}
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("run_directory", type=Path, metavar="RUN", help="a run directory")
+    add("--host", default="127.0.0.1", help="where to listen (127.0.0.1: this machine alone)")
+    add("--port", type=int, default=8080, help="0 for any free one (8080)")
+    add("--timeout", type=float, default=10.0, metavar="SECONDS",
+        help="after which a prediction is given up (10)")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM."""
+    if not 0 <= arguments.port < 1 << 16:
+        raise UserError(f"--port is {arguments.port}; it must be 0 to 65535")
+    if not 0 < arguments.timeout <= 3600:
+        raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
+    try:
+        from edp_mx.serving.server import build_server, load_model, port_of
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
+        ) from error
+    path = arguments.run_directory
+    server = build_server(
+        path.resolve().name,
+        partial(load_model, path),
+        host=arguments.host,
+        port=arguments.port,
+        seconds=arguments.timeout,
+    )
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # waiting requests are a batch
+    signal.signal(signal.SIGTERM, _interrupt)
+    if not _is_loopback(arguments.host):
+        print("edp-mx serve: anybody who reaches this machine can ask the model", file=sys.stderr)
+    print(f"http://{arguments.host}:{port_of(server)}/ (Ctrl-C ends it)", flush=True)
+    server.run()
+    return 0
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,94 @@
+"""Predictions for many threads by one, in batches: MXNet's models are not safe to share."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoAnswer
+from typing import Any, Callable, List, NamedTuple, Sequence
+
+Tokens = Sequence[str]
+Predict = Callable[[List[Tokens]], List[Any]]
+
+
+class Busy(Exception):
+    """More is waiting than can be answered in time."""
+
+
+class _Question(NamedTuple):
+    utterances: List[Tokens]
+    answer: Future
+
+
+class Batcher:
+    """A thread that owns a model, and predicts what has arrived since its last batch.
+
+    Args:
+        load: called in that thread; returns the function that predicts lists of tokens, in order.
+        most_at_once: utterances of a batch; a single question may have more.
+        most_waiting: questions that may wait; further ones are refused.
+    """
+
+    def __init__(
+        self, load: Callable[[], Predict], *, most_at_once: int = 256, most_waiting: int = 1024
+    ) -> None:
+        self._questions: queue.Queue = queue.Queue(most_waiting)
+        self._most_at_once = most_at_once
+        self._loaded: Future = Future()
+        threading.Thread(target=self._work, args=(load,), name="model", daemon=True).start()
+
+    def wait_until_loaded(self) -> None:
+        """Return once the model is there; raise what prevented that."""
+        self._loaded.result()
+
+    @property
+    def waiting(self) -> int:
+        """How many questions wait."""
+        return self._questions.qsize()
+
+    def ask(self, utterances: List[Tokens], *, seconds: float) -> List[Any]:
+        """Return the predictions for some utterances.
+
+        Raises:
+            Busy: too many questions wait, or no answer came in time.
+        """
+        question = _Question(utterances, Future())
+        try:
+            self._questions.put_nowait(question)
+            return question.answer.result(seconds)
+        except (queue.Full, NoAnswer) as error:
+            question.answer.cancel()
+            raise Busy from error
+
+    def _work(self, load: Callable[[], Predict]) -> None:
+        try:
+            predict = load()
+        except BaseException as error:
+            self._loaded.set_exception(error)
+            return
+        self._loaded.set_result(None)
+        while True:
+            self._answer(self._next(), predict)
+
+    def _next(self) -> List[_Question]:
+        """Wait for a question; return it and all that fit into a batch with it."""
+        batch = [self._questions.get()]
+        count = len(batch[0].utterances)
+        while count < self._most_at_once and not self._questions.empty():
+            batch.append(self._questions.get())
+            count += len(batch[-1].utterances)
+        return [question for question in batch if question.answer.set_running_or_notify_cancel()]
+
+    def _answer(self, batch: List[_Question], predict: Predict) -> None:
+        """Answer some questions together; where that fails, each alone."""
+        try:
+            found = iter(predict([each for question in batch for each in question.utterances]))
+            for question in batch:
+                question.answer.set_result([next(found) for _ in question.utterances])
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0].answer.set_exception(error)
+                return
+            for question in batch:
+                self._answer([question], predict)
