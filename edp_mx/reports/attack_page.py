@@ -7,10 +7,12 @@ from typing import Any, Dict, List, Mapping
 
 from edp_mx.attacks.directory import read_attack, read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
+from edp_mx.errors import UserError
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 
@@ -134,18 +136,24 @@ def _of_run(run: RunDirectory) -> List[Part]:
     """The scores and the ε of the attacked run; nothing where the folder is not in a run."""
     if not run.has("results") or not run.has("privacy"):
         return []
-    test, privacy = run.read("results")["test"], run.read("privacy")
+    test = run.read("results")["test"]
+    conditions: List[str] = []
     notes: List[str] = []
     said = {
         "SER %": f"{100 * test['ser']:.2f}",
         "intents %": f"{100 * test['intent_accuracy']:.2f}",
         "slot F1 %": f"{100 * test['slot_f1']:.2f}",
-        "ε as published": format_epsilon(privacy["as_published"]),
-        "ε that holds": format_holding_epsilon(privacy, notes),
-        "δ": f"{privacy['delta']:.2g}",
     }
+    try:
+        privacy = privacy_of(run, notes)
+    except UserError as error:  # the attack is no worse for it
+        notes.append(f"No ε: {error}.")
+    else:
+        said["ε as published"] = format_epsilon(privacy["as_published"])
+        said["ε that holds"] = format_holding_epsilon(privacy, conditions)
+        said["δ"] = f"{privacy['delta']:.2g}"
     table = PartTable.of_texts("Its test scores and its ε", [*said], [[*said.values()]])
-    return [Part("The attacked run", tables=[table], notes=footnotes(notes))]
+    return [Part("The attacked run", tables=[table], notes=[*footnotes(conditions), *notes])]
 
 
 def _notes(attack: Dict[str, Any]) -> List[str]:

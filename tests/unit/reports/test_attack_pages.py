@@ -22,6 +22,7 @@ from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
 from edp_mx.reports.figures import build_figure, draw_histograms, exponent_ticks
 from edp_mx.reports.summary import compare
 from edp_mx.runs.attack_records import attack_records_of
+from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
 
@@ -154,7 +155,7 @@ def bound(log10, *conditions):
 @pytest.fixture(autouse=True)
 def believed(monkeypatch):
     """Take `privacy.json` as it stands; the runs here have no ledger, and an ε of our choice."""
-    for module in ("attack_epsilon", "summary"):
+    for module in ("attack_epsilon", "attack_page", "summary"):
         name = f"edp_mx.reports.{module}.privacy_of"
         monkeypatch.setattr(name, lambda run, notes: run.read("privacy"))
 
@@ -172,13 +173,16 @@ def run_with(folder, generator, holds_if, **origin):
     return run, scores
 
 
-def test_the_page_has_the_scores_and_the_epsilon_of_its_run(generator, tmp_path):
+def test_the_page_has_the_scores_and_the_epsilon_of_its_run(generator, tmp_path, monkeypatch):
     run, _ = run_with(tmp_path / "run", generator, bound(0.9, "the words were public"))
     html = write_report(run.path / "attack-threshold").read_text()
     row = html[html.index("Its test scores and its ε") :]
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)[:6]
     assert cells == ["10.00", "90.00", "80.00", "10^4.4", "∞ (7.94*)", "0.001"]
     assert "* would hold if the words were public" in row
+    monkeypatch.setattr("edp_mx.reports.attack_page.privacy_of", privacy_of)
+    html = write_report(run.path / "attack-threshold").read_text()
+    assert "No ε: " in html and "ledger.jsonl is missing" in html and "7.94" not in html
 
 
 def test_runs_are_compared_by_epsilon(generator, tmp_path):
