@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -167,19 +168,23 @@ def _runs(records: Sequence[Record]) -> Part:
 
 
 def _run(record: Record, notes: List[str]) -> List[Cell]:
-    test, bound = record["test"], record["holds"]["log10_epsilon"]
+    test = record["test"]
     shares = [100 * test[name] for name in ("ser", "intent_accuracy", "slot_f1")]
     return [
         Cell(record["name"]),
         _number(record["settings"].get("training.seed", 0)),
         *(Cell(f"{share:.2f}", "", share) for share in shares),
-        Cell(format_epsilon(record["as_published"]), "", record["as_published"]["log10_epsilon"]),
-        Cell(format_holding_epsilon(record, notes), "", bound),
+        Cell(format_epsilon(record["as_published"]), "", _log10(record["as_published"])),
+        Cell(format_holding_epsilon(record, notes), "", _log10(record["holds"])),
         Cell(f"{record['delta']:.2g}" if record["delta"] else MISSING, "", record["delta"]),
         *(_number(record[name]) for name in ("n", "epochs", "workers")),
         Cell(f"{record['seconds'] / 60:.1f}", "", record["seconds"]),
         Cell(record["date"]),
     ]
+
+
+def _log10(bound: Mapping[str, Any]) -> float:
+    return math.inf if bound["log10_epsilon"] is None else bound["log10_epsilon"]
 
 
 def _number(value: int) -> Cell:

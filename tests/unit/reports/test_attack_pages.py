@@ -178,7 +178,7 @@ def test_the_page_has_the_scores_and_the_epsilon_of_its_run(generator, tmp_path,
     html = write_report(run.path / "attack-threshold").read_text()
     row = html[html.index("Its test scores and its ε") :]
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)[:6]
-    assert cells == ["10.00", "90.00", "80.00", "10^4.4", "∞ (7.94*)", "0.001"]
+    assert cells == ["10.00", "90.00", "80.00", "25,100", "∞ (7.94*)", "0.001"]
     assert "* would hold if the words were public" in row
     monkeypatch.setattr("edp_mx.reports.attack_page.privacy_of", privacy_of)
     html = write_report(run.path / "attack-threshold").read_text()
