@@ -6,7 +6,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
@@ -21,6 +21,7 @@ from edp_mx.runs.record import machine_of
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runs.tables.times import WARM_UP, TimesCell
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import Heartbeat
 from edp_mx.runtime.threads import allowed_threads
 from edp_mx.runtime.watchdog import Watchdog
 from edp_mx.training.loop import TrainingLoop
@@ -46,27 +47,17 @@ def time_cell(
     if cell.error:
         raise UserError(cell.error)
     wholes = {name: trial.config for name, trial in cell.trials.items() if trial.config}
-    configs = {name: _drawn(config) for name, config in wholes.items()}
-    first = configs["sgd"]
-    seconds = first.training.watchdog_seconds
+    configs = {name: drawn_from(config) for name, config in wholes.items()}
+    first = configs["sgd"].training
     with Watchdog.over(
-        workers, folder=folder, seconds=seconds
+        workers, folder=folder, seconds=first.watchdog_seconds
     ) as watchdog, tempfile.TemporaryDirectory() as place:
-        corpus = load_corpus(first.data, heartbeat=watchdog.heartbeat)
-        workers.agree("the corpus", corpus.fingerprint())
-        vocabulary = _vocabulary(first, corpus)
-        loops = {}
-        for name, config in configs.items():
-            watchdog.heartbeat(f"building {name}")
-            run = RunDirectory(Path(place, name))
-            run.path.mkdir()
-            prepared = prepare_corpus(corpus, config, workers, vocabulary=vocabulary)
-            loops[name] = build_training(prepared, config, workers, run, watchdog.heartbeat).loop
+        loops = _loops(configs, workers, Path(place), watchdog.heartbeat)
         taken = _rounds(loops, workers, steps=cell.steps, rounds=rounds, until=began + budget)
-    sampler = loops["sgd"].sampler
+    sampler, batch_size = loops["sgd"].sampler, first.batch_size
+    drawn = len(loops["sgd"].corpus)
+    n = training_part(wholes["sgd"], drawn)
     made = environment(workers.size)
-    drawn, batch_size = len(corpus.train), first.training.batch_size
-    n = _training_part(wholes["sgd"], drawn)
     return {
         "corpus": cell.corpus,
         "family": cell.family,
@@ -83,16 +74,16 @@ def time_cell(
     }
 
 
-def _drawn(config: ExperimentConfig) -> ExperimentConfig:
-    """The settings with a draw of a stand-in that is larger than one."""
+def drawn_from(config: ExperimentConfig) -> ExperimentConfig:
+    """Return the settings with a draw of a stand-in that is larger than one."""
     if not is_made(config.data):
         return config
     size = min(config.data.size or STANDIN_SIZE, STANDIN_SIZE)
     return replace(config, data=replace(config.data, size=size))
 
 
-def _training_part(config: ExperimentConfig, drawn: int) -> int:
-    """The number of training utterances of an epoch, where those of a draw are known."""
+def training_part(config: ExperimentConfig, drawn: int) -> int:
+    """Return the training utterances of an epoch of the whole, of those of a draw."""
     data = config.data
     if not is_made(data) or data.size is None or data.size <= STANDIN_SIZE:
         return drawn
@@ -100,8 +91,8 @@ def _training_part(config: ExperimentConfig, drawn: int) -> int:
     return round(data.fractions[0] * data.size)
 
 
-def _vocabulary(config: ExperimentConfig, corpus: Corpus) -> Optional[Vocabulary]:
-    """The corpus' own; for a BERT without a checkpoint filled up to the paper's size."""
+def vocabulary_of(config: ExperimentConfig, corpus: Corpus) -> Optional[Vocabulary]:
+    """Return the corpus' own, for a BERT filled up to the paper's size; None with a checkpoint."""
     if start_for(config) is not None:
         return None  # it brings its own
     vocabulary = vocabulary_for(config, corpus)
@@ -110,6 +101,24 @@ def _vocabulary(config: ExperimentConfig, corpus: Corpus) -> Optional[Vocabulary
         return vocabulary
     unused = (f"[unused{i}]" for i in range(NUM_PIECES - len(tokenizer.pieces)))
     return replace(vocabulary, tokenizer=replace(tokenizer, pieces=(*tokenizer.pieces, *unused)))
+
+
+def _loops(
+    configs: Mapping[str, ExperimentConfig], workers: Workers, place: Path, heartbeat: Heartbeat
+) -> Dict[str, TrainingLoop]:
+    """The trainings of the methods, each with a model of its own, ready for their first step."""
+    first = next(iter(configs.values()))  # all have the same data
+    corpus = load_corpus(first.data, heartbeat=heartbeat)
+    workers.agree("the corpus", corpus.fingerprint())
+    vocabulary = vocabulary_of(first, corpus)
+    loops = {}
+    for name, config in configs.items():
+        heartbeat(f"building {name}")
+        run = RunDirectory(place / name)
+        run.path.mkdir()
+        prepared = prepare_corpus(corpus, config, workers, vocabulary=vocabulary)
+        loops[name] = build_training(prepared, config, workers, run, heartbeat).loop
+    return loops
 
 
 def _rounds(
