@@ -5,13 +5,14 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Dict, List, Optional, Sequence
 
-from edp_mx.reports.paper import NAMES, TABLE_2
+from edp_mx.reports.paper import NAMES, TABLE_2, Times
 from edp_mx.reports.parts import Cell, Part, PartTable, as_markdown
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.table import show_quartiles
 
-HEADER = ("corpus", "N", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
+HEADER = ("corpus", "N × threads", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
           "DP-SGD, ghost ÷ SGD", "SGD, utterances/s", "B", "n", "steps timed")  # fmt: skip
+FACTORS = HEADER[:2] + HEADER[3:6]
 SUMMARY = "The seconds of an epoch with SGD, and the factors by which privacy makes it longer."
 EXPLANATION = (
     "N Horovod workers of one machine, whose cores they share. In each round every method takes "
@@ -19,7 +20,8 @@ EXPLANATION = (
     "by round. Shown are medians, in round brackets the quartiles, in square brackets the paper's "
     "number with 8 GPUs. DP-SGD clips each utterance: loop is one backward pass for each, as in "
     "the paper, and ghost one for all. ≈ is an epoch of which only the steps in the last column "
-    "were run. B is the batch of all workers, n the training part."
+    "were run. B is the batch of all workers, n the training part. Processor time is that of all "
+    "workers together, without what they wait for each other or for other programs."
 )
 SIZES = (
     "Of a stand-in 20,000 utterances were drawn and trained on, at the batch and the model of the "
@@ -31,10 +33,17 @@ SIZES = (
 
 def table2(rows: Sequence[Dict[str, Any]]) -> Part:
     """Return Table 2 as a part of a report, from what `edp-mx table2` recorded."""
-    tables = [
-        PartTable(family.upper(), HEADER, [_row(row) for row in rows if row["family"] == family])
-        for family in dict.fromkeys(row["family"] for row in rows)
-    ]
+    tables: List[PartTable] = []
+    for family in dict.fromkeys(row["family"] for row in rows):
+        of_it = [row for row in rows if row["family"] == family]
+        tables += [
+            PartTable(family.upper(), HEADER, [_row(row) for row in of_it]),
+            PartTable(
+                f"{family.upper()}, factors of processor time",
+                FACTORS,
+                [[*_names(row), *_factors(row, "processor_seconds")] for row in of_it],
+            ),
+        ]
     notes = dict.fromkeys(row["note"] for row in rows if row["note"])
     return Part("Table 2", [EXPLANATION, SIZES], tables=tables, notes=list(notes))
 
@@ -56,30 +65,44 @@ def table2_page(rows: Sequence[Dict[str, Any]], missing: Sequence[str]) -> str:
 
 
 def _row(row: Dict[str, Any]) -> List[Cell]:
-    seconds, paper = row["seconds"], TABLE_2.get(row["family"], {}).get(row["corpus"])
+    seconds, paper = row["seconds"]["sgd"], _paper(row)
     per_epoch = row["steps_per_epoch"] / row["steps"]
     is_whole = per_epoch == 1 and row["measured_on"] == row["n"]
-    epochs = [each * per_epoch for each in seconds["sgd"]]
-    rates = [row["steps"] * row["batch_size"] / each for each in seconds["sgd"]]
+    epochs = [each * per_epoch for each in seconds]
     digits = 1 if median(epochs) < 1000 else 0
-
-    def factor(name: str, of_paper: Optional[float] = None) -> Cell:
-        """How much longer a method takes than SGD, by round."""
-        ratios = [one / other for one, other in zip(seconds[name], seconds["sgd"])]
-        return _measured(ratios, 2, of_paper)
-
     return [
-        Cell(NAMES.get(row["corpus"], row["corpus"].upper())),
-        _count(row["workers"]),
+        *_names(row),
         _measured(epochs, digits, paper and paper.sgd, "" if is_whole else "≈ "),
-        factor("edp_sgd", paper and paper.edp_sgd),
-        factor("dp_sgd_loop", paper and paper.dp_sgd),
-        factor("dp_sgd_ghost"),
-        _measured(rates, 0),
+        *_factors(row, "seconds"),
+        _measured([row["steps"] * row["batch_size"] / each for each in seconds], 0),
         _count(row["batch_size"]),
         _count(row["n"]),
         Cell(f"{len(epochs)} × {row['steps']:,} of {row['steps_per_epoch']:,}"),
     ]
+
+
+def _names(row: Dict[str, Any]) -> List[Cell]:
+    name = NAMES.get(row["corpus"], row["corpus"].upper())
+    return [Cell(name), Cell(f"{row['workers']} × {row['threads']}", "", row["workers"])]
+
+
+def _factors(row: Dict[str, Any], kind: str) -> List[Cell]:
+    """How much longer than SGD eDP-SGD and DP-SGD take, by loop and by ghost, round by round."""
+    times, paper = row[kind], _paper(row)
+
+    def factor(name: str, of_paper: Optional[float] = None) -> Cell:
+        ratios = [one / other for one, other in zip(times[name], times["sgd"])]
+        return _measured(ratios, 2, of_paper)
+
+    return [
+        factor("edp_sgd", paper and paper.edp_sgd),
+        factor("dp_sgd_loop", paper and paper.dp_sgd),
+        factor("dp_sgd_ghost"),
+    ]
+
+
+def _paper(row: Dict[str, Any]) -> Optional[Times]:
+    return TABLE_2.get(row["family"], {}).get(row["corpus"])
 
 
 def _measured(

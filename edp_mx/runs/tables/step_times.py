@@ -41,7 +41,8 @@ def time_cell(
         budget: in seconds; no round begins after it, but for the first that counts.
 
     Returns:
-        What `results/table2.json` says of a row: `seconds` of each method's steps, by round.
+        What `results/table2.json` says of a row: `seconds` of each method's steps, by round, and
+        `processor_seconds` of all workers together.
     """
     began = time.monotonic()
     if cell.error:
@@ -53,7 +54,7 @@ def time_cell(
         workers, folder=folder, seconds=first.watchdog_seconds
     ) as watchdog, tempfile.TemporaryDirectory() as place:
         loops = _loops(configs, workers, Path(place), watchdog.heartbeat)
-        taken = _rounds(loops, workers, steps=cell.steps, rounds=rounds, until=began + budget)
+        times = _rounds(loops, workers, steps=cell.steps, rounds=rounds, until=began + budget)
     sampler, batch_size = loops["sgd"].sampler, first.batch_size
     drawn = len(loops["sgd"].corpus)
     n = training_part(wholes["sgd"], drawn)
@@ -68,7 +69,7 @@ def time_cell(
         "measured_on": drawn,
         "steps_per_epoch": sampler.steps_per_epoch if n == drawn else n // batch_size,
         "steps": min(cell.steps, sampler.steps_per_epoch),
-        "seconds": taken,
+        **times,
         "date": made["started"][:10],
         "machine": machine_of(made),
     }
@@ -123,20 +124,24 @@ def _loops(
 
 def _rounds(
     loops: Dict[str, TrainingLoop], workers: Workers, *, steps: int, rounds: int, until: float
-) -> Dict[str, List[float]]:
-    """The seconds of each method's steps, by round."""
+) -> Dict[str, Dict[str, List[float]]]:
+    """The seconds and the processor's seconds of each method's steps, by round."""
     names = list(loops)
     seconds: Dict[str, List[float]] = {name: [] for name in names}
+    processor: Dict[str, List[float]] = {name: [] for name in names}
     for number in range(WARM_UP + rounds):
         is_late = workers.broadcast(time.monotonic() > until)
         if is_late and number > WARM_UP:
             break
         first = number % len(names)
         for name in names[first:] + names[:first]:
+            began = time.process_time()
             taken = _take(loops[name], steps, epoch=number)
+            busy = sum(workers.gather(time.process_time() - began))
             if number >= WARM_UP:
                 seconds[name].append(round(taken, 4))
-    return seconds
+                processor[name].append(round(busy, 4))
+    return {"seconds": seconds, "processor_seconds": processor}
 
 
 def _take(loop: TrainingLoop, steps: int, *, epoch: int) -> float:

@@ -98,7 +98,7 @@ class TimesCell(NamedTuple):
 
 
 def times_cells(request: TimesRequest) -> List[TimesCell]:
-    """Return the rows of a table, in their order."""
+    """Return the rows of a table: all with the first number of workers, then with the next."""
     refuse_other_folder(request.configs)
     given = settings_given(request.overrides)
     return [
@@ -109,9 +109,9 @@ def times_cells(request: TimesRequest) -> List[TimesCell]:
             {name: _trial(request, corpus, family, workers, name, given) for name in METHODS},
             request.steps,
         )
+        for workers in request.workers
         for family in request.families
         for corpus in request.corpora
-        for workers in request.workers
     ]
 
 
