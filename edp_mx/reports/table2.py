@@ -23,11 +23,13 @@ EXPLANATION = (
     "were run. B is the batch of all workers, n the training part. Processor time is that of all "
     "workers together, without what they wait for each other or for other programs."
 )
-SIZES = (
+OF_A_DRAW = (
     "Of a stand-in 20,000 utterances were drawn and trained on, at the batch and the model of the "
-    "million whose epoch is shown; memory at 10⁴, 10⁵ and 10⁶ utterances is in "
-    "results/performance.md. BERT starts from random weights, which cost a step as much as others, "
-    "with as many word pieces as the paper's."
+    "size whose epoch is shown; memory at 10⁴, 10⁵ and 10⁶ utterances is in results/performance.md."
+)
+OF_BERT = (
+    "BERT starts from random weights, with which a step costs as much as with others, and has as "
+    "many word pieces as the paper's."
 )
 
 
@@ -45,7 +47,10 @@ def table2(rows: Sequence[Dict[str, Any]]) -> Part:
             ),
         ]
     notes = dict.fromkeys(row["note"] for row in rows if row["note"])
-    return Part("Table 2", [EXPLANATION, SIZES], tables=tables, notes=list(notes))
+    texts = [EXPLANATION]
+    texts += [OF_A_DRAW] if any(row["measured_on"] != row["n"] for row in rows) else []
+    texts += [OF_BERT] if any(row["family"] == "bert" for row in rows) else []
+    return Part("Table 2", texts, tables=tables, notes=list(notes))
 
 
 def table2_page(rows: Sequence[Dict[str, Any]], missing: Sequence[str]) -> str:

@@ -74,6 +74,9 @@ def test_the_page_has_each_family_the_notes_what_is_missing_and_the_command():
     assert page.index("### CLC\n") < page.index("### BERT\n") < page.index("\nbeside other work\n")
     assert "- atis bert, 2 workers: no" in page and "Some CPU, 2 cores: 3 rows" in page
     assert page.count("edp-mx table2\n```") == 1
+    assert "BERT starts from random weights" in page and "20,000 utterances were drawn" not in page
+    drawn = table2([times_row(corpus="health", n=450_000)]).texts
+    assert "20,000 utterances were drawn" in drawn[1] and len(drawn) == 2
 
 
 def test_the_report_shows_the_times_that_are_recorded(tmp_path):
