@@ -65,9 +65,9 @@ class Part(NamedTuple):
 
 
 def as_markdown(title: str, summary: str, parts: Sequence[Part]) -> str:
-    """Return a page without pictures."""
+    """Return a page without pictures, and without the parts that have nothing else to show."""
     blocks: List[str] = [f"# {title}", summary]
-    for part in parts:
+    for part in (each for each in parts if each.tables or not each.pictures):
         blocks += [f"## {part.title}", *part.texts]
         for table in part.tables:
             rows = [[str(cell) for cell in row] for row in table.rows]

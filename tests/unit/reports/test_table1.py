@@ -198,6 +198,8 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     assert all(page.tags[i - 1][1]["class"] == "wide" for i in inside)
     markdown = (tmp_path / "report.md").read_text()
     assert "-5.0 (-10.0 to +0.0) [-12.9]" in markdown and "edp-mx report" in markdown
+    only_drawn = "Membership inference against ε"
+    assert only_drawn in text and only_drawn not in markdown
 
 
 def test_a_page_of_nothing_or_under_another_name_is_refused(tmp_path):
