@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
     from edp_mx.reports.curves import plot_curves
+    from edp_mx.reports.run_page import write_run_page
     from edp_mx.reports.summary import compare
     from edp_mx.reports.table import fit
     from edp_mx.runs.train import train
@@ -40,7 +41,11 @@ def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: An
     if not workers.is_first:
         return ""
     plot_curves(directory)
-    where = f"The run directory is {directory.path}; its README.md describes the files."
+    write_run_page(directory)
+    where = (
+        f"The run directory is {directory.path}; report.html shows it, README.md describes its "
+        "files."
+    )
     return fit(f"{compare([directory])}\n\n{where}")
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_panels, label_axes, save_figure
+from edp_mx.reports.figures import (
+    BLUE,
+    GREEN,
+    MOST_COLUMNS,
+    VERMILION,
+    build_panels,
+    label_axes,
+    save_figure,
+)
+from edp_mx.reports.panels import Picture
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
 
@@ -86,11 +96,26 @@ def _plot(run: RunDirectory, panels: Sequence[Panel], x: str) -> None:
     panels = [panel for panel in panels if any(line.key in known for line in panel.lines)]
     if not panels:
         return
-    figure, places = build_panels(len(panels), 3.8, 2.9)
-    for axes, panel in zip(places, panels):
-        _draw(axes, panel, rows, x)
+    figure = _figure(panels, rows, x)
     figure.suptitle(run.path.resolve().name, fontsize=10)
     save_figure(figure, run.path / "curves.png")
+
+
+def picture_of_curves(run: RunDirectory) -> Picture:
+    """Return the curves of a training for a page."""
+    rows = run.epochs()
+    known = {key for row in rows for key, value in row.items() if value is not None}
+    panels = [panel for panel in TRAINING if any(line.key in known for line in panel.lines)]
+    return Picture.of("By epoch", _figure(panels, rows, "epoch", columns=1))
+
+
+def _figure(
+    panels: Sequence[Panel], rows: Sequence[Dict[str, Any]], x: str, columns: int = MOST_COLUMNS
+) -> Figure:
+    figure, places = build_panels(len(panels), 3.8, 2.9, columns=columns)
+    for axes, panel in zip(places, panels):
+        _draw(axes, panel, rows, x)
+    return figure
 
 
 def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]], x: str) -> None:

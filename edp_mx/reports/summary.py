@@ -65,7 +65,7 @@ def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
 def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
     """The name and test scores of the run without privacy beside a run; None if there is none."""
     other = without_privacy(run)
-    return other and {"run": other.path.name, "test": _scores(other)}
+    return None if other is None else {"run": other.path.name, "test": _scores(other)}
 
 
 def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]]) -> str:

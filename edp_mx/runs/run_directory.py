@@ -33,6 +33,8 @@ parts |
 | `metrics.jsonl` | one line per epoch: loss, validation scores, ε so far, clipping. NOT private |
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
+| `report.html` | one page: scores, ε and what it does not cover, curves, settings, commands. NOT \
+private |
 | `weights.npz` | the parameters, by name |
 | `privacy_ledger.jsonl` | the plan and every release, each line written before its \
 release; `edp-mx explain` reads it |

@@ -1,0 +1,87 @@
+"""One page on a finished run: scores, privacy, curves, settings, commands."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import yaml
+
+from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.reports.baselines import verdict
+from edp_mx.reports.curves import picture_of_curves
+from edp_mx.reports.parts import Part, PartTable, as_html
+from edp_mx.runs.recount import privacy_of
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_text
+from edp_mx.runtime.yaml_tree import leaves
+
+SCORES = ("SER %", "intents right %", "slot F1 %")
+EPSILONS = {
+    "as_published": "as the paper counts it",
+    "holds": "that holds",
+    "holds_if": "that holds on its conditions",
+}
+COMMANDS = ("explain", "account", "evaluate", "predict", "serve", "attack")
+
+
+def write_run_page(run: RunDirectory) -> None:
+    """Write `report.html` of a finished run; it needs no other file."""
+    notes: List[str] = []
+    privacy, results = privacy_of(run, notes), run.read("results")
+    parts = [
+        _scores(results, privacy),
+        *_privacy(privacy, notes),
+        Part("Curves", pictures=[picture_of_curves(run)]),
+        _settings(run),
+        Part("Commands", commands=_commands(run)),
+    ]
+    epsilon = LogNumber.from_dict(privacy["holds"]).in_words()
+    summary = (
+        f"SER {100 * results['test']['ser']:.2f} % on the test part; the ε that holds is {epsilon}."
+    )
+    write_text(run.path / "report.html", as_html(run.path.resolve().name, summary, parts))
+
+
+def _scores(results: Dict[str, Any], privacy: Dict[str, Any]) -> Part:
+    test, baseline = results["test"], results["baseline"]
+    rows = [
+        ["this run", *_percents(test)],
+        [f'always "{baseline["intent"]}", no slots', *_percents({**baseline, "slot_f1": 0.0})],
+    ]
+    table = PartTable.of_texts("On the test part", ("model", *SCORES), rows)
+    found = verdict(test, baseline, mechanism=privacy["mechanism"])
+    return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])
+
+
+def _percents(scores: Dict[str, Any]) -> List[str]:
+    return [f"{100 * scores[name]:.2f}" for name in ("ser", "intent_accuracy", "slot_f1")]
+
+
+def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
+    """Both ε with their reasons and conditions, and what they do not cover."""
+    if privacy["mechanism"] == "none":
+        return [Part("Privacy", ["No privacy mechanism ran: ε is infinite."])]
+    rows = []
+    for key, name in EPSILONS.items():
+        bound = privacy[key]
+        why = [bound["reason"]] if "reason" in bound else []
+        why += [f"if {condition}" for condition in bound.get("conditions", ())]
+        rows.append([name, LogNumber.from_dict(bound).in_words(), "; ".join(why)])
+    unit = f"ε of {privacy['unit']} at δ = {privacy['delta']:.3g}"
+    table = PartTable.of_texts(unit, ("ε", "value", "because, or if"), rows)
+    parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy["warnings"]])]
+    if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
+        parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
+    return parts
+
+
+def _settings(run: RunDirectory) -> Part:
+    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    rows = [[key, str(value)] for key, value in leaves(config) if value is not None]
+    return Part("Settings", tables=[PartTable.of_texts("As written out", ("key", "value"), rows)])
+
+
+def _commands(run: RunDirectory) -> List[str]:
+    name = run.path.resolve().name
+    said = {"predict": ' "an utterance"'}
+    return [f"edp-mx {command} {name}{said.get(command, '')}" for command in COMMANDS]
