@@ -42,12 +42,12 @@ def test_a_killed_table_goes_on_with_the_rows_that_it_lacks(tmp_path):
 @pytest.mark.parametrize(
     "number, words",
     [
-        (signal.SIGSTOP, ("nothing has moved for 12 s", "worker 1 is stopped")),
+        (signal.SIGSTOP, ("nothing has moved for 60 s", "worker 1 is stopped")),
         (signal.SIGKILL, ("worker 1 (process", "died without a word")),
     ],
 )
 def test_a_worker_that_hangs_or_dies_is_named_in_one_sentence(number, words, tmp_path):
-    settings = [*SETTINGS, "training.watchdog_seconds=12"]
+    settings = [*SETTINGS, "training.watchdog_seconds=60"]  # a busy machine builds for long
     process = start("table2", *SMALL, "--rounds", "100000", "--workers", "2", *settings,
                     TMPDIR=str(tmp_path))  # fmt: skip
 

@@ -52,7 +52,9 @@ def time_cell(
     first = configs["sgd"].training
     with Watchdog.over(
         workers, folder=folder, seconds=first.watchdog_seconds
-    ) as watchdog, tempfile.TemporaryDirectory() as place:
+    ) as watchdog, tempfile.TemporaryDirectory(
+        dir=folder.parent  # which goes with the job, even if a worker is killed
+    ) as place:
         loops = _loops(configs, workers, Path(place), watchdog.heartbeat)
         times = _rounds(loops, workers, steps=cell.steps, rounds=rounds, until=began + budget)
     sampler, batch_size = loops["sgd"].sampler, first.batch_size
@@ -109,8 +111,10 @@ def _loops(
 ) -> Dict[str, TrainingLoop]:
     """The trainings of the methods, each with a model of its own, ready for their first step."""
     first = next(iter(configs.values()))  # all have the same data
+    heartbeat("preparing the data")
     corpus = load_corpus(first.data, heartbeat=heartbeat)
     workers.agree("the corpus", corpus.fingerprint())
+    heartbeat("building the vocabulary")
     vocabulary = vocabulary_of(first, corpus)
     loops = {}
     for name, config in configs.items():
