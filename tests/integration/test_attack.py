@@ -119,7 +119,8 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     assert "there is no" in capsys.readouterr().err and not folder.exists()
     attack(target, "--lira", 4, *small)
     unlike = "training.epochs 6 instead of 20, training.learning_rate 0.01 instead of 0.012"
-    assert unlike in capsys.readouterr().out and unlike in (folder / "report.html").read_text()
+    shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped
+    assert unlike in shown and unlike in (folder / "report.html").read_text()
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
     first = results(target, "lira")
     assert len(before) == 4 and not list(folder.glob("*.log")) and not list(folder.glob(".shadow*"))
@@ -177,7 +178,7 @@ def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
     by_rank = [float(row["by_rank"]) for row in rows]
     assert max(by_rank) <= np.log2(201)
     assert min(by_rank[4:]) > 2 and max(by_rank[4:]) > 5  # by chance 1.44 bits; > 5 once in 32
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped
     unlike = "training.epochs 5 instead of 20. The exposure is that of this model"
     assert unlike in shown and unlike in (folder / "report.html").read_text()
     assert "| 100 times" in shown and str(folder / "report.html") in shown
