@@ -53,6 +53,7 @@ def folder_of_ones_own(folder, utterances):
         text = re.sub(r"hidden_size: \d+", "hidden_size: 16", text)
         text = re.sub(r"num_layers: \d+", "num_layers: 1", text)
         text = re.sub(r"epochs: 3$", "epochs: 1", text, flags=re.M)
+        text = text.replace("corpus: merged", "corpus: merged\n  size: 3000")
         path.write_text(re.sub(r"\{dimension: \d+", "{dimension: 16", text))
     return folder
 
