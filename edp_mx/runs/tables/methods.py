@@ -89,11 +89,13 @@ def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, An
 def method_of(record: Record) -> Optional[str]:
     """Return the method that a record is of, None if Table 1 has none such.
 
-    eDP-SGD counts with N = 8 alone; exact DP-SGD for an utterance at ε = 8 alone.
+    SGD counts where it trains the whole model, eDP-SGD with N = 8, and exact DP-SGD for an utterance
+    at ε = 8.
     """
     mechanism = record["mechanism"]
     if mechanism == "none":
-        return "sgd"
+        is_part = record["family"] == "bert" and value_of(record, "model.trained") != "all"
+        return None if is_part else "sgd"
     if mechanism == "dp_sgd":
         is_unit = value_of(record, "privacy.unit") in (None, "utterance")
         is_at = value_of(record, "privacy.target_epsilon") == EPSILON

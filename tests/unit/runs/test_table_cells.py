@@ -107,3 +107,11 @@ def test_a_cell_that_lacks_a_checkpoint_is_listed_and_not_trained(tmp_path, monk
 def test_what_a_table_cannot_be_is_said(changes, message):
     with pytest.raises(UserError, match=message):
         cells_of(Request(**{"configs": CONFIGS, **changes}))
+
+
+def test_sgd_of_the_heads_alone_is_not_the_table_s_sgd():
+    whole, heads = (
+        record_of("snips", "bert", "none", **{"model.trained": trained})
+        for trained in ("all", "heads")
+    )
+    assert (method_of(whole), method_of(heads)) == ("sgd", None)
