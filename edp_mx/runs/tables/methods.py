@@ -89,8 +89,8 @@ def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, An
 def method_of(record: Record) -> Optional[str]:
     """Return the method that a record is of, None if Table 1 has none such.
 
-    SGD counts where it trains the whole model, eDP-SGD with N = 8, and exact DP-SGD for an utterance
-    at ε = 8.
+    SGD counts where it trains the whole model, eDP-SGD with N = 8, exact DP-SGD where it protects
+    an utterance at ε = 8.
     """
     mechanism = record["mechanism"]
     if mechanism == "none":
