@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any, Dict, Mapping
-
-import yaml
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
@@ -17,23 +13,29 @@ def write_start(
     run: RunDirectory,
     *,
     num_workers: int,
+    settings: str,
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
     """Write `environment.json` and `vocabulary.json`.
 
     Args:
+        settings: a hash of all settings.
         fingerprints: of the parts of the corpus, by their names; they are keyed here.
         vocabulary: as `vocabulary.json` has it.
     """
     prints = {part: keyed(value) for part, value in fingerprints.items()}
-    begun = {"settings": _hash_of_settings(run), "fingerprints": prints}
+    begun = {"settings": settings, "fingerprints": prints}
     run.write("environment", {**environment(num_workers), **begun})
     run.write("vocabulary", vocabulary)
 
 
 def refuse_other_start(
-    run: RunDirectory, *, fingerprints: Mapping[str, str], vocabulary: Dict[str, Any]
+    run: RunDirectory,
+    *,
+    settings: str,
+    fingerprints: Mapping[str, str],
+    vocabulary: Dict[str, Any],
 ) -> None:
     """Compare what a resumed run has now with what `write_start` wrote.
 
@@ -47,7 +49,7 @@ def refuse_other_start(
     machine keyed says nothing here.
     """
     begun = run.read("environment")
-    if begun.get("settings") not in (None, _hash_of_settings(run)):
+    if begun.get("settings") not in (None, settings):
         _refuse(run, f"{run.config.name} was changed since it was begun")
     for part, recorded in begun.get("fingerprints", {}).items():
         if is_same(recorded, fingerprints[part]) is False:
@@ -56,13 +58,6 @@ def refuse_other_start(
         _refuse(run, "vocabulary.json is missing")
     if run.read("vocabulary") != vocabulary:
         _refuse(run, "vocabulary.json is not the vocabulary of now")
-
-
-def _hash_of_settings(run: RunDirectory) -> str:
-    """A hash of what `config.yaml` says; its comments do not count."""
-    settings = yaml.safe_load(run.config.read_text(encoding="utf-8"))
-    plain = json.dumps(settings, sort_keys=True, default=str)
-    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]
 
 
 def _refuse(run: RunDirectory, why: str) -> None:

@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.splits import PARTS
 from edp_mx.errors import UserError
@@ -139,6 +139,7 @@ class _Run:
         corpus = prepared.corpus
         logger.info("%s", self.spending.planned(self.first_epoch).describe())
         start: Dict[str, Any] = {
+            "settings": short_hash(dump_config(self.config)),
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),
         }

@@ -98,14 +98,16 @@ def test_heads_that_start_from_a_run_are_attacked_like_others(folder):
     ("settings", "told"),
     [
         (["data.vocabulary.source=checkpoint"], "checkpoint needs a folder in model.start_from"),
-        (["data.vocabulary.source=embeddings", "data.embeddings.path=a.vec"], "word vectors need"),
+        (["data.vocabulary.source=embeddings", "data.embeddings.path={}.vec"], "word vectors need"),
         (["data.max_pieces=600"], "data.max_pieces is 600, but the model has only 512 positions"),
         (["model.checkpoint=absent", "data.vocabulary.source=checkpoint"], "absent"),
     ],
 )
 def test_what_does_not_go_together_is_refused(folder, tmp_path, settings, told):
+    (tmp_path / "any.vec").touch()
     result = edp_mx("train", folder / "sgd.yaml", "--run", tmp_path / "run", "--set",
-                    *TINY, *settings, code=2)  # fmt: skip
+                    *TINY, *(text.format(tmp_path / "any") for text in settings),
+                    code=2)  # fmt: skip
     assert told in result.stderr
 
 

@@ -79,7 +79,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     spent = attack_cells(cells, shadows, trainings, Budget(Limits(hours=0.0)), records=records)
     assert all("not made yet" in line for line in spent) and len(trainings.made) == 2
     (failed,) = attack_cells(cells, shadows, trainings, Budget(Limits()), records=records)
-    assert failed == "attack on atis_clc_sgd, seed 1: edp-mx attack: the shadow has diverged"
+    assert failed == "attack on atis_clc_sgd, seed 1: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
 
     kept = {path.name: json.loads(path.read_text()) for path in records.glob("*.json")}

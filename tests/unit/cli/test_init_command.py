@@ -88,7 +88,7 @@ def test_measured_runs_say_what_to_expect(mine):
     (Path("results") / "records").symlink_to(ROOT / "results" / "records")
     write_jsonl("more.jsonl", make_utterances("communication", size=2500, seed=1))
     whole = " ".join(init("more.jsonl").split())
-    assert "- clc from a public start, which this is: Nothing was measured near" in whole
+    assert "- clc from a public start, which this is: Expect, over the corpora, SER " in whole
     assert "- bert from a public start: Expect, over the corpora, SER " in whole
 
 

@@ -72,7 +72,7 @@ def test_check_prints_the_sizes(files, capsys):
     )
     said = cli.printed(capsys, "train", path, "--check")
     assert said.startswith("mine: 57 training, 3 validation, 20 test utterances\n")
-    with pytest.raises(UserError, match="nowhere does not exist"):
+    with pytest.raises(UserError, match=r"do not exist: data.path \(nowhere\)"):
         cli.run("train", path, "--check", "--set", "data.path=nowhere")
 
 

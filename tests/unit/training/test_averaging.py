@@ -74,6 +74,7 @@ def test_a_run_ends_with_the_mean_of_its_weights_also_when_resumed(tmp_path, mon
     def run(name, stop_after=None):
         folder = RunDirectory(tmp_path / name)
         folder.path.mkdir(exist_ok=True)
+        folder.config.write_text(SETTINGS)
         epochs = TrainingLoop.epochs
 
         def interrupted(self, *arguments, **options):
