@@ -107,7 +107,8 @@ def test_two_workers_do_what_one_process_does_with_the_mean_of_their_gradients(t
     assert np.median(moved) > 0.02  # ten times what is allowed above
 
 
-@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow  # one worker's is in the default suite
+@pytest.mark.parametrize("rank", [1, 0])
 def test_a_killed_job_goes_on_with_the_same_curve(two, tmp_path, rank):
     run, config = two
     kill_in_the_middle(tmp_path / "run", config, num_workers=2, rank=rank)
