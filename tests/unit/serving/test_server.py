@@ -111,7 +111,8 @@ def nested(depth):
         ({"body": '{"utterances": []}'}, 400, "a list of 1 to 256"),
         ({"body": json.dumps({"utterances": ["a"] * 257})}, 400, "a list of 1 to 256"),
         ({"body": '{"text": "crash"}'}, 500, "the server failed"),
-        ({"body": json.dumps({"text": "a" * (1 << 20)})}, 413, ""),
+        # its length is enough; who sends the body too may be cut off before the answer is read
+        ({"headers": {**JSON, "Content-Length": str(1 << 21)}}, 413, ""),
         ({"body": '{"text": "a"}', "headers": {}}, 415, "application/json"),
         ({"method": "GET"}, 405, "send POST"),
         ({"method": "DELETE", "path": "/health"}, 405, "send GET"),
