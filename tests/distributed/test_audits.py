@@ -82,9 +82,11 @@ LEFT_TO_THE_SLOW_SUITE = (
     "k micro-batches by ghost",
     "utterances by ghost",
     "users",
+    "users by ghost",
     "drawn micro-batches",
     "drawn users",
     "utterances clipped, users claimed",
+    "utterances clipped by ghost, users claimed",
     "little noise for drawn users",
 )
 QUICK = tuple(name for name in CASES if name not in LEFT_TO_THE_SLOW_SUITE)

@@ -4,9 +4,11 @@ import json
 import os
 import signal
 
+import pytest
 from support.commands import CONFIGS, TINY, edp_mx, lines_of, start, wait_for
 
 
+@pytest.mark.slow  # a sweep's, by the same machinery, is in the default suite
 def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     runs, records, page = tmp_path / "runs", tmp_path / "records", tmp_path / "table1.md"
     journal = runs / "journal.jsonl"

@@ -12,7 +12,7 @@ SMALL = ["--corpora", "health", "--models", "clc", "--configs", CONFIGS, "--step
 SETTINGS = ["--set", "data.size=300", *TINY]
 
 
-@pytest.mark.slow  # Table 1's is in the default suite
+@pytest.mark.slow
 def test_a_killed_table_goes_on_with_the_rows_that_it_lacks(tmp_path):
     page, record = tmp_path / "table2.md", tmp_path / "table2.json"
     command = ["table2", *SMALL, "--workers", "1", "2", "--out", page, *SETTINGS]
