@@ -77,13 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = step.add_argument
     add("--draws", type=int, default=1000, metavar="D", help="in each world and layer (1000)")
     add("--delta", type=float, default=1e-5, metavar="D", help="delta of bound and claims (1e-5)")
-    add(
-        "--confidence",
-        type=CONFIDENCE,
-        default=0.95,
-        metavar="P",
-        help="of the bound (0.95)",
-    )
+    _add_confidence(step)
     add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
     add("--alone", action="store_true", help="one worker moves at a time: N times slower")
 
@@ -93,16 +87,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = one_run.add_argument
     add("--canaries", type=int, default=1000, metavar="m", help="number of canaries (1000)")
     add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
-    add(
-        "--confidence",
-        type=CONFIDENCE,
-        default=0.95,
-        metavar="P",
-        help="of the bound (0.95)",
-    )
+    _add_confidence(one_run)
     add("--claim", choices=CLAIMS, default="holds", help="what is audited (holds)")
     add("--run", dest="run_directory", type=Path, help="the run directory (default: new)")
     add("--runs", type=Path, default=Path("runs"), help="where run directories go")
+
+
+def _add_confidence(parser: argparse.ArgumentParser) -> None:
+    """Add the confidence of an audit that ends with a bound on ε."""
+    parser.add_argument(
+        "--confidence", type=CONFIDENCE, default=0.95, metavar="P", help="of the bound (0.95)"
+    )
 
 
 def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentParser:

@@ -164,6 +164,11 @@ def add_wide(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def interrupt(*_: Any) -> None:
+    """Treat a signal as Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def show(text: str, *, is_wide: bool) -> None:
     """Print a text in 80 columns: wider tables as a block per row, longer lines wrapped."""
     print(text if is_wide else fit(text), flush=True)

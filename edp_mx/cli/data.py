@@ -22,6 +22,7 @@ from edp_mx.cli.console import (
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
 from edp_mx.cli.data_merge import add_merge
+from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -111,7 +112,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
-    text.add_argument("--size", type=int, default=20_000, metavar="N",
+    text.add_argument("--size", type=int, default=STANDIN_SIZE, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
     add_lists(actions)

@@ -9,6 +9,7 @@ from typing import Any
 from tqdm import tqdm
 
 from edp_mx.cli.console import add_command, refuse_existing, require_at_least
+from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
 WORDS_EXAMPLES = """\
@@ -43,7 +44,7 @@ def add_lists(actions: Any) -> None:
     for one, name in ((words, "FILE"), (labels, "FILE.json")):
         one.add_argument("--out", type=Path, required=True, metavar=name)
         one.add_argument("--force", action="store_true", help="write over a file that is there")
-        one.add_argument("--size", type=int, default=20_000, metavar="N",
+        one.add_argument("--size", type=int, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
         one.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
 

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
+from edp_mx.data.sources import STANDIN_SIZE
+from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.errors import UserError
+from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
 
 EXAMPLES = """\
@@ -23,9 +26,6 @@ examples:
   edp-mx init mine.csv --columns text=utterance intent=category slots=none
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
 """
-WIDTH = 80
-STANDINS = ("communication", "health", "video")  # public, and at hand wherever edp_mx is
-STANDIN_SIZE = 20_000
 WARM_START = (
     "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
     "NP=2 launch/train.sh configs/warm_start/clc.yaml \\",

@@ -12,8 +12,8 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from edp_mx.cli.console import interrupt
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -55,16 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=arguments.timeout,
     )
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # waiting requests are a batch
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     if not _is_loopback(arguments.host):
         print("edp-mx serve: anybody who reaches this machine can ask the model", file=sys.stderr)
     print(f"http://{arguments.host}:{port_of(server)}/ (Ctrl-C ends it)", flush=True)
     server.run()
     return 0
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,7 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Tuple
 
-from edp_mx.cli.console import add_configs, add_overrides, progress_bar, start_logging
+from edp_mx.cli.console import (
+    add_configs,
+    add_overrides,
+    interrupt,
+    progress_bar,
+    start_logging,
+)
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -65,7 +71,7 @@ def start_run(
         is_new = arguments.resume is None
         resume = directory.resume_command(workers.size, arguments.command)
         parting = partial(after_interruption, directory, resume, is_new=is_new)
-        before = signal.signal(signal.SIGTERM, _interrupt)  # until the watchdog takes over
+        before = signal.signal(signal.SIGTERM, interrupt)  # until the watchdog takes over
         stack.callback(signal.signal, signal.SIGTERM, before)
         try:
             progress = enter_run(directory, workers)
@@ -77,10 +83,6 @@ def start_run(
     if workers.is_first:
         print(outcome)
     return 0
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _leave(directory: RunDirectory, error: BaseException, parting: Any, *, is_new: bool) -> None:

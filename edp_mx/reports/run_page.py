@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-import yaml
-
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import picture_of_curves
@@ -76,8 +74,7 @@ def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
 
 
 def _settings(run: RunDirectory) -> Part:
-    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
-    rows = [[key, str(value)] for key, value in leaves(config) if value is not None]
+    rows = [[key, str(value)] for key, value in leaves(run.settings()) if value is not None]
     return Part("Settings", tables=[PartTable.of_texts("As written out", ("key", "value"), rows)])
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-import yaml
-
 from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
@@ -91,13 +89,9 @@ def _bar(rows: Sequence[Mapping[str, Any]], epochs: int) -> str:
     return f"[{'=' * filled}{' ' * (WIDTH - filled)}] {done} of {epochs} epochs{time}"
 
 
-def _config(run: RunDirectory) -> Dict[str, Any]:
-    return yaml.safe_load(run.config.read_text(encoding="utf-8"))
-
-
 def _epochs(run: RunDirectory) -> int:
-    return _config(run)["training"]["epochs"]
+    return run.settings()["training"]["epochs"]
 
 
 def _program(run: RunDirectory) -> str:
-    return "pretrain" if "pretraining" in _config(run) else "train"
+    return "pretrain" if "pretraining" in run.settings() else "train"

@@ -6,8 +6,6 @@ import re
 import shutil
 from typing import Iterator, Optional
 
-import yaml
-
 from edp_mx.accounting.budget import committed_entries
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
@@ -66,7 +64,7 @@ def resumes_with(run: RunDirectory) -> str:
 
     Edge cases: "" for a pre-training, which releases nothing.
     """
-    config = yaml.safe_load(run.config.read_text(encoding="utf-8"))
+    config = run.settings()
     if "training" not in config:
         return ""
     first, epochs = epochs_done(run.checkpoint), config["training"]["epochs"]

@@ -135,7 +135,7 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 
 def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
     """Return what the files of a run tell, which any version wrote: a record without a hash."""
-    return _described(run, results, yaml.safe_load(run.config.read_text(encoding="utf-8")))
+    return _described(run, results, run.settings())
 
 
 def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
+import yaml
+
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_json, write_json, write_text
 
@@ -174,6 +176,10 @@ class RunDirectory:
         finally:
             os.close(handle)
         return False
+
+    def settings(self) -> Dict[str, Any]:
+        """Read `config.yaml` as it stands, which a run of any version has."""
+        return yaml.safe_load(self.config.read_text(encoding="utf-8"))
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
