@@ -60,6 +60,13 @@ KERNELS = Extension(
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
 )
+GRID_NOISE = Extension(
+    "edp_mx.privacy._grid_noise",
+    ["edp_mx/privacy/grid_noise.c"],
+    depends=[NUMBERS],
+    extra_compile_args=[*FAST, "-fopenmp-simd"],
+    libraries=["m"],
+)
 
 
 def operators():
@@ -92,6 +99,7 @@ setup(
             "data/synthetic/*.yaml",
             "data/synthetic/grammars/*.yaml",
             "models/quick/native/*",
+            "privacy/grid_noise.c",
             "reports/paper.yaml",
             "reports/templates/*",
             "runs/*.jinja",
@@ -99,7 +107,7 @@ setup(
             "runtime/numbers.h",
         ]
     },
-    ext_modules=[KERNELS, operators()],
+    ext_modules=[KERNELS, GRID_NOISE, operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,
     extras_require=EXTRAS,

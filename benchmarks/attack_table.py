@@ -25,7 +25,8 @@ from edp_mx.reports.paper import TABLE_1
 from edp_mx.reports.summary import format_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json, write_text
+from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import read_json
 
 CORPORA = ("atis", "snips", "nlu_eval")
 MECHANISMS = ("sgd", "edp_none", "edp_linear", "edp_exponential")

@@ -18,12 +18,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from measuring import ROOT, progress
+from measuring import ROOT, launcher, progress
 from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
-from edp_mx.runtime.files import read_json, write_json, write_text
+from edp_mx.runtime.files import write_json, write_text
+from edp_mx.runtime.json_text import read_json
 
 BUDGET = 600  # seconds for all sections
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
@@ -107,8 +108,7 @@ def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict
     script, *arguments = section.script.split()
     program = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
     if section.workers > 1:
-        launcher = str(Path(sys.executable).with_name("horovodrun"))
-        program = [launcher, "--gloo", "-np", str(section.workers), *program]
+        program = [*launcher(section.workers), *program]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.json")

@@ -34,13 +34,13 @@ class Section:
     seconds: int  # the budget
     bars: Tuple[Bar, ...]
     note: str = ""
-    workers: int = 1  # started by horovodrun if more than one
+    workers: int = 1  # started by the launcher if more than one
 
     @property
     def command(self) -> str:
         """As one would type it in the project's root."""
-        launcher = f".venv/bin/horovodrun --gloo -np {self.workers} " if self.workers > 1 else ""
-        return f"{launcher}.venv/bin/python benchmarks/{self.script}"
+        launcher = f"-m edp_mx.runtime.launcher --workers {self.workers} .venv/bin/python "
+        return f".venv/bin/python {launcher if self.workers > 1 else ''}benchmarks/{self.script}"
 
 
 SECTIONS = tuple(

@@ -1,7 +1,9 @@
-"""What privacy costs a training step: SGD, eDP-SGD and DP-SGD beside each other.
+r"""What privacy costs a training step: SGD, eDP-SGD and DP-SGD beside each other.
 
 Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--json FILE]
-     horovodrun --gloo -np 2 .venv/bin/python benchmarks/step_cost.py --no-peak
+     .venv/bin/python benchmarks/step_cost.py --no-peak --variants edp_sgd edp_sgd_hardened
+     .venv/bin/python -m edp_mx.runtime.launcher --workers 2 \
+       .venv/bin/python benchmarks/step_cost.py --no-peak
      .venv/bin/python benchmarks/step_cost.py --parts
 
 `crf` is the CRF's loss and gradient alone. `--parts` adds DP-SGD by ghost clipping where a part of
@@ -59,6 +61,10 @@ def main() -> None:
             size += ", processor time" if options.processor_time else ""
             title = f"{family}: {size}, {options.rounds} rounds"
             print(measuring.show_seconds(title, seconds, "sgd"), flush=True)
+        if {"edp_sgd", "edp_sgd_hardened"} <= set(seconds):
+            figures[f"{family.upper()}, hardened noise ÷ plain"] = measuring.ratios(
+                seconds, "edp_sgd_hardened", "edp_sgd"
+            )
         rows = []
         for name in options.variants:
             what = f"{family.upper()}, {name} ÷ sgd"

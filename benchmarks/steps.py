@@ -40,6 +40,13 @@ def edp_sgd(subject: Subject) -> Step:
     return _step(subject, mechanism, lambda: [subject.mean_loss])
 
 
+def edp_sgd_hardened(subject: Subject) -> Step:
+    """The same with hardened noise."""
+    clipping = LoopClipping(**_clipping(subject))
+    mechanism = _mechanism(subject, clipping, unit="micro_batch", gaussian="hardened")
+    return _step(subject, mechanism, lambda: [subject.mean_loss])
+
+
 def dp_sgd_ghost(subject: Subject) -> Step:
     """Every example clipped, by ghost clipping in one pass."""
     settings = {"network": subject.model, "chunk_size": len(subject.batch)}
@@ -66,7 +73,8 @@ def crf(subject: Subject) -> Step:
 
 
 VARIANTS: Dict[str, Callable[[Subject], Step]] = {
-    variant.__name__: variant for variant in (sgd, edp_sgd, dp_sgd_ghost, dp_sgd_loop, crf)
+    variant.__name__: variant
+    for variant in (sgd, edp_sgd, edp_sgd_hardened, dp_sgd_ghost, dp_sgd_loop, crf)
 }
 USUAL = tuple(VARIANTS)  # for both families
 # Ghost clipping where a part of a BERT is trained: the settings of its model.
@@ -92,7 +100,9 @@ def _dp_sgd(subject: Subject, clipping: NormClipping) -> Step:
     return _step(subject, mechanism, lambda: list(subject.chunks(clipping.chunk_size)))
 
 
-def _mechanism(subject: Subject, clipping: NormClipping, *, unit: str) -> Mechanism:
+def _mechanism(
+    subject: Subject, clipping: NormClipping, *, unit: str, gaussian: str = "plain"
+) -> Mechanism:
     release = Release(
         unit=unit,
         num_workers=subject.workers.size,
@@ -102,8 +112,16 @@ def _mechanism(subject: Subject, clipping: NormClipping, *, unit: str) -> Mechan
         adjacency="replace_one",
         variant="calibrated",
     )
-    plan = Plan(release, noise_multiplier=NOISE_MULTIPLIER, decay=Decay(), epochs=1, delta=1e-5)
-    return Mechanism(plan=plan, clipping=clipping, noise=NoiseStream.from_operating_system())
+    plan = Plan(
+        release,
+        noise_multiplier=NOISE_MULTIPLIER,
+        decay=Decay(),
+        epochs=1,
+        delta=1e-5,
+        gaussian=gaussian,
+    )
+    noise = NoiseStream.from_operating_system(gaussian=gaussian)
+    return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
 def _step(subject: Subject, mechanism: AnyMechanism, chunks: Callable[[], List[Losses]]) -> Step:

@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Dict, List
 
 import measuring
@@ -54,10 +53,9 @@ def main() -> None:
 def start(number: int, options: argparse.Namespace) -> Job:
     """Start a job of so many workers by the program that the launcher calls."""
     threads = max(1, len(os.sched_getaffinity(0)) // number)  # as launch/environment.sh
-    launcher = str(Path(sys.executable).with_name("horovodrun"))
     program = [sys.executable, __file__, "--each", str(options.each), "--serve"]
     return Job(
-        [launcher, "-np", str(number), "--gloo", *program],
+        [*measuring.launcher(number), *program],
         size=number,
         # The second, because a job that stands still answers nobody.
         environment={"OMP_NUM_THREADS": str(threads), "HOROVOD_GLOO_TIMEOUT_SECONDS": "600"},

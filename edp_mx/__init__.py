@@ -1,8 +1,18 @@
-"""Differentially private training of intent-and-slot models with eDP-SGD."""
+"""Differentially private training of intent-and-slot models with eDP-SGD.
+
+`train`, `load`, `predict`, `account` and `attack` do from Python what the commands do.
+"""
 
 import os
+from typing import TYPE_CHECKING, Any
 
+from edp_mx.errors import UserError
 from edp_mx.runtime.threads import allowed_threads
+
+if TYPE_CHECKING:
+    from edp_mx.api import account, attack, load, predict, train
+
+__all__ = ["UserError", "account", "attack", "load", "predict", "train"]
 
 # From so many summands on MXNet has gradients added in place; it reads this before its first one.
 # Operators of a library (`models/quick/native`) are not told to add, and would overwrite.
@@ -12,3 +22,12 @@ os.environ["MXNET_EXEC_INPLACE_GRAD_SUM_CAP"] = str(2**30)
 # and NumPy read this when they are imported, and would take all cores each.
 if "HOROVOD_LOCAL_SIZE" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", str(allowed_threads()))
+
+
+def __getattr__(name: str) -> Any:
+    """Import the calls when the first of them is used; counting an ε must not pay for MXNet."""
+    if name in __all__:
+        from edp_mx import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -113,6 +113,11 @@ def dump_config(config: Any) -> str:
     return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
 
 
+def read_dumped(text: str, *, kind: Type[T]) -> T:
+    """Return the settings that `dump_config` wrote."""
+    return _converter().structure(yaml.safe_load(text), kind)
+
+
 def default_of(key: str, family: str) -> Any:
     """Return the default of a setting, by its dotted key; None where there is no such setting."""
     value: Any = ExperimentConfig(model=FAMILIES[family].config())

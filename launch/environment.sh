@@ -2,7 +2,6 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$(realpath -m "${EDP_MX_VENV:-$root/.venv}")
-np=${NP:-8}
 "$root/launch/setup.sh" $([ "${EDP_MX_GPU:-0}" = 1 ] && echo --gpu) >&2
 export PATH="$venv/bin:$PATH" PYTHONUNBUFFERED=1
 
@@ -13,6 +12,14 @@ for libraries in "$venv"/lib/python3*/site-packages/nvidia/*/lib; do
   fi
 done
 
+slots=
+if [ -n "${HOSTS:-}" ]; then
+  if [ "$(tr ',' '\n' <<<"$HOSTS" | grep -vc '^[^:][^:]*:[0-9][0-9]*$')" != 0 ]; then
+    echo "HOSTS=$HOSTS: write it as host1:slots,host2:slots, e.g. HOSTS=host1:8,host2:8" >&2; exit 2
+  fi
+  slots=$(tr ',' '\n' <<<"$HOSTS" | cut -d: -f2 | sort -n)
+fi
+np=${NP:-$([ -z "$slots" ] && echo 8 || echo $((${slots//$'\n'/+})))}
 case $np in
   '' | *[!0-9]* | 0) echo "NP=$np: the number of workers must be a whole number, 1 or more" >&2; exit 2 ;;
 esac
@@ -20,11 +27,6 @@ esac
 # The workers share the cores: with more threads than cores, two workers on two cores are five times
 # slower.
 workers_here=$np
-if [ -n "${HOSTS:-}" ]; then
-  workers_here=$(tr ',' '\n' <<<"$HOSTS" | sed -n 's/^[^:]*:\([0-9][0-9]*\)$/\1/p' | sort -n | tail -1)
-  if [ "$(tr ',' '\n' <<<"$HOSTS" | grep -vc '^[^:][^:]*:[0-9][0-9]*$')" != 0 ]; then
-    echo "HOSTS=$HOSTS: write it as host1:slots,host2:slots, e.g. HOSTS=host1:8,host2:8" >&2; exit 2
-  fi
-fi
+[ -z "$slots" ] || workers_here=${slots##*$'\n'}
 threads=$(($(nproc) / workers_here))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((threads > 1 ? threads : 1))}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Sequence, Tuple
+from collections import Counter
+from dataclasses import replace
+from typing import Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
@@ -43,14 +45,17 @@ def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
         )
 
 
-def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
+def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int, *, first: int = 0) -> int:
     """Return how many steps of an epoch fit into `max_epsilon`, after what was spent.
+
+    Args:
+        first: the step, from 0, with which the epoch goes on; those before it are not counted.
 
     Edge cases: a shuffled epoch costs the same however many of its steps are taken: all or none.
     """
     assert plan.release is not None
-    most = plan.steps_per_epoch
-    if _fits(plan, (*spent, plan.entry(epoch))):
+    most = plan.steps_per_epoch - first
+    if _fits(plan, (*spent, plan.entry(epoch, most))):
         return most
     if plan.release.sampler == "shuffle":
         return 0
@@ -58,7 +63,11 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int) -> int:
 
 
 def committed_entries(
-    plan: Plan, spent: Sequence[Entry], *, first_epoch: Optional[int] = None
+    plan: Plan,
+    spent: Sequence[Entry],
+    *,
+    first_epoch: Optional[int] = None,
+    first_step: int = 0,
 ) -> Tuple[Entry, ...]:
     """Return what was spent together with all that the run might have gone on to release.
 
@@ -69,20 +78,38 @@ def committed_entries(
     Args:
         first_epoch: with which a resumed run goes on, from 0; what was spent on it counts besides.
             Left out, no epoch is repeated.
+        first_step: of that epoch, from 0.
     """
-    done = {entry.what for entry in spent if entry.event.count}
-    scales = [entry for entry in plan.scales_entries() if entry.what not in done]
+    done: Dict[str, int] = Counter()
+    for entry in spent:
+        done[entry.what] += entry.event.count
+    scales = [entry for entry in plan.scales_entries() if not done[entry.what]]
     entries = (*spent, *scales)
-    rest = [t for t in range(plan.epochs) if f"epoch {t}" not in done]
-    if first_epoch is not None:
-        rest = list(range(first_epoch, plan.epochs))
-    planned = tuple(map(plan.entry, rest))
-    if not rest or _fits(plan, (*entries, *planned)):
+    planned = tuple(
+        _rest(plan, done) if first_epoch is None else _from(plan, first_epoch, first_step)
+    )
+    if not planned or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)
-    whole = _largest(len(rest), lambda count: _fits(plan, (*entries, *planned[:count])))
-    entries = (*entries, *planned[:whole])
-    steps = permitted_steps(plan, entries, rest[whole])
-    return (*entries, plan.entry(rest[whole], steps)) if steps else entries
+    whole = _largest(len(planned), lambda count: _fits(plan, (*entries, *planned[:count])))
+    entries, cut = (*entries, *planned[:whole]), planned[whole]
+    assert cut.epoch is not None
+    first = first_step if cut.epoch == first_epoch else done[cut.what]
+    steps = permitted_steps(plan, entries, cut.epoch, first=first)
+    return (*entries, plan.entry(cut.epoch, steps)) if steps else entries
+
+
+def _rest(plan: Plan, done: Mapping[str, int]) -> Iterator[Entry]:
+    """What is planned and was not spent: whole epochs, and the rest of one that was begun."""
+    for entry in map(plan.entry, range(plan.epochs)):
+        left = entry.event.count - done.get(entry.what, 0)
+        if left > 0:
+            yield replace(entry, event=replace(entry.event, count=left))
+
+
+def _from(plan: Plan, epoch: int, step: int) -> Iterator[Entry]:
+    """The epochs from one on, which is begun with this step."""
+    for number in range(epoch, plan.epochs):
+        yield plan.entry(number, plan.steps_per_epoch - step * (number == epoch))
 
 
 def _fits(plan: Plan, entries: Sequence[Entry]) -> bool:

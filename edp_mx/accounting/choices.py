@@ -6,6 +6,7 @@ import math
 from typing import Collection, Optional
 
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import LEAST_DELTA, LEAST_RATE, MOST_COUNTED
 
 SAMPLERS = ("shuffle", "poisson")
 ADJACENCIES = ("replace_one", "zero_out")
@@ -15,6 +16,7 @@ UNITS = ("micro_batch", "utterance", "user")
 UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
 CLIP_RULES = ("abadi", "automatic")  # how a norm becomes a factor; the sensitivity is the same
 CLIPPINGS = ("loop", "ghost")  # how the gradient of a unit is computed; ε is the same
+GAUSSIANS = ("plain", "hardened")  # how noise is drawn; docs/privacy.md, section 10
 SCALES_SOURCES = (
     "ones",  # α_k = 1 for every layer; nothing of the data is used
     "sqrt_dim",  # α_k ∝ √(size of layer k); nothing of the data is used
@@ -49,6 +51,8 @@ def check_delta(delta: float) -> None:
     """Refuse a δ that is not a probability, and 0, which would need an infinite ε."""
     if not 0 < delta <= 1:
         raise UserError(f"delta is {delta}; it must be above 0 and at most 1")
+    if delta < LEAST_DELTA:
+        raise UserError(f"delta is {delta}; nothing can be counted below {LEAST_DELTA}")
 
 
 def check_multiplier(value: float, name: str = "noise_multiplier") -> None:
@@ -61,3 +65,11 @@ def check_rate(value: float, name: str = "sample_rate", *, is_open: bool = False
     """Refuse a rate that is not a probability; 0 and 1 too if the interval is open."""
     if not 0 <= value <= 1 or (is_open and value in (0, 1)):
         raise UserError(f"{name} is {value}; it must lie between 0 and 1")
+    if 0 < value < LEAST_RATE and name == "sample_rate":
+        raise UserError(f"{name} is {value}; it must be 0, or {LEAST_RATE} or more")
+
+
+def check_count(value: int, name: str, *, least: int = 0, most: int = MOST_COUNTED) -> None:
+    """Refuse what is no whole number, or too few or too many."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UserError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import List, Sequence
+from typing import Dict, Iterator, List, Sequence
 
 from edp_mx.accounting.accountants import count_claimed, count_with, count_with_all
 from edp_mx.accounting.bound import Bound, unbounded
-from edp_mx.accounting.coverage import NO_NOISE, RESOLUTION, VANISHING_NOISE
+from edp_mx.accounting.coverage import (
+    COARSE_GRID,
+    GRID_STEPS,
+    LARGEST_NOISE,
+    NO_NOISE,
+    RESOLUTION,
+    VANISHING_NOISE,
+)
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.plan import Plan
@@ -53,10 +61,21 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
         bound = count_with("paper_rs", as_published(entries), delta=plan.delta)
         reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
     else:
-        events = [Event("shuffle", entry.noise_multiplier or 0.0) for entry in given]
+        events = _epochs(plan, given)
         bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
         bound, reason = replace(bound, accountant=PAPER), NO_NOISE
     return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
+
+
+def _epochs(plan: Plan, entries: Sequence[Entry]) -> Iterator[Event]:
+    """An event for each time that an epoch was taken, in one or in several stretches of steps."""
+    steps: Dict[str, int] = Counter()
+    for entry in entries:
+        before, after = steps[entry.what], steps[entry.what] + entry.event.count
+        steps[entry.what] = after
+        each = 1 if entry.event.sampler == "shuffle" else max(1, plan.steps_per_epoch)
+        times = -(-after // each) - -(-before // each)
+        yield Event("shuffle", entry.noise_multiplier or 0.0, times)
 
 
 def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
@@ -75,21 +94,37 @@ def as_published(entries: Sequence[Entry]) -> Composition:
 
 
 def least_noise_multiplier(plan: Plan) -> float:
-    """Return the smallest z₀ with which float32 still resolves the noise of the last epoch."""
+    """Return the smallest z₀ with which float32 still resolves the noise of the last epoch.
+
+    Hardened noise needs more, so that float32 holds the sums of all workers on its grid.
+    """
     assert plan.release is not None
     last = plan.with_noise_multiplier(1.0).noise_multiplier_at(max(plan.epochs - 1, 0))
     if last == 0:
         return float("inf")
-    return RESOLUTION / plan.release.relative_noise(last) * (1 + 1e-12)
+    return _resolution(plan) / plan.release.relative_noise(last) * (1 + 1e-12)
+
+
+def _resolution(plan: Plan) -> float:
+    """The smallest noise of a worker, relative to the gradient that it is added to.
+
+    Hardened, all workers' sums together have at most as many steps of the grid as float32 holds:
+    workers · (1 / it + `LARGEST_NOISE`) ≤ `GRID_STEPS`.
+    """
+    if plan.gaussian == "plain" or plan.release is None:
+        return RESOLUTION
+    room = GRID_STEPS / plan.release.num_workers - LARGEST_NOISE
+    return 1 / room if room > 0 else float("inf")
 
 
 def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
     """The reason for which nothing hides a record; empty if something does."""
     assert plan.release is not None
+    least = _resolution(plan)
     for entry in entries:
         z = entry.noise_multiplier
         if entry.event.count and entry.event.effective_noise_multiplier == 0:
             return NO_NOISE
-        if entry.event.count and z is not None and plan.release.relative_noise(z) < RESOLUTION:
-            return VANISHING_NOISE
+        if entry.event.count and z is not None and plan.release.relative_noise(z) < least:
+            return VANISHING_NOISE if plan.gaussian == "plain" else COARSE_GRID
     return ""

@@ -14,9 +14,15 @@ VANISHING_NOISE = (
     "the noise becomes smaller than what float32 can add to a gradient of norm C, so that part of "
     "it is never added"
 )
+COARSE_GRID = (
+    "the noise is so small that float32 cannot hold the sums of all workers on the grid of "
+    "hardened noise"
+)
 # The smallest noise of a worker, relative to the gradient it is added to, that float32 resolves: 16
 # units in the last place. Below that, rounding and not the noise decides what is released.
 RESOLUTION = 2.0**-19
+GRID_STEPS = 2.0**15  # standard deviations of hardened noise that float32 holds exactly, at least
+LARGEST_NOISE = 14.0  # of hardened noise, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,14 @@ ALWAYS_OPEN = (
     "a stop decided from what the run showed: only the committed number of epochs is counted",
     "word vectors, or a checkpoint, trained on private text",
     "losses, validation scores and clipping statistics in the run's own logs",
-    "noise drawn in floating point rather than from a true Gaussian",
+)
+FLOATING_POINT = (
+    "noise drawn in floating point rather than from a true Gaussian: the last bits of what is "
+    "released may say what it was added to (privacy.noise.gaussian: hardened closes that)"
+)
+GRID = (
+    "what is left of floating point in hardened noise: less than 0.001 of epsilon for 10^12 "
+    "numbers (docs/privacy.md, section 10)"
 )
 SEVERAL_UTTERANCES = (
     "a person with several utterances in the training part: the guarantee is one utterance's"

@@ -10,6 +10,7 @@ import numpy as np
 from edp_mx.accounting.choices import check_choice
 from edp_mx.accounting.lognumber import log_of
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_DECAY
 
 KINDS = ("none", "linear", "exponential")
 
@@ -30,8 +31,10 @@ class Decay:
 
     def __post_init__(self) -> None:
         check_choice("decay kind", self.kind, KINDS)
-        if not (math.isfinite(self.rate) and self.rate >= 0):
-            raise UserError(f"decay rate is {self.rate}; it must be a finite number, 0 or more")
+        if not 0 <= self.rate <= MOST_DECAY:
+            raise UserError(
+                f"decay rate is {self.rate}; it must be a finite number from 0 to {MOST_DECAY:g}"
+            )
         if self.kind == "none" and self.rate != 0:
             raise UserError(
                 f"decay rate is {self.rate} but the kind is none; choose linear or exponential, "

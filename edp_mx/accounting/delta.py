@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from edp_mx.accounting.choices import check_choice, check_rate
+from edp_mx.accounting.choices import check_choice, check_delta, check_rate
 from edp_mx.errors import UserError
 
 MODES = ("default", "value", "paper")
@@ -44,6 +44,7 @@ def choose_delta(
             raise UserError("delta_mode is value but delta is missing; give it")
         return 0.5 / num_examples
     check_rate(delta, "delta", is_open=True)
+    check_delta(delta)
     if delta * num_examples >= 1:
         raise UserError(
             f"delta is {delta}, not below 1/n = 1/{num_examples} = {1 / num_examples:.3g}: that "

@@ -10,10 +10,12 @@ from edp_mx.accounting.choices import (
     NEIGHBOURS,
     SAMPLERS,
     check_choice,
+    check_count,
     check_multiplier,
     check_rate,
 )
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_POISSON_STEPS
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,7 @@ class Event:
     def __post_init__(self) -> None:
         check_choice("sampler", self.sampler, SAMPLERS)
         check_multiplier(self.effective_noise_multiplier, "effective_noise_multiplier")
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
-            raise UserError(f"count is {self.count!r}; it must be a whole number, 0 or more")
+        check_count(self.count, "count")
         check_rate(self.sample_rate)
         if self.sampler == "shuffle" and self.sample_rate != 1:
             raise UserError(
@@ -97,6 +98,15 @@ class Composition:
         raise UserError(
             "rf_exact was given Poisson steps: a record may be in several of them per epoch; "
             "use poisson_pld or poisson_rdp"
+        )
+
+
+def check_poisson_steps(steps: int) -> None:
+    """Refuse more Poisson-sampled steps than can be counted in a reasonable time."""
+    if steps > MOST_POISSON_STEPS:
+        raise UserError(
+            f"{steps:,} Poisson-sampled steps are more than the {MOST_POISSON_STEPS:,} whose ε is "
+            "counted: take fewer epochs, or larger batches"
         )
 
 

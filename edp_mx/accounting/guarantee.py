@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.accounting.bound import Bound, unbounded
@@ -15,6 +16,8 @@ from edp_mx.accounting.coverage import (
     BEST_CHECKPOINT,
     EARLY_STOP,
     FIXED_SEED,
+    FLOATING_POINT,
+    GRID,
     MASKS,
     NO_MECHANISM,
     OTHER_MODELS,
@@ -81,6 +84,7 @@ class Guarantee:
             "scales_source": release and plan.scales_source,
             "variant": release and release.variant,
             "clips": release and release.unit,
+            "gaussian": release and plan.gaussian,
             "noise_multiplier": release and plan.noise_multiplier,
             "decay": release and {"kind": plan.decay.kind, "rate": plan.decay.rate},
             "effective_noise_multiplier": list(self.effective_noise_multipliers),
@@ -134,7 +138,8 @@ class Guarantee:
         lines = [
             f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
             f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
-            f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps"
+            f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps, "
+            f"{plan.gaussian} noise"
         ]
         effective = self.effective_noise_multipliers
         if effective:
@@ -160,8 +165,7 @@ def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarante
         released = plan.entries() if entries is None else tuple(entries)
         if plan.stops_early:
             released = committed_entries(plan, released)
-        published = count_as_published(plan, released)
-        holds_if = count_what_holds(plan, released)
+        published, holds_if = _count(plan, released)
         if plan.seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
         if not holds_if.reasons:
@@ -171,6 +175,12 @@ def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarante
     return Guarantee(
         plan, released, published, holds, holds_if, _warnings(plan), _not_covered(plan)
     )
+
+
+@lru_cache(maxsize=8)
+def _count(plan: Plan, released: Tuple[Entry, ...]) -> Tuple[Bound, Bound]:
+    """Both ε, remembered: at the end of a run its files, its page and the console ask for them."""
+    return count_as_published(plan, released), count_what_holds(plan, released)
 
 
 def _conditions(plan: Plan) -> Tuple[str, ...]:
@@ -213,7 +223,7 @@ def _not_covered(plan: Plan) -> Tuple[str, ...]:
         texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
         if plan.clipping == "ghost":
             texts += [MASKS, SUMS]
-    return (*texts, *ALWAYS_OPEN)
+    return (*texts, *ALWAYS_OPEN, FLOATING_POINT if plan.gaussian == "plain" else GRID)
 
 
 def _say(bound: Bound) -> str:

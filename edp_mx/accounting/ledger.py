@@ -12,10 +12,12 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from edp_mx.accounting.chain import Chain
 from edp_mx.accounting.entries import Entry
+from edp_mx.accounting.events import check_poisson_steps
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.json_text import parse_json
 
 VERSION = 3
 UNTIED = (1, 2)  # older versions, whose lines are not tied together
@@ -179,6 +181,7 @@ def read_ledger(path: PathLike) -> Ledger:
                 _check(plan, entries[-1])
         except (UserError, ValueError, TypeError) as error:
             raise UserError(f"{path}, line {number}: {error}") from error
+    check_poisson_steps(sum(e.event.count for e in entries if e.event.sampler == "poisson"))
     return Ledger(plan, tuple(entries), is_torn=bool(rest), chain=chain)
 
 
@@ -238,7 +241,7 @@ def _bytes_of(path: Path) -> bytes:
 def _is_whole(line: bytes) -> bool:
     """Whether a last line without its newline is a complete object."""
     try:
-        return isinstance(json.loads(line.decode("utf-8")), dict)
+        return isinstance(parse_json(line), dict)
     except ValueError:
         return False
 
@@ -246,7 +249,7 @@ def _is_whole(line: bytes) -> bool:
 def _parse(path: Path, number: int, line: bytes, chain: Optional[Chain] = None) -> Dict[str, Any]:
     """One whole line, which must be the next of the chain."""
     try:
-        value = json.loads(line.decode("utf-8"))
+        value = parse_json(line)
     except ValueError as error:
         raise UserError(
             f"{path}, line {number}: not JSON; the ledger is damaged, and no ε can be read from it"

@@ -8,8 +8,10 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.choices import (
     CLIPPINGS,
+    GAUSSIANS,
     SCALES_SOURCES,
     check_choice,
+    check_count,
     check_delta,
     check_multiplier,
 )
@@ -17,9 +19,10 @@ from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.entries import SCALES, Entry
-from edp_mx.accounting.events import Composition, Event
+from edp_mx.accounting.events import Composition, Event, check_poisson_steps
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_EPOCHS
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Plan:
         assumed_public: those of them that the user declares public.
         clipping: how the gradients of units are computed, loop or ghost; ε is the same, but rests
             on other assumptions.
+        gaussian: how noise is drawn, plain or hardened; ε is the same, but rests on other
+            assumptions.
         seed_is_fixed: whoever knows the seed can draw the noise again.
         chooses_checkpoint: the weights of the best epoch are kept, by a private score.
         stops_early: training may end before T, by a private score.
@@ -65,6 +70,7 @@ class Plan:
     private_inputs: Tuple[str, ...] = ()
     assumed_public: Tuple[str, ...] = ()
     clipping: str = "loop"
+    gaussian: str = "plain"
     seed_is_fixed: bool = False
     chooses_checkpoint: bool = False
     stops_early: bool = False
@@ -77,9 +83,13 @@ class Plan:
                 check_choice(f"an entry of {name}", given, PRIVATE_INPUTS)
         check_choice("scales_source", self.scales_source, SCALES_SOURCES)
         check_choice("clipping", self.clipping, CLIPPINGS)
-        for name in ("epochs", "steps_per_epoch"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+        check_choice("gaussian", self.gaussian, GAUSSIANS)
+        check_count(self.epochs, "epochs", most=MOST_EPOCHS)
+        check_count(self.steps_per_epoch, "steps_per_epoch")
+        if self.num_records is not None:
+            check_count(self.num_records, "num_records")
+        if self.release is not None and self.release.sampler == "poisson":
+            check_poisson_steps(self.steps)
         check_multiplier(self.noise_multiplier)
         check_delta(self.delta)
 

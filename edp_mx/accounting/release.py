@@ -18,6 +18,7 @@ from edp_mx.accounting.choices import (
 )
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
 
 _CHOICES = {"unit": UNITS, "adjacency": ADJACENCIES, "variant": VARIANTS, "sampler": SAMPLERS,
             "clip_rule": CLIP_RULES}  # fmt: skip
@@ -94,16 +95,23 @@ class Release:
         whole = ["num_workers", "micro_batches_per_worker"]
         for name in whole + ["micro_batch_size"] * (self.sampler == "shuffle"):
             value = getattr(self, name)
-            if not (1 <= value < math.inf and value == int(value)):
-                raise UserError(f"{name} is {value}; it must be a whole number from 1")
+            if not (
+                1 <= value <= MOST_COUNTED and value == int(value) and not isinstance(value, bool)
+            ):
+                raise UserError(
+                    f"{name} is {value}; it must be a whole number from 1 to {MOST_COUNTED:,}"
+                )
         if self.unit != "micro_batch" and self.micro_batches_per_worker != 1:
             raise UserError(
                 f"micro_batches_per_worker is {self.micro_batches_per_worker}, but each "
                 f"{self.unit} is clipped by itself; leave it at 1"
             )
-        for name in ("micro_batch_size", "max_grad_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be finite and above 0")
+        for name, most in (("micro_batch_size", MOST_COUNTED), ("max_grad_norm", MOST_NORM)):
+            if not LEAST_NORM <= getattr(self, name) <= most:
+                raise UserError(
+                    f"{name} is {getattr(self, name)}; it must lie between {LEAST_NORM:g} and "
+                    f"{most:g}"
+                )
         check_rate(self.sample_rate)
         if self.layer_scales is not None and not self.layer_scales:
             raise UserError("layer_scales is empty; give one scale per layer")

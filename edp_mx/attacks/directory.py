@@ -15,7 +15,8 @@ from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json, write_csv, write_json
+from edp_mx.runtime.files import write_csv, write_json
+from edp_mx.runtime.json_text import read_json
 
 
 class SavedGuesses(NamedTuple):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 import time
+import traceback
 from typing import List, NoReturn, Optional
 
+from edp_mx.cli import unforeseen
 from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
 
@@ -72,21 +75,33 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Run one subcommand.
 
     Returns:
-        0 when all went well, 2 when the user has to mend something (one sentence on stderr).
+        0 when all went well, 2 when the user has to mend something, 1 when the program has a fault
+        (each with one sentence on stderr; `EDP_MX_DEBUG=1` shows the traceback of a fault).
     """
     arguments = parser().parse_args(argv)
     try:
         return arguments.run(arguments)
-    except (UserError, OSError) as error:
-        if isinstance(error, BrokenPipeError):  # e.g. `edp-mx … | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 141
-        if os.environ.get("HOROVOD_RANK", "0") != "0":
-            time.sleep(OTHERS_WAIT)
-            if isinstance(error, UserError) and error.is_shared:
-                return 2
-        print(f"edp-mx {arguments.command}: {error}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
-        print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
+        if os.environ.get("HOROVOD_RANK", "0") == "0":
+            print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # e.g. `edp-mx … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:  # the last resort
+        return _say(error, arguments.command)
+
+
+def _say(error: Exception, command: str) -> int:
+    """Say one sentence, for all workers where they share an error; return the exit code."""
+    known = error if isinstance(error, (UserError, OSError)) else unforeseen.foreseen(error)
+    if known is not error:
+        if unforeseen.wants_traceback():
+            traceback.print_exception(error)
+        logging.getLogger(__name__).debug("what follows ended the command", exc_info=error)
+    if os.environ.get("HOROVOD_RANK", "0") != "0":
+        time.sleep(OTHERS_WAIT)
+        if isinstance(known, UserError) and known.is_shared:
+            return 2
+    print(f"edp-mx {command}: {known or unforeseen.fault(error)}", file=sys.stderr)
+    return 2 if known else unforeseen.FAULT

@@ -1,6 +1,7 @@
 """Attack a run on its training and test part: tell utterances that it was trained on from others.
 
-Each attack writes RUN/attack-NAME/ with numbers, pictures and report.html.
+Each attack writes RUN/attack-NAME/ with numbers, pictures and report.html, and RUN/report.html
+anew.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from edp_mx.cli.console import (
     refuse_other_than_png,
     show,
     start_logging,
+    whole,
 )
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
@@ -63,20 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="attack of the paper by this shadow; without a value one is trained on another "
         "corpus; several configurations, each with --shadow, are laid over each other"
     )  # fmt: skip
-    add("--lira", type=int, metavar="K", help="LiRA with K shadows: 4 or more, usually 16 to 64")
-    add("--jobs", type=int, metavar="n", help="shadows of LiRA that train at once (cores)")
+    add("--lira", type=whole, metavar="K", help="LiRA with K shadows: 4 or more, usually 16 to 64")
+    add("--jobs", type=whole, metavar="n", help="shadows of LiRA that train at once (cores)")
     add("--shadows-of", type=Path, metavar="RUN",
         help="LiRA with the shadow models of another run on the same split")  # fmt: skip
     add("--canaries", action="store_true", help="exposure of phone numbers, by training anew")
-    add("--canary-count", type=int, metavar="n", help="canaries per 1, 10 and 100 repeats (3)")
-    add("--canary-digits", type=int, metavar="n", help="digits of a phone number (7)")
-    add("--candidates", type=int, metavar="n", help="other numbers to compare it with (10000)")
+    add("--canary-count", type=whole, metavar="n", help="canaries per 1, 10 and 100 repeats (3)")
+    add("--canary-digits", type=whole, metavar="n", help="digits of a phone number (7)")
+    add("--candidates", type=whole, metavar="n", help="other numbers to compare it with (10000)")
     add("--compare", action="store_true", help="compare runs that were attacked before")
     add("--out", type=Path, metavar="FILE.png", help="with --compare: AUC against epsilon")
     add("--from-scores", action="store_true", help="use the saved scores")
     add("--balanced", action="store_true", help="equal numbers of both sides for each intent")
-    add("--size", type=int, metavar="n", help="judge at most n members (all)")
-    add("--seed", type=int, help="seed of the draw and the bootstrap (0)")
+    add("--size", type=whole, metavar="n", help="judge at most n members (all)")
+    add("--seed", type=whole, help="seed of the draw and the bootstrap (0)")
     add("--json", action="store_true", help="print JSON")
     add_wide(parser)
     add("--runs", type=Path, help="folder for a trained shadow (runs)")
@@ -87,22 +89,35 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the attacks and print their outcomes."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx attack runs in one process: leave out horovodrun")
-    check_options(arguments)
     if arguments.compare:
+        check_options(arguments)
         return _compare(arguments)
-    directory = RunDirectory.existing(arguments.run_directories[0])
-    if not directory.has("results"):
-        raise UserError(f"{directory.path} is not finished: there is no model to attack yet")
-    start_logging(is_first=True)
-    keep_private()  # scores say who is in the training part
     said = []
-    for value, text in _attacks(arguments, directory):
+    for value, text in attack(arguments):
         said.append(value)
         if not arguments.json:
             show(text, is_wide=arguments.wide)
     if arguments.json:
         print_json(said)
     return 0
+
+
+def attack(arguments: argparse.Namespace) -> Iterator[Report]:
+    """Yield the outcome of each attack on a run, the quickest first, and write its page.
+
+    All options and settings are checked before the first.
+    """
+    from edp_mx.reports.run_page import write_run_page
+
+    check_options(arguments)
+    directory = RunDirectory.existing(arguments.run_directories[0])
+    if not directory.has("results"):
+        raise UserError(f"{directory.path} is not finished: there is no model to attack yet")
+    start_logging(is_first=True)
+    keep_private()  # scores say who is in the training part
+    for report in _attacks(arguments, directory):
+        write_run_page(directory)
+        yield report
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -121,7 +136,6 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Report]:
-    """Yield the outcome of each attack, the quickest first, after all settings were checked."""
     from edp_mx.attacks.directory import write_outcome
     from edp_mx.attacks.membership.shadow_attack import attack_by_shadow
     from edp_mx.attacks.membership.thresholds import threshold_attacks

@@ -18,10 +18,12 @@ from edp_mx.cli.console import (
     print_json,
     progress_bar,
     require_at_least,
+    whole,
     written_as,
 )
 from edp_mx.cli.plan_options import add_release_options
 from edp_mx.cli.start import create_run, enter_run
+from edp_mx.runs.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from edp_mx.attacks.audit.audited_step import AuditedStep
@@ -56,7 +58,7 @@ EXAMPLES = """examples:
 
 Exit code 0: the claim was not refuted. 1: it was refuted. 2: the user has to correct something.
 If a worker dies, launch/audit.sh also ends with 1, but prints no verdict.
-With several workers use launch/audit.sh, which starts them by horovodrun.
+With several workers use launch/audit.sh, which starts them.
 """
 
 
@@ -67,15 +69,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     noise = _add(audits, "noise", run_noise, "compare the released noise with the accounting")
     _add_step(noise)
     add = noise.add_argument
-    add("--size", type=int, default=100_000, metavar="n", help="coordinates per layer (100000)")
-    add("--steps", type=int, default=4, metavar="T", help="steps with zero gradients (4)")
+    add("--size", type=whole, default=100_000, metavar="n", help="coordinates per layer (100000)")
+    add("--steps", type=whole, default=4, metavar="T", help="steps with zero gradients (4)")
     add("--confidence", type=CONFIDENCE, default=0.999999, metavar="P",
         help="probability with which a sound system passes (0.999999)")  # fmt: skip
 
     step = _add(audits, "step", run_step, "tell worst-case neighbours apart in single steps")
     _add_step(step)
     add = step.add_argument
-    add("--draws", type=int, default=1000, metavar="D", help="in each world and layer (1000)")
+    add("--draws", type=whole, default=1000, metavar="D", help="in each world and layer (1000)")
     add("--delta", type=float, default=1e-5, metavar="D", help="delta of bound and claims (1e-5)")
     _add_confidence(step)
     add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
@@ -85,8 +87,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_configs(one_run)
     add_overrides(one_run)
     add = one_run.add_argument
-    add("--canaries", type=int, default=1000, metavar="m", help="number of canaries (1000)")
-    add("--tokens", type=int, default=6, metavar="T", help="words of each canary (6)")
+    add("--canaries", type=whole, default=1000, metavar="m", help="number of canaries (1000)")
+    add("--tokens", type=whole, default=6, metavar="T", help="words of each canary (6)")
     _add_confidence(one_run)
     add("--claim", choices=CLAIMS, default="holds", help="what is audited (holds)")
     add("--run", dest="run_directory", type=Path, help="the run directory (default: new)")
@@ -105,7 +107,7 @@ def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentPar
     parser = add_command(audits, name, run, summary, EXAMPLES)
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.add_argument("--check", action="store_true", help="check the settings, audit nothing")
-    parser.add_argument("--workers", type=int, default=1, help="with --check: how many there are")
+    parser.add_argument("--workers", type=whole, default=1, help="with --check: how many there are")
     return parser
 
 
@@ -120,7 +122,7 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     add("--noise-multiplier", type=float, metavar="Z", help="noise multiplier z (1)")
     add(
         "--utterances-per-user",
-        type=int,
+        type=whole,
         metavar="K",
         help="with --unit user (4)",
     )
@@ -188,9 +190,10 @@ def run_one_run(arguments: argparse.Namespace) -> int:
 
     workers = start()
     # Rank 0 prepares the directory; no worker writes before it exists.
-    directory = workers.on_first(
-        lambda: create_run(arguments, config, readme=README, suffix="-audit")
+    path = workers.on_first(
+        lambda: str(create_run(arguments, config, readme=README, suffix="-audit").path)
     )
+    directory = RunDirectory(Path(path))
     progress = enter_run(directory, workers)
     audit = audit_one_run(config, workers, directory, settings, progress)
     if workers.is_first:

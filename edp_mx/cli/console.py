@@ -12,9 +12,10 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
-from edp_mx.errors import UserError
+from edp_mx.errors import MOST_QUOTED, UserError
 from edp_mx.reports.table import fit
-from edp_mx.runtime.files import keep_private
+from edp_mx.runtime.files import keep_private, remove_leftovers
+from edp_mx.runtime.limits import MOST_SEED
 
 
 def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
@@ -188,6 +189,17 @@ def written_as(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any
     return read
 
 
+def whole(text: str) -> int:
+    """Read an option that is a whole number: the type in place of `int`, which knows no limit."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text[:MOST_QUOTED]!r}") from None
+    if abs(value) > MOST_SEED:
+        raise argparse.ArgumentTypeError(f"it must be at most {MOST_SEED:,}")
+    return value
+
+
 def refuse_unread(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Refuse the options with these names that were given: nothing would read them.
 
@@ -236,8 +248,10 @@ def refuse_filled(folder: Path) -> None:
 
 
 def refuse_foreign(folder: Path, ours: Iterable[str]) -> None:
-    """Refuse to write into a folder that holds other files than ours."""
+    """Refuse to write into a folder that holds other files than ours; remove a killed call's."""
+    ours = tuple(ours)
+    remove_leftovers(folder, ours)
     if folder.exists() and not (
-        folder.is_dir() and {path.name for path in folder.iterdir()} <= set(ours)
+        folder.is_dir() and {path.name for path in folder.iterdir()} <= {*ours}
     ):
         raise UserError(f"{folder} holds something else; name a new folder with --out")

@@ -18,6 +18,7 @@ from edp_mx.cli.console import (
     print_json,
     refuse_foreign,
     require_at_least,
+    whole,
 )
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
@@ -97,9 +98,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
     make = add_command(actions, "make", run_make, "write a synthetic corpus", MAKE_EXAMPLES)
     make.add_argument("corpus", metavar="communication|health|video")
-    make.add_argument("--size", type=int, required=True, metavar="N", help="utterances")
+    make.add_argument("--size", type=whole, required=True, metavar="N", help="utterances")
     make.add_argument("--out", type=Path, required=True, metavar="DIR")
-    make.add_argument("--seed", type=int, default=1, metavar="S", help="default 1")
+    make.add_argument("--seed", type=whole, default=1, metavar="S", help="default 1")
     fetch = add_command(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
     fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
@@ -112,9 +113,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
     text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
-    text.add_argument("--size", type=int, default=STANDIN_SIZE, metavar="N",
+    text.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
-    text.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+    text.add_argument("--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1")
     add_lists(actions)
     add_merge(actions)
     add_train_embeddings(actions)

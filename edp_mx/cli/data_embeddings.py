@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import add_command, progress_bar
+from edp_mx.cli.console import add_command, progress_bar, whole
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -30,18 +30,18 @@ def add_train_embeddings(actions: Any) -> None:
     add = train.add_argument
     add("texts", type=Path, nargs="+", metavar="TEXT", help="one utterance per line, plain or .gz")
     add("--out", type=Path, required=True, metavar="FILE", help="a new .bin, .vec or .vec.gz")
-    add("--dimension", type=int, default=300, metavar="D", help="default 300")
+    add("--dimension", type=whole, default=300, metavar="D", help="default 300")
     add("--words", type=Path, metavar="FILE", help="write the vectors of these words, one per line")
     add("--lowercase", action="store_true", help="read texts and words in lower case")
     add("--split-punctuation", action="store_true", help="punctuation at words' edges apart")
-    add("--epochs", type=int, default=5, metavar="E", help="default 5")
-    add("--min-count", type=int, default=2, metavar="N",
+    add("--epochs", type=whole, default=5, metavar="E", help="default 5")
+    add("--min-count", type=whole, default=2, metavar="N",
         help="rarer words have no vector of their own, default 2")  # fmt: skip
-    add("--buckets", type=int, default=2_000_000, metavar="N",
+    add("--buckets", type=whole, default=2_000_000, metavar="N",
         help="vectors for words' parts, 4·D bytes each in a .bin; default 2,000,000")  # fmt: skip
-    add("--threads", type=int, default=1, metavar="N",
+    add("--threads", type=whole, default=1, metavar="N",
         help="default 1; more are faster but not repeatable")  # fmt: skip
-    add("--seed", type=int, default=0, metavar="S", help="default 0")
+    add("--seed", type=whole, default=0, metavar="S", help="default 0")
 
 
 def run_train_embeddings(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from edp_mx.cli.console import add_command, refuse_existing, require_at_least
+from edp_mx.cli.console import add_command, refuse_existing, require_at_least, whole
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
@@ -36,7 +36,7 @@ def add_lists(actions: Any) -> None:
     """Add both actions to those of `edp-mx data`."""
     words = add_command(actions, "words", run_words, "write a list of public words", WORDS_EXAMPLES)
     words.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
-    words.add_argument("--min-count", type=int, default=1, metavar="N",
+    words.add_argument("--min-count", type=whole, default=1, metavar="N",
                        help="leave out words that occur more rarely, default 1")  # fmt: skip
     labels = add_command(actions, "labels", run_labels, "write a list of labels", LABELS_EXAMPLES)
     labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
@@ -44,9 +44,11 @@ def add_lists(actions: Any) -> None:
     for one, name in ((words, "FILE"), (labels, "FILE.json")):
         one.add_argument("--out", type=Path, required=True, metavar=name)
         one.add_argument("--force", action="store_true", help="write over a file that is there")
-        one.add_argument("--size", type=int, default=STANDIN_SIZE, metavar="N",
+        one.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
-        one.add_argument("--seed", type=int, default=1, metavar="S", help="of stand-ins, default 1")
+        one.add_argument(
+            "--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1"
+        )
 
 
 def run_words(arguments: argparse.Namespace) -> int:

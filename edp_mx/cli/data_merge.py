@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import add_command, require_at_least
+from edp_mx.cli.console import add_command, require_at_least, whole
 
 EXAMPLES = """\
 Writes one labelled corpus, to be trained on without privacy before a training with privacy starts
@@ -28,7 +28,7 @@ def add_merge(actions: Any) -> None:
     )
     merge.add_argument("corpora", nargs="+", metavar="CORPUS|PATH[:SIZE]")
     merge.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl[.gz]")
-    merge.add_argument("--seed", type=int, default=0, metavar="S",
+    merge.add_argument("--seed", type=whole, default=0, metavar="S",
                        help="of subsets, order and stand-ins, default 0")  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from edp_mx.cli.console import (
     require_above_zero,
     require_at_least,
     show,
+    whole,
 )
 from edp_mx.cli.plan_options import plan_of
 from edp_mx.errors import UserError
@@ -32,7 +33,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--num-examples", type=int, required=True, metavar="n", help="size of the training part")
+    add("--num-examples", type=whole, required=True, metavar="n", help="size of the training part")
     add("--epsilon", type=float, required=True, metavar="E", help="epsilon that is to hold")
     add("--records", nargs="+", type=Path, default=[RECORDS], metavar="FOLDER",
         help=f"records, runs or folders of them ({RECORDS}, in a clone)")  # fmt: skip

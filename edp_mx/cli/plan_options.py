@@ -6,15 +6,15 @@ import argparse
 from dataclasses import replace
 from typing import Any, Callable, Dict, Tuple
 
-from edp_mx.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, unit_of
+from edp_mx.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, check_delta, unit_of
 from edp_mx.accounting.decay import KINDS, Decay
 from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.cli.console import require_at_least, written_as
+from edp_mx.cli.console import require_at_least, whole, written_as
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_EPOCHS
 
-LONGEST_RUN = 100_000  # epochs; a report has one multiplier for each
 # Applied late, so that a command can tell what was asked for from what was left out.
 DEFAULTS: Dict[str, Any] = {
     "mechanism": "edp_sgd",
@@ -59,7 +59,7 @@ def add_release_options(
     add("--micro-batch-size", type=size, metavar="M",
         help="utterances of a micro-batch, or units per worker; expected for poisson "
         f"({defaults['micro_batch_size']})")  # fmt: skip
-    add("--micro-batches-per-worker", type=int, metavar="k",
+    add("--micro-batches-per-worker", type=whole, metavar="k",
         help="micro-batches that each worker clips, so that N = k workers (1)")  # fmt: skip
     add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
 
@@ -71,12 +71,12 @@ def add_plan_options(parser: argparse.ArgumentParser, *, variant: str) -> None:
     add = parser.add_argument
     add("--decay", choices=KINDS, help="how the noise falls by epoch (none)")
     add("--decay-rate", type=float, metavar="R", help="tau of the decay (0)")
-    add("--epochs", type=int, metavar="T", help="epochs in all")
+    add("--epochs", type=whole, metavar="T", help="epochs in all")
     add("--delta", type=float, metavar="D", help="delta; left out it is 1/(2n)")
-    add("--num-examples", type=int, metavar="n", help="size of the training part, for 1/(2n)")
-    add("--workers", type=int, metavar="N", help="workers with their own noise (1)")
+    add("--num-examples", type=whole, metavar="n", help="size of the training part, for 1/(2n)")
+    add("--workers", type=whole, metavar="N", help="workers with their own noise (1)")
     add("--sample-rate", type=float, metavar="q", help="q of poisson; left out, N M / n")
-    add("--steps-per-epoch", type=int, metavar="S", help="steps of poisson; left out, n / (N M)")
+    add("--steps-per-epoch", type=whole, metavar="S", help="steps of poisson; left out, n / (N M)")
 
 
 def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: float = 1.0) -> Plan:
@@ -87,8 +87,8 @@ def plan_of(arguments: argparse.Namespace, *, variant: str, noise_multiplier: fl
     """
     if arguments.epochs is None:
         raise UserError("give --epochs, the epochs in all")
-    if arguments.epochs > LONGEST_RUN:
-        raise UserError(f"--epochs is {arguments.epochs}; at most {LONGEST_RUN} are reported")
+    if arguments.epochs > MOST_EPOCHS:
+        raise UserError(f"--epochs is {arguments.epochs}; at most {MOST_EPOCHS} are reported")
     asked = {name: value for name, value in vars(arguments).items() if value is not None}
     given = {**DEFAULTS, **asked}
     release = Release(
@@ -146,8 +146,7 @@ def _delta(arguments: argparse.Namespace) -> float:
         return choose_delta(num_examples=arguments.num_examples, delta=arguments.delta)
     if arguments.delta is None:
         raise UserError("give --delta, or --num-examples for delta = 1/(2n)")
-    if not 0 < arguments.delta <= 1:
-        raise UserError(f"delta is {arguments.delta}; it must be above 0 and at most 1")
+    check_delta(arguments.delta)
     return arguments.delta
 
 

@@ -12,9 +12,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
 
+from edp_mx.data.readers.assembly import most_of_a_line
+from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
+from edp_mx.runtime.json_text import NotJSON, parse_json
 
 T = TypeVar("T")
 
@@ -67,10 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:
     """Answer each line of standard input, and say on stderr how fast that was."""
-    if hasattr(sys.stdin, "reconfigure"):  # a byte that is not UTF-8 spoils its own line alone
-        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+    for stream in (sys.stdin, sys.stdout):  # a byte that is not UTF-8 spoils its own line alone
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     began, count, broken = time.monotonic(), 0, 0
-    for chunk in at_hand(read_requests(sys.stdin)):
+    for chunk in at_hand(read_requests(_bounded(sys.stdin))):
         count, broken = count + len(chunk), broken + sum(bool(each.error) for each in chunk)
         for line in answers(trained, chunk, as_json=as_json):
             _print(line)
@@ -97,13 +101,8 @@ def answers(trained: Any, chunk: Sequence[Request], *, as_json: bool) -> Iterato
 
 
 def _json(value: Any) -> str:
-    """Return JSON on one line, with the characters that UTF-8 cannot hold escaped."""
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return json.dumps(value)
-    return text
+    """Return strict JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _print(text: str) -> None:
@@ -140,6 +139,16 @@ def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
             raise ended
 
 
+def _bounded(stream: TextIO) -> Iterator[str]:
+    """Yield the lines of a stream; of one that is too long no more than shows that it is."""
+    most = most_of_a_line()
+    while line := stream.readline(most + 2):
+        rest = line
+        while len(rest) > most and not rest.endswith("\n"):
+            rest = stream.readline(most + 2)
+        yield line
+
+
 def read_requests(lines: Iterable[str]) -> Iterator[Request]:
     """Yield what each line asks for: plain text, or JSON with `text` or `tokens`."""
     for number, line in enumerate(lines, start=1):
@@ -148,6 +157,8 @@ def read_requests(lines: Iterable[str]) -> Iterator[Request]:
 
 
 def _parse(line: str) -> Request:
+    if len(line.rstrip("\r\n")) > most_of_a_line():
+        return Request({}, [], f"longer than {most_of_a_line():,} characters")
     try:
         line.encode()
     except UnicodeEncodeError:
@@ -155,23 +166,15 @@ def _parse(line: str) -> Request:
     if not line.lstrip().startswith("{"):
         return Request({}, line.split(), "" if line.split() else "empty")
     try:
-        record = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return Request({}, [], "begins like JSON and is not")
+        record = parse_json(line)
+    except NotJSON as error:
+        return Request({}, [], f"begins like JSON and is not ({error})")
     record.pop("error", None)
     text = record.get("text")
     tokens = record.get("tokens", text.split() if isinstance(text, str) else None)
-    if not isinstance(tokens, list) or not tokens or not all(map(_is_word, tokens)):
+    if not are_words(tokens):
         return Request(record, [], 'needs a word in {"text": "…"} or {"tokens": ["…"]}')
     return Request(record, tokens)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)  # NaN and Infinity: no JSON, and not to be handed on
-
-
-def _is_word(token: Any) -> bool:
-    return isinstance(token, str) and bool(token.strip())
 
 
 def tokens_of(text: str, where: str) -> List[str]:

@@ -18,7 +18,7 @@ examples:
   NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml --set pretraining.epochs=5
   NP=2 launch/pretrain.sh --resume runs/pretrain_for_atis-20260101-120000
 
-With several workers use launch/pretrain.sh, which starts them by horovodrun. RUN/model is then a
+With several workers use launch/pretrain.sh, which starts them. RUN/model is then a
 BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.
 """
 
@@ -31,7 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.directory import README
 
-    return start_run(arguments, kind=PretrainingConfig, readme=README, check=_check, run=_pretrain)
+    return start_run(
+        arguments,
+        kind=PretrainingConfig,
+        readme=README,
+        check=_check,
+        run=_pretrain,
+        as_json=lambda directory: {"path": str(directory.path), **directory.read("results")},
+    )
 
 
 def _pretrain(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:

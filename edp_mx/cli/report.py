@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import collect
     from edp_mx.runs.tables.times import read_times
-    from edp_mx.runtime.files import read_json, write_text
+    from edp_mx.runtime.files import write_text
+    from edp_mx.runtime.json_text import read_json
 
     out = arguments.out
     if out.suffix != ".html":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Tuple
@@ -14,6 +13,7 @@ from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
 from edp_mx.metrics.spans import split_tag
+from edp_mx.runtime.json_text import json_in
 
 EXAMPLES = """\
 Both files hold one utterance per line, in the same order:
@@ -93,10 +93,7 @@ def _read(path: Path) -> Iterator[_Line]:
 
 
 def _parse(line: str, place: str) -> _Line:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{place}: not JSON ({error})") from error
+    record = json_in(line, place)
     if not isinstance(record, dict):
         raise UserError(f"{place}: not an object with tokens, slots and intent")
     for key in ("tokens", "slots"):

@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from edp_mx.cli.console import interrupt
+from edp_mx.cli.console import interrupt, whole
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory")
     add("--host", default="127.0.0.1", help="where to listen (127.0.0.1: this machine alone)")
-    add("--port", type=int, default=8080, help="0 for any free one (8080)")
+    add("--port", type=whole, default=8080, help="0 for any free one (8080)")
     add("--timeout", type=float, default=10.0, metavar="SECONDS",
         help="after which a prediction is given up (10)")  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from contextlib import ExitStack
@@ -14,8 +15,10 @@ from edp_mx.cli.console import (
     add_configs,
     add_overrides,
     interrupt,
+    print_json,
     progress_bar,
     start_logging,
+    whole,
 )
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
@@ -29,8 +32,16 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
     add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
     add("--runs", type=Path, default=Path("runs"), help="folder for new run directories (runs)")
+    add(
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="K",
+        help="with launch/*.sh: go on so often after a worker died or a host was lost (0)",
+    )
     add("--check", action="store_true", help="check the configuration and train nothing")
-    add("--workers", type=int, default=1, help="with --check: the number of workers (1)")
+    add("--workers", type=whole, default=1, help="with --check: the number of workers (1)")
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def start_run(
@@ -40,6 +51,7 @@ def start_run(
     readme: str,
     check: Callable[[Any, int], str],
     run: Callable[..., str],
+    as_json: Callable[[RunDirectory], Any],
 ) -> int:
     """Start or resume a run; with `--check` only look at its settings.
 
@@ -49,25 +61,50 @@ def start_run(
             returns what `--check` prints.
         run: `run(config, workers, directory, progress, parting)` does the work; rank 0 prints its
             result.
+        as_json: of a finished run what `--json` prints instead.
     """
     if bool(arguments.configs) == (arguments.resume is not None):
         raise UserError("name either a configuration or, with --resume, a run to resume")
     if arguments.resume and (arguments.overrides or arguments.run_directory):
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
+    if arguments.max_restarts < 0:
+        raise UserError(f"--max-restarts is {arguments.max_restarts}; it must be 0 or more")
     if arguments.check:
         config = _read_config(arguments, kind)
         _refuse_absent(config)
         print(check(config, arguments.workers))
         print("the settings are sound; nothing was trained")
         return 0
+    if arguments.max_restarts and "HOROVOD_RANK" not in os.environ:
+        script = f"launch/{arguments.command}.sh"
+        raise UserError(f"--max-restarts needs a process that outlives the run: use NP=1 {script}")
 
+    workers, directory, outcome = carry_out(arguments, kind=kind, readme=readme, run=run)
+    if workers.is_first and arguments.json:
+        print_json(as_json(directory))
+    elif workers.is_first:
+        print(outcome)
+    return 0
+
+
+def carry_out(
+    arguments: argparse.Namespace, *, kind: type, readme: str, run: Callable[..., str]
+) -> Tuple[Any, RunDirectory, str]:
+    """Open the run directory and work in it, locked; what fails leaves no folder without a run.
+
+    Returns:
+        The workers, the run directory, and what `run` has to say on rank 0.
+    """
+    from edp_mx.config import read_dumped
     from edp_mx.runs.interrupted import after_interruption
     from edp_mx.runtime.distributed import start
 
     workers = start()
     with ExitStack() as stack:
         # Rank 0 prepares the directory; no worker writes before it exists.
-        config, directory = workers.on_first(lambda: _open(arguments, kind, readme, workers, stack))
+        settings, path = workers.on_first(lambda: _open(arguments, kind, readme, workers, stack))
+        config: Any = read_dumped(settings, kind=kind)
+        directory = RunDirectory(Path(path))
         is_new = arguments.resume is None
         resume = directory.resume_command(workers.size, arguments.command)
         parting = partial(after_interruption, directory, resume, is_new=is_new)
@@ -80,9 +117,7 @@ def start_run(
             if workers.is_first:
                 _leave(directory, error, parting, is_new=is_new)
             raise
-    if workers.is_first:
-        print(outcome)
-    return 0
+    return workers, directory, outcome
 
 
 def _leave(directory: RunDirectory, error: BaseException, parting: Any, *, is_new: bool) -> None:
@@ -130,11 +165,13 @@ def enter_run(directory: Any, workers: Any) -> Any:
 
 def _open(
     arguments: argparse.Namespace, kind: type, readme: str, workers: Any, stack: ExitStack
-) -> Tuple[Any, RunDirectory]:
-    """Return the configuration and the run directory, a new one unless a run is resumed.
+) -> Tuple[str, str]:
+    """Return the settings as YAML and the path of the run, a new one unless a run is resumed.
 
     Until the end of `stack` no other process may train into it.
     """
+    from edp_mx.config import dump_config
+
     config = _read_config(arguments, kind)
     if arguments.resume:
         directory = RunDirectory(arguments.resume)
@@ -142,7 +179,7 @@ def _open(
         _refuse_absent(config)
         directory = create_run(arguments, config, readme=readme, num_workers=workers.size)
     stack.enter_context(directory.locked())
-    return config, directory
+    return dump_config(config), str(directory.path)
 
 
 def _refuse_absent(config: Any) -> None:

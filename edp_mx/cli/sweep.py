@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict
 
-from edp_mx.cli.console import add_wide, print_json, require_at_least, show, start_logging
+from edp_mx.cli.console import add_wide, print_json, require_at_least, show, start_logging, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.files import keep_private
@@ -51,13 +51,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("sweep_file", type=Path, metavar="SWEEP", help="YAML file that says what to try")
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder of the trials' runs")
-    add("--budget-runs", type=int, default=math.inf, metavar="N",
+    add("--budget-runs", type=whole, default=math.inf, metavar="N",
         help="trainings of this call at most")  # fmt: skip
     add("--budget-hours", type=float, default=math.inf, metavar="H",
         help="no training of this call begins after so many hours")  # fmt: skip
-    add("--workers-at-once", type=int, default=1, metavar="K",
+    add("--workers-at-once", type=whole, default=1, metavar="K",
         help="trials that train at the same time (1)")  # fmt: skip
-    add("--workers", type=int, metavar="NP", help="Horovod workers of each trial ($NP, or 1)")
+    add("--workers", type=whole, metavar="NP", help="Horovod workers of each trial ($NP, or 1)")
     add("--records", type=Path, default=RECORDS, metavar="FOLDER",
         help=f"records of runs that are not trained again ({RECORDS})")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")

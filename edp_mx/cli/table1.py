@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, List
 
-from edp_mx.cli.console import add_overrides, require_at_least, start_logging
+from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, start_logging, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
@@ -29,9 +29,8 @@ examples:
     edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
   the paper's attack too:
     edp-mx table1 --corpora atis --models clc --attacks
-  a first look with a small model, kept apart:
-    edp-mx table1 --corpora health --models clc --methods sgd edp_none dp_sgd \\
-      --set data.size=2000 model.hidden_size=64 --records first/records --runs first/runs
+  small models, with a minute or two for each training:
+    edp-mx table1 --small --corpora atis snips --models clc
 """
 
 
@@ -43,16 +42,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--seeds",
         nargs="+",
-        type=int,
+        type=whole,
         default=[0],
         metavar="SEED",
         help="one training for each (0)",
     )
     add("--budget-hours", type=float, default=math.inf, metavar="H",
         help="no training of this call begins after so many hours")  # fmt: skip
-    add("--workers-at-once", type=int, default=1, metavar="K",
+    add("--workers-at-once", type=whole, default=1, metavar="K",
         help="trainings at the same time (1)")  # fmt: skip
-    add("--workers", type=int, metavar="NP",
+    add("--workers", type=whole, metavar="NP",
         help="workers of each training, which share the paper's N = 8 ($NP, or 1)")  # fmt: skip
     add("--records", type=Path, default=RECORDS, metavar="FOLDER",
         help=f"records of finished runs, to read and to keep ({RECORDS})")  # fmt: skip
@@ -61,6 +60,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
+    add("--small", action="store_true",
+        help="small models (configs/small), ten times as fast as the paper's")  # fmt: skip
     add(
         "--attacks",
         action="store_true",
@@ -69,6 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--retry", action="store_true", help="train again what failed")
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -115,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.attacks and not arguments.dry_run:
             said += attack_cells(cells, shadows, trainings, budget, records=records, on_end=write)
     write()
-    print(page(), end="")
+    show(page().rstrip(), is_wide=arguments.wide)
     return 0
 
 
@@ -137,4 +139,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         workers=workers,
         overrides=arguments.overrides,
         is_attacked=arguments.attacks,
+        is_small=arguments.small,
     )

@@ -13,7 +13,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edp_mx.cli.console import add_overrides, require_at_least, start_logging
+from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, start_logging, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES
 
@@ -38,11 +38,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, known in (("corpora", CORPORA), ("models", FAMILIES)):
         add(f"--{name}", nargs="+", choices=known, default=known, metavar=name.upper(),
             help=f"of {', '.join(known)} (all)")  # fmt: skip
-    add("--workers", nargs="+", type=int, default=[1, 2, 8], metavar="N",
+    add("--workers", nargs="+", type=whole, default=[1, 2, 8], metavar="N",
         help="numbers of Horovod workers (1 2 8)")  # fmt: skip
-    add("--steps", type=int, default=4, metavar="S",
+    add("--steps", type=whole, default=4, metavar="S",
         help="of each method in a round, at most an epoch's (4)")  # fmt: skip
-    add("--rounds", type=int, default=5, metavar="R", help="that count, at most (5)")
+    add("--rounds", type=whole, default=5, metavar="R", help="that count, at most (5)")
     add("--budget-seconds", type=float, default=math.inf, metavar="S",
         help="for all rows of this call; each has a round at least that counts")  # fmt: skip
     add("--note", default="", metavar="TEXT",
@@ -54,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="write the table there too, and its record beside it as FILE.json")  # fmt: skip
     add("--into", type=Path, help=argparse.SUPPRESS)  # the job of a single row
     add_overrides(parser)
+    add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not times.rows:
         raise UserError("nothing could be measured; each row has said why")
     write()
-    print(page(), end="")
+    show(page().rstrip(), is_wide=arguments.wide)
     return 0
 
 

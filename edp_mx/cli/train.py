@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Dict
 
-from edp_mx.cli.start import add_start_options, start_run
+from edp_mx.cli.start import add_start_options, carry_out, start_run
 
 EXAMPLES = """\
 examples:
@@ -15,7 +15,7 @@ examples:
   edp-mx train configs/atis_clc.yaml --check
   NP=2 launch/train.sh --resume runs/atis_clc-20260101-120000
 
-With several workers use launch/train.sh, which starts them by horovodrun.
+With several workers use launch/train.sh, which starts them.
 """
 
 
@@ -24,10 +24,19 @@ add_options = add_start_options
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; rank 0 prints the scores and the guarantee."""
+    return start_run(arguments, check=_check, run=_train, as_json=_as_json, **_kind())
+
+
+def train(arguments: argparse.Namespace) -> Any:
+    """Train and return the run directory; nothing is printed."""
+    return carry_out(arguments, run=_train, **_kind())[1]
+
+
+def _kind() -> Dict[str, Any]:
     from edp_mx.config import ExperimentConfig
     from edp_mx.runs.run_directory import README
 
-    return start_run(arguments, kind=ExperimentConfig, readme=README, check=_check, run=_train)
+    return {"kind": ExperimentConfig, "readme": README}
 
 
 def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
@@ -49,14 +58,22 @@ def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: An
     return fit(f"{compare([directory])}\n\n{where}")
 
 
+def _as_json(directory: Any) -> Any:
+    from edp_mx.reports.summary import compare_as_json
+
+    return {"path": str(directory.path), **compare_as_json([directory])[0]}
+
+
 def _check(config: Any, num_workers: int) -> str:
-    """Refuse settings that cannot be; say how large the parts of the corpus are."""
+    """Refuse settings and lists that cannot be; say how large the parts of the corpus are."""
     from edp_mx.data.corpus import part_sizes
     from edp_mx.data.sampling import micro_batch_size
+    from edp_mx.data.vocabulary import check_lists
 
     if config.privacy.sampler == "shuffle":
         lanes = num_workers * config.privacy.micro_batches_per_worker
         micro_batch_size(config.training.batch_size, lanes)
+    check_lists(config.data.vocabulary, config.data.labels)
     train, validation, test = part_sizes(config.data).values()
     return (
         f"{config.data.corpus}: {train:,} training, {validation:,} validation, {test:,} test "

@@ -11,12 +11,14 @@ import sys
 import time
 from pathlib import Path
 
+from edp_mx.cli.console import print_json
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
 examples:
   edp-mx watch runs/mine
   edp-mx watch runs/mine --once
+  edp-mx watch runs/mine --json | jq '.epochs[-1].epsilon_holds_if'
 """
 CLEAR = "\x1b[H\x1b[2J"
 
@@ -25,13 +27,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directory", type=Path, metavar="RUN", help="a run directory")
     add("--once", action="store_true", help="show it once and return")
+    add("--json", action="store_true", help="print its state and all epochs once, as JSON")
     add("--interval", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the run until it ends; in a pipe only what is new."""
     from edp_mx.reports.table import fit
-    from edp_mx.reports.watching import read_rows, screen, table_of
+    from edp_mx.reports.watching import read_rows, screen, state_of, table_of
     from edp_mx.runs.run_directory import RunDirectory
 
     if not 0 < arguments.interval <= 3600:
@@ -40,11 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     is_terminal = sys.stdout.isatty()
     while True:
         is_over = not watched.is_in_use()  # asked before the files are read
-        if is_over or arguments.once or is_terminal:
+        if arguments.json:
+            print_json({"state": state_of(watched), "epochs": read_rows(watched)})
+        elif is_over or arguments.once or is_terminal:
             print(f"{CLEAR * is_terminal}{fit(screen(watched))}", flush=True)
         elif len(rows := read_rows(watched)) > seen:
             print("\n".join(table_of(rows).splitlines()[2 + seen if seen else 0 :]), flush=True)
             seen = len(rows)
-        if is_over or arguments.once:
+        if is_over or arguments.once or arguments.json:
             return 1 if is_over and not watched.has("results") else 0
         time.sleep(arguments.interval)

@@ -9,6 +9,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Dict, Iterator, Pattern, Tuple, Union
 
@@ -16,6 +17,8 @@ from edp_mx.errors import UserError
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 MAX_BYTES = 1_500_000_000  # of what is unpacked: a small archive can hold a very large file
+MOST_IN_ALL, MOST_MEMBERS = 2 * MAX_BYTES, 100_000  # of what an archive holds, wanted or not
+MOST_AT_ONCE = 2**20  # bytes of a header, which `tarfile` reads in one piece
 
 Member = Tuple[str, int, str, Any]  # name, size, kind of special file or "", the library's own
 
@@ -33,7 +36,7 @@ def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
     """
     try:
         with _opened(archive) as opened:
-            read = opened.open if isinstance(opened, zipfile.ZipFile) else opened.extractfile
+            read: Any = opened.open if isinstance(opened, zipfile.ZipFile) else opened.extractfile
             targets = _targets(archive.name, _members(opened), folder, wanted)
             for target, member in targets.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,14 +49,39 @@ def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
         EOFError,
         gzip.BadGzipFile,
         RuntimeError,  # an encrypted member, or a compression that this Python lacks
+        ValueError,  # a negative size, a name that is no text
     ) as error:
         raise UserError(f"{archive.name} is not a whole archive ({error})") from error
 
 
-def _opened(archive: Path) -> Any:
+class _Bounded:
+    """A file from which `tarfile` reads no header beyond `MOST_AT_ONCE`, and no endless content."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.tell = file.tell
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= MOST_AT_ONCE:
+            raise tarfile.ReadError(f"a header of {size:,} bytes")
+        return self._file.read(size)
+
+    def seek(self, position: int) -> int:
+        if position > MOST_IN_ALL:
+            raise tarfile.ReadError(f"it holds more than {MOST_IN_ALL:,} bytes")
+        return self._file.seek(position)
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[Union[zipfile.ZipFile, tarfile.TarFile]]:
     if archive.name.endswith(".zip"):
-        return zipfile.ZipFile(archive)
-    return tarfile.open(archive, "r:" if archive.name.endswith(".tar") else "r:gz")
+        with zipfile.ZipFile(archive) as opened:
+            yield opened
+        return
+    plain: Any = archive.open("rb")
+    with plain if archive.name.endswith(".tar") else gzip.open(plain) as file:
+        bounded: Any = _Bounded(file)
+        yield tarfile.TarFile(fileobj=bounded)
 
 
 def _targets(
@@ -62,7 +90,9 @@ def _targets(
     """Check every member, then return the files to write with their members."""
     targets: Dict[Path, Any] = {}
     left = MAX_BYTES
-    for name, size, special, member in members:
+    for number, (name, size, special, member) in enumerate(members, start=1):
+        if number > MOST_MEMBERS:
+            raise UserError(f"{archive} holds more than {MOST_MEMBERS:,} files")
         if special:
             raise UserError(f"{archive}: member {name!r} is a {special}; nothing was unpacked")
         is_absolute = name.startswith("/") or "\\" in name or re.match(r"[A-Za-z]:", name)

@@ -14,6 +14,7 @@ from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import HELD_OUT, SplitConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import MOST_AT_ONCE, MOST_COUNTED, MOST_SEED
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 PAPER_SPLIT = ("45", "5", "50")
@@ -46,11 +47,11 @@ class DataConfig(Settings):
     path: Optional[str] = path_field()
     layout: str = setting("auto", one_of=("auto", *FORMATS))
     split: Union[str, SplitConfig] = "paper"
-    split_seed: int = setting(0, at_least=0)
-    size: Optional[int] = setting(None, at_least=1)
-    max_tokens: int = setting(MAX_TOKENS, at_least=1)
-    max_characters: int = setting(MAX_CHARACTERS, at_least=1)
-    max_pieces: int = setting(MAX_PIECES, at_least=3)
+    split_seed: int = setting(0, at_least=0, at_most=MOST_SEED)
+    size: Optional[int] = setting(None, at_least=1, at_most=MOST_COUNTED)
+    max_tokens: int = setting(MAX_TOKENS, at_least=1, at_most=MOST_AT_ONCE)
+    max_characters: int = setting(MAX_CHARACTERS, at_least=1, at_most=MOST_AT_ONCE)
+    max_pieces: int = setting(MAX_PIECES, at_least=3, at_most=MOST_AT_ONCE)
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     labels: LabelsConfig = field(default_factory=LabelsConfig)

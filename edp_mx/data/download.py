@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import queue
 import re
 import shutil
 import tempfile
+import threading
+import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -19,7 +24,8 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, sha256_of
 
 RETRIES = 2  # pooch waits one second before the first, two before the second
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0  # without a byte
+LONGEST_SECONDS = 3600.0  # for all files of a corpus together
 
 
 @dataclass(frozen=True)
@@ -119,11 +125,17 @@ def _download(
     pooch.get_logger().setLevel(logging.WARNING)
     puller = pooch.create(folder, f"{base}/", registry=dict(checksums), retry_if_failed=RETRIES)
     downloader = pooch.HTTPDownloader(
-        progressbar=has_bar, timeout=TIMEOUT_SECONDS, hooks={"response": _refuse_too_large}
+        progressbar=has_bar, timeout=TIMEOUT_SECONDS, hooks={"response": _bound}
     )
+    ends = time.monotonic() + LONGEST_SECONDS
     for path in checksums:
         try:
-            puller.fetch(path, downloader=downloader)
+            _until(ends, partial(puller.fetch, path, downloader=downloader))
+        except TimeoutError as error:
+            raise UserError(
+                f"{base}/{path} is not here after {LONGEST_SECONDS:,.0f} s: the server is too "
+                "slow; try later, or name a mirror with --from"
+            ) from error
         except requests.HTTPError as error:
             reason = f"the server says {str(error).split(' for url')[0]}"
         except requests.ConnectionError:
@@ -142,14 +154,58 @@ def _download(
         )
 
 
-def _refuse_too_large(response: Any, *_: Any, **__: Any) -> None:
-    if int(response.headers.get("Content-Length", 0)) > MAX_BYTES:
-        raise UserError(f"{response.url} is larger than {MAX_BYTES:,} bytes; that is not a corpus")
+def _until(ends: float, job: Callable[[], Any]) -> None:
+    """Do a job, for which a thread waits: a server that sends a byte now and then never ends it.
+
+    Raises:
+        TimeoutError: it is not done at `ends`, of `time.monotonic`.
+    """
+    outcome: queue.SimpleQueue[Optional[BaseException]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            job()
+        except BaseException as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        error = outcome.get(timeout=max(ends - time.monotonic(), 0.0))
+    except queue.Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+
+
+def _bound(response: Any, *_: Any, **__: Any) -> None:
+    """Refuse an answer that says or turns out to be too large; called when its headers are here."""
+    stated, pieces = response.headers.get("Content-Length", "0"), response.iter_content
+    if not (stated.isascii() and stated.isdecimal()):
+        raise UserError(f"{response.url} says that it is {stated!r} bytes large; name another")
+
+    def refuse(size: int) -> None:
+        if size > MAX_BYTES:
+            raise UserError(
+                f"{response.url} is larger than {MAX_BYTES:,} bytes; that is not a corpus"
+            )
+
+    def iter_content(*arguments: Any, **named: Any) -> Iterator[bytes]:
+        size = 0
+        for piece in pieces(*arguments, **named):
+            size += len(piece)
+            refuse(size)
+            yield piece
+
+    refuse(int(stated[:20]))
+    response.iter_content = iter_content
 
 
 def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_bar: bool) -> None:
     """Fill `folder` from a folder, an archive or an address."""
     base = source.rstrip("/")
+    _refuse_no_address(source)
     if not re.match(r"https?://", source):
         _gather_local(public, Path(source), folder)
     elif is_archive(source) or public.archive:
@@ -158,6 +214,16 @@ def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_ba
         unpack(aside / name, folder, _members(public))
     else:
         _download(base, public.checksums, folder, has_bar)
+
+
+def _refuse_no_address(source: str) -> None:
+    """Refuse what begins like an address and names no server."""
+    try:
+        parts = urlsplit(source)
+        if parts.scheme in ("http", "https") and (not parts.hostname or parts.port == 0):
+            raise ValueError("no server")
+    except ValueError as error:
+        raise UserError(f"--from {source} is no address of a server ({error})") from error
 
 
 def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.fasttext_model import FastTextModel
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field
+from edp_mx.runtime.limits import MOST_COUNTED, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
@@ -30,7 +30,7 @@ class EmbeddingsConfig(Settings):
     """
 
     path: Optional[str] = path_field()
-    dimension: int = setting(300, at_least=1)
+    dimension: int = setting(300, at_least=1, at_most=MOST_WIDE)
     is_trainable: bool = True
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ def load_embeddings(
 def read_embedding_words(path: PathLike) -> Iterator[str]:
     """Stream the words of an embeddings file, in its order (the most frequent first)."""
     if str(path).endswith(".bin"):
-        yield from load_model(str(path)).get_words()
+        yield from FastTextModel(path).words()
         return
     for _, line, dimension in _vector_lines(Path(path)):
         yield line.rsplit(b" ", dimension)[0].decode("utf-8", "replace")
@@ -126,7 +126,9 @@ def _other_dimension(place: str, found: int, wanted: int) -> str:
 def _header_dimension(line: bytes) -> int:
     """Return the dimension of a header "words dimension", 0 if the line is none."""
     fields = line.split(b" ", 2)
-    return int(fields[1]) if len(fields) == 2 and all(f.isdigit() for f in fields) else 0
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        return 0
+    return int(fields[1]) if len(fields[1]) < 10 else MOST_COUNTED
 
 
 def _parse(values: List[bytes], place: str) -> np.ndarray:
@@ -140,31 +142,10 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
 
 
 def _model_vectors(config: EmbeddingsConfig, wanted: List[str]) -> np.ndarray:
-    model = load_model(str(config.path))
-    if model.get_dimension() != config.dimension:
-        found = model.get_dimension()
-        raise UserError(_other_dimension(str(config.path), found, config.dimension))
-    return np.stack([model.get_word_vector(word) for word in wanted]).astype(np.float32)
-
-
-def load_model(path: str) -> Any:
-    """Return a fastText model.
-
-    Raises:
-        UserError: there is no such file, or it is no model, or fastText is missing.
-    """
-    require_fasttext()
-    import fasttext
-
-    if not os.path.isfile(path):
-        raise UserError(f"{path} does not exist")
-    try:
-        return fasttext.load_model(path)
-    except ValueError as error:
-        raise UserError(f"{path} is not a fastText model ({error})") from error
-
-
-def require_fasttext() -> None:
-    """Refuse to go on without the package."""
-    if find_spec("fasttext") is None:
-        raise UserError("fastText's models need its package: run `pip install fasttext-numpy2`")
+    model = FastTextModel(str(config.path))
+    if model.dimension != config.dimension:
+        raise UserError(_other_dimension(str(config.path), model.dimension, config.dimension))
+    matrix = np.stack([model.vector(word) for word in wanted])  # (wanted, D)
+    if not matrix.any():
+        raise UserError(f"{config.path}: all vectors are zero, so that it has learned nothing")
+    return matrix

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
-from edp_mx.data.embeddings import load_model, require_fasttext
+from edp_mx.data.fasttext_model import FastTextModel
 from edp_mx.data.text import lines_of, write_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
@@ -21,7 +22,7 @@ from edp_mx.runtime.progress import Progress, no_progress
 
 OUT_SUFFIXES = (".bin", ".vec", ".vec.gz")
 BUCKETS = 2_000_000  # fastText's own default
-_END_OF_LINE = "</s>"  # fastText's word for it
+# fastText's word for it
 _AT_AN_EDGE = re.compile(r"""(?<!\S)([.,;:!?"()…]+)|([.,;:!?"()…]+)(?!\S)""")
 # `train_unsupervised` has no argument for the seed, but takes the default from this table.
 _TRAIN = """
@@ -99,7 +100,7 @@ def train_fasttext(
         _train(text, model, settings, ", ".join(map(str, texts)), progress)
         if out.suffix != ".bin":
             return _write_vectors(model, out, words)
-        count = len(_own_words(load_model(str(model))))
+        count = len(FastTextModel(model).words())
         os.replace(model, out)
         return count
 
@@ -114,7 +115,8 @@ def _folder_beside(out: Path) -> tempfile.TemporaryDirectory:
 
 
 def _check(out: Path, settings: Dict[str, int], words_path: Optional[PathLike]) -> None:
-    require_fasttext()
+    if find_spec("fasttext") is None:
+        raise UserError("fastText needs its package: run `pip install fasttext-numpy2`")
     if not out.name.endswith(OUT_SUFFIXES):
         raise UserError(f"{out}: the name must end in {', '.join(OUT_SUFFIXES)}")
     if words_path is not None and out.suffix == ".bin":
@@ -189,18 +191,12 @@ def bytes_read(process: int) -> int:
     return int(counts[counts.index("rchar:") + 1])
 
 
-def _own_words(model: Any) -> List[str]:
-    """Return the words that have a vector of their own, the most frequent first."""
-    return [word for word in model.get_words() if word != _END_OF_LINE]
-
-
 def _write_vectors(model_path: Path, out: Path, words: Optional[Sequence[str]]) -> int:
     """Write words and vectors as text; nine digits tell every float32 from all others."""
-    model = load_model(str(model_path))
-    words = _own_words(model) if words is None else words
+    model = FastTextModel(model_path)
+    words = model.words() if words is None else words
     rows: Iterable[str] = (
-        f"{word} {' '.join(map('{:.9g}'.format, model.get_word_vector(word).tolist()))}"
-        for word in words
+        f"{word} {' '.join(map('{:.9g}'.format, model.vector(word).tolist()))}" for word in words
     )  # each (D,)
-    write_lines(out, chain([f"{len(words)} {model.get_dimension()}"], rows))
+    write_lines(out, chain([f"{len(words)} {model.dimension}"], rows))
     return len(words)

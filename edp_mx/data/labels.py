@@ -8,7 +8,8 @@ from typing import List, Optional, Sequence, Set, Tuple
 from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import path_field, read_json
+from edp_mx.runtime.files import path_field
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 PRIVATE = "private"  # the key of a list that was read from a private corpus

@@ -11,6 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.data.sampling import Shard, numbers_below, shares_of
+from edp_mx.runtime.secrets import forbid_core_dumps
 
 _AT_ONCE = 1 << 16  # records whose draws are decided together
 KEY_BYTES = 32
@@ -25,12 +26,14 @@ class SecretWords:
         rank: only repeatable words depend on them.
         epoch: only repeatable words depend on them.
 
-    Guarantee: each stream has a new key, which is never written down.
+    Guarantee: each stream has a new key, which is never written down; a process that has made one
+        leaves no core dump.
     """
 
     def __init__(
         self, use: str, *, insecure_fixed_seed: Optional[int], rank: int, epoch: int
     ) -> None:
+        forbid_core_dumps()
         key = os.urandom(KEY_BYTES)
         if insecure_fixed_seed is not None:
             place = f"edp_mx insecure {use} {insecure_fixed_seed} {rank} {epoch}"

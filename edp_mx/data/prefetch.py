@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Deque, Iterable, Iterator, TypeVar
+from typing import Callable, Deque, Generator, Iterable, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def prefetch(make: Callable[[T], R], items: Iterable[T], *, depth: int = 2) -> Iterator[R]:
+def prefetch(
+    make: Callable[[T], R], items: Iterable[T], *, depth: int = 2
+) -> Generator[R, None, None]:
     """Yield `map(make, items)`, with the next `depth` results made in one background thread.
 
     Items are drawn in the caller's own thread, so that random numbers are drawn as without this.

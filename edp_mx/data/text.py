@@ -13,6 +13,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, Optional, Sequence,
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field, whole_file
+from edp_mx.runtime.limits import MOST_COUNTED
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _DIGESTS = 1 << 64
@@ -35,8 +36,8 @@ class TextConfig(Settings):
     train: Tuple[str, ...] = path_field(())
     held_out: Optional[str] = path_field()
     held_out_fraction: float = setting(0.02, above=0, below=1)
-    max_held_out: int = setting(2000, at_least=1)
-    buffer_size: int = setting(16_384, at_least=1)
+    max_held_out: int = setting(2000, at_least=1, at_most=MOST_COUNTED)
+    buffer_size: int = setting(16_384, at_least=1, at_most=MOST_COUNTED)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import read_json
 
 # Type in Hugging Face's tokenizer.json → where the class is. A new tokenizer is one line here.
 TOKENIZERS: Mapping[str, Tuple[str, str]] = {

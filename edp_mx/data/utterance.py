@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Tuple
+from typing import Any, Tuple
 
 
 @dataclass(frozen=True)
@@ -21,3 +21,12 @@ class Utterance:
     intent: str
     id: str = field(default="", compare=False)
     user: str = field(default="", compare=False)
+
+
+def are_words(tokens: Any) -> bool:
+    """Return whether a value from outside is a list of words, and not an empty one."""
+    return (
+        isinstance(tokens, list)
+        and bool(tokens)
+        and all(isinstance(token, str) and token.strip() for token in tokens)
+    )

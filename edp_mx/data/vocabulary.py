@@ -15,6 +15,7 @@ from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import MOST_COUNTED
 from edp_mx.runtime.settings import Settings, setting
 
 PAD, UNK = 0, 1
@@ -42,9 +43,9 @@ class VocabularyConfig(Settings):
 
     source: str = setting("train", one_of=("train", "sample", "file", "embeddings", "checkpoint"))
     path: Optional[str] = path_field()
-    min_count: int = setting(1, at_least=1)
+    min_count: int = setting(1, at_least=1, at_most=MOST_COUNTED)
     lowercase: bool = True
-    max_words: Optional[int] = setting(None, at_least=1)
+    max_words: Optional[int] = setting(None, at_least=1, at_most=MOST_COUNTED)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,6 +192,18 @@ class Vocabulary:
         slots, intents = labels_of(train, labels, label_sample)
         rest = (slots, intents, vocabulary.source, source_of(labels), vocabulary.lowercase)
         return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
+
+
+def check_lists(vocabulary: VocabularyConfig, labels: LabelsConfig) -> None:
+    """Read the files of words and of labels, to refuse a broken one before a worker starts.
+
+    Raises:
+        UserError: a list cannot be read, or holds nothing.
+    """
+    if vocabulary.source == "file" and not Path(str(vocabulary.path)).is_dir():
+        _listed_words(vocabulary, None)
+    if labels.source == "file":
+        labels_of((), labels, ())
 
 
 def _listed_words(

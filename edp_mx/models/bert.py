@@ -15,6 +15,7 @@ from edp_mx.models.bert_states import layer_means, settle_shapes
 from edp_mx.models.encoder import TRAINED, ModelConfig
 from edp_mx.models.infilling import MaskState
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import MOST_LAYERS, MOST_NORM, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
 ACTIVATIONS = ("gelu", "relu")
@@ -60,22 +61,22 @@ class BERTConfig(ModelConfig):
 
     family: str = setting("bert", one_of=["bert"])
     trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix", "rgp"))
-    num_layers: int = setting(4, at_least=1)
-    num_heads: int = setting(12, at_least=1)
-    hidden_size: int = setting(312, at_least=1)
-    intermediate_size: int = setting(1200, at_least=1)
-    max_positions: int = setting(512, at_least=3)
+    num_layers: int = setting(4, at_least=1, at_most=MOST_LAYERS)
+    num_heads: int = setting(12, at_least=1, at_most=MOST_WIDE)
+    hidden_size: int = setting(312, at_least=1, at_most=MOST_WIDE)
+    intermediate_size: int = setting(1200, at_least=1, at_most=MOST_WIDE)
+    max_positions: int = setting(512, at_least=3, at_most=MOST_WIDE)
     activation: str = setting("gelu", one_of=ACTIVATIONS)
-    layer_norm_epsilon: float = setting(1e-12, above=0)
+    layer_norm_epsilon: float = setting(1e-12, above=0, at_most=1)
     dropout: float = setting(0.1, at_least=0, below=1)
     checkpoint: Optional[str] = path_field()
     is_embedding_trainable: bool = True
-    frozen_layers: int = setting(0, at_least=0)
+    frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
     features: str = setting("last", one_of=("last", "all_layers"))
-    lora_rank: int = setting(8, at_least=1)
-    lora_alpha: Optional[float] = setting(None, above=0)
-    prefix_length: int = setting(10, at_least=1)
-    rgp_rank: int = setting(1, at_least=1)
+    lora_rank: int = setting(8, at_least=1, at_most=MOST_WIDE)
+    lora_alpha: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
+    prefix_length: int = setting(10, at_least=1, at_most=MOST_WIDE)
+    rgp_rank: int = setting(1, at_least=1, at_most=MOST_WIDE)
     rgp_from: str = setting("update", one_of=rgp.SOURCES)
     intents: str = setting("pooled", one_of=("pooled", "infilling"))
     template: str = "{} . it is about [MASK] ."

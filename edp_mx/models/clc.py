@@ -18,6 +18,7 @@ from edp_mx.models.char_cnn import CharCNN
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.pooling import POOLINGS, Pooling
+from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
 
@@ -38,11 +39,11 @@ class CLCConfig(ModelConfig):
     """
 
     family: str = setting("clc", one_of=["clc"])
-    character_dimension: int = setting(30, at_least=1)
-    character_filters: int = setting(30, at_least=1)
-    character_width: int = setting(3, at_least=1)
-    hidden_size: int = setting(384, at_least=1)
-    num_layers: int = setting(2, at_least=1)
+    character_dimension: int = setting(30, at_least=1, at_most=MOST_WIDE)
+    character_filters: int = setting(30, at_least=1, at_most=MOST_WIDE)
+    character_width: int = setting(3, at_least=1, at_most=MOST_WIDE)
+    hidden_size: int = setting(384, at_least=1, at_most=MOST_WIDE)
+    num_layers: int = setting(2, at_least=1, at_most=MOST_LAYERS)
     dropout: float = setting(0.5, at_least=0, below=1)
     intent_pooling: str = setting("max", one_of=POOLINGS)
 

@@ -14,6 +14,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import MOST_NORM
 from edp_mx.runtime.settings import Settings, setting
 
 TRAINED = ("all", "heads", "biases")
@@ -40,7 +41,7 @@ class ModelConfig(Settings):
     start_from: Optional[str] = path_field()
     heads: str = setting("drawn", one_of=("drawn", "names"))
     intents: str = setting("pooled", one_of=("pooled",))
-    intent_weight: float = setting(1.0, above=0)
+    intent_weight: float = setting(1.0, above=0, at_most=MOST_NORM)
 
     @property
     def written_around(self) -> Optional[str]:

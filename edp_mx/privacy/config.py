@@ -9,6 +9,7 @@ from edp_mx.accounting.choices import (
     ADJACENCIES,
     CLIP_RULES,
     CLIPPINGS,
+    GAUSSIANS,
     NO_PUBLISHED_DP_SGD,
     SAMPLERS,
     SCALES_SOURCES,
@@ -19,10 +20,23 @@ from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
 from edp_mx.errors import UserError
 from edp_mx.privacy.released_scales import ScaleRelease
+from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_NORM
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 MECHANISMS = ("none", "edp_sgd", "dp_sgd")
 _OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # in configurations of edp_mx 0.1
+
+
+@dataclass(frozen=True)
+class NoiseConfig(Settings):
+    """How the noise is drawn.
+
+    Attributes:
+        gaussian: plain (float32, the fastest) or hardened (float64, and what is released is rounded
+            to a grid, so that its last bits say nothing); docs/privacy.md, section 10.
+    """
+
+    gaussian: str = setting("plain", one_of=GAUSSIANS)
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,7 @@ class PrivacyConfig(Settings):
             speed, not privacy.
         noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
             target_epsilon.
+        noise: how it is drawn.
         max_grad_norm: C, the Euclidean norm to which the gradient of a unit is clipped.
         clip_rule: abadi (longer gradients are scaled to C) or automatic (all are scaled to nearly
             C, so that C and the learning rate are one setting); the sensitivity is C either way.
@@ -69,13 +84,14 @@ class PrivacyConfig(Settings):
 
     mechanism: str = setting("edp_sgd", one_of=MECHANISMS)
     unit: Optional[str] = None
-    max_utterances_per_user: int = setting(16, at_least=1)
-    micro_batches_per_worker: int = setting(1, at_least=1)
+    max_utterances_per_user: int = setting(16, at_least=1, at_most=MOST_AT_ONCE)
+    micro_batches_per_worker: int = setting(1, at_least=1, at_most=MOST_AT_ONCE)
     variant: str = setting("calibrated", one_of=VARIANTS)
     clipping: Optional[str] = setting(None, one_of=CLIPPINGS)
-    chunk_size: int = setting(64, at_least=1)
-    noise_multiplier: Optional[float] = setting(None, at_least=0)
-    max_grad_norm: float = setting(1.0, above=0)
+    chunk_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
+    noise_multiplier: Optional[float] = setting(None, at_least=0, at_most=MOST_NORM)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    max_grad_norm: float = setting(1.0, at_least=LEAST_NORM, at_most=MOST_NORM)
     clip_rule: str = setting("abadi", one_of=CLIP_RULES)
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
@@ -85,7 +101,7 @@ class PrivacyConfig(Settings):
     target_epsilon: Optional[float] = setting(None, above=0)
     max_epsilon: Optional[float] = setting(None, above=0)
     assume_public: Tuple[str, ...] = setting((), one_of=tuple(PRIVATE_INPUTS))
-    delta: Optional[float] = setting(None, above=0, below=1)
+    delta: Optional[float] = setting(None, at_least=LEAST_DELTA, below=1)
     delta_mode: str = setting("default", one_of=("default", "paper"))
     insecure_fixed_seed: Optional[int] = None
 

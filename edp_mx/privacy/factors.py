@@ -82,5 +82,11 @@ class ClippingStatistics:
         }
 
     @classmethod
+    def of(cls, numbers: Sequence[float]) -> ClippingStatistics:
+        """Return the statistics with these numbers, in the order of the attributes."""
+        units, clipped, non_finite, norm_sum = numbers
+        return cls(int(units), int(clipped), int(non_finite), float(norm_sum))
+
+    @classmethod
     def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
         return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))

@@ -74,7 +74,7 @@ class Mechanism:
 
     def __init__(self, *, plan: Plan, clipping: NormClipping, noise: NoiseStream) -> None:
         self.plan, self.clipping = plan, clipping
-        self._release = _checked(plan, clipping)
+        self._release = _checked(plan, clipping, noise)
         self.mask_key = noise.mask_key
         self._flat, self._noise = clipping.flat, noise
 
@@ -138,8 +138,8 @@ class WithoutPrivacy:
 AnyMechanism = Union[Mechanism, WithoutPrivacy]
 
 
-def _checked(plan: Plan, clipping: NormClipping) -> Release:
-    """The plan's release, after checking that the clipping is the plan's."""
+def _checked(plan: Plan, clipping: NormClipping, noise: NoiseStream) -> Release:
+    """The plan's release, after checking that clipping and noise are the plan's."""
     release = plan.release
     if release is None:
         raise UserError(
@@ -158,4 +158,6 @@ def _checked(plan: Plan, clipping: NormClipping) -> Release:
         raise UserError(
             f"the clipping goes by the rule {clipping.rule}, and the plan by {release.clip_rule}"
         )
+    if noise.gaussian != plan.gaussian:
+        raise UserError(f"the noise is {noise.gaussian}, and that of the plan {plan.gaussian}")
     return release

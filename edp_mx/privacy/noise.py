@@ -8,21 +8,25 @@ from collections import deque
 from functools import partial
 from itertools import count
 from threading import Lock
-from typing import Deque, Iterable, Iterator, Optional, Sequence, Tuple
+from typing import Deque, Dict, Iterable, Iterator, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.privacy.box_muller import PAIRS as PAIRS
 from edp_mx.privacy.box_muller import BoxMuller
+from edp_mx.privacy.grid_gaussian import GridGaussian
+from edp_mx.runtime.secrets import forbid_core_dumps
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32
+_Maker = Union[BoxMuller, GridGaussian]
+_MAKERS: Dict[str, Type[_Maker]] = {"plain": BoxMuller, "hardened": GridGaussian}
 _Block = Tuple[slice, float, int]  # of an array, its stddev, its number
 
 
 class NoiseStream:
-    """Independent standard normal numbers: AES-256 in counter mode, then Box–Muller.
+    """Independent normal numbers: AES-256 in counter mode, then Box–Muller.
 
     MXNet's generator starts every worker from the same constant seed, so that everyone knows the
     noise drawn from it. Here the key comes from the operating system, is never written down and
@@ -36,37 +40,43 @@ class NoiseStream:
 
     Args:
         key: 32 secret bytes, different for each worker and each start.
+        gaussian: plain (in float32, fast) or hardened (in float64 and on a grid: not only the
+            values but also the last bits of what is released are those of normal noise).
 
     Attributes:
         fingerprint: a hash of the key that may be shown.
         mask_key: another secret, derived one way from the key, for dropout's masks.
 
-    Guarantee: `box_muller.BoxMuller` states how close the numbers are to normal ones.
+    Guarantee: `box_muller.BoxMuller` and `grid_gaussian.GridGaussian` state how close the numbers
+    are to normal ones.
 
     Edge cases: a forked process may not use its parent's stream, and a stream cannot be copied:
     the same noise would be drawn twice.
     """
 
-    def __init__(self, *, key: bytes) -> None:
+    def __init__(self, *, key: bytes, gaussian: str = "plain") -> None:
         if len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
         self.mask_key = hashlib.sha256(b"edp_mx dropout masks" + key).digest()
         self.fingerprint = hashlib.sha256(b"edp_mx noise key" + key).hexdigest()
-        self._key = key
+        self.gaussian = gaussian
+        self._key, self._maker = key, _MAKERS[gaussian]
         self._numbers = count()  # of the blocks; a shallow copy shares them
-        self._idle: Deque[BoxMuller] = deque()  # one per thread, made when first needed
+        self._idle: Deque[_Maker] = deque()  # one per thread, made when first needed
         self._process = os.getpid()
         self._lock = Lock()
 
     @classmethod
-    def from_operating_system(cls) -> NoiseStream:
-        """Make a stream that nobody can repeat."""
-        return cls(key=os.urandom(KEY_BYTES))
+    def from_operating_system(cls, *, gaussian: str = "plain") -> NoiseStream:
+        """Make a stream that nobody can repeat; this process leaves no core dump from then on."""
+        forbid_core_dumps()
+        return cls(key=os.urandom(KEY_BYTES), gaussian=gaussian)
 
     @classmethod
-    def insecure(cls, *, seed: int, rank: int) -> NoiseStream:
+    def insecure(cls, *, seed: int, rank: int, gaussian: str = "plain") -> NoiseStream:
         """Make a repeatable stream for tests: whoever knows the seed can subtract the noise."""
-        return cls(key=hashlib.sha256(f"edp_mx insecure noise {seed} {rank}".encode()).digest())
+        key = hashlib.sha256(f"edp_mx insecure noise {seed} {rank}".encode()).digest()
+        return cls(key=key, gaussian=gaussian)
 
     def scale_and_add(
         self,
@@ -77,6 +87,8 @@ class NoiseStream:
         source: Optional[np.ndarray] = None,
     ) -> None:
         """Set array ← factor · source + stddev · y in place, with fresh y ~ N(0, I).
+
+        Hardened, the sum is then rounded to a multiple of `grid_gaussian.grid_of(stddev)`.
 
         The source is the array itself by default. With a float64 source the sum is made in float64
         and rounded once. Shapes: contiguous (n,), array float32, source float32 or float64.
@@ -104,7 +116,7 @@ class NoiseStream:
             blocks = list(self._split(array, parts))
             threads = max(1, min(allowed_threads(), len(blocks)))
             while len(self._idle) < threads:
-                self._idle.append(BoxMuller(self._key))
+                self._idle.append(self._maker(self._key))
             in_threads(partial(self._fill, array, source, factor), blocks, threads=threads)
 
     def normal(self, size: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from edp_mx.privacy.factors import clip_factors
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layer_scales import normalise_scales
 from edp_mx.privacy.noise import NoiseStream
+from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
 from edp_mx.runtime.settings import Settings, setting
 
 
@@ -53,9 +54,9 @@ class ScaleRelease(Settings):
         (0.0471, [38, 37])
     """
 
-    noise_multiplier: float = setting(10.0, above=0)
-    clip: float = setting(1.0, above=0)
-    micro_batches: int = setting(300, at_least=1)
+    noise_multiplier: float = setting(10.0, above=0, at_most=MOST_NORM)
+    clip: float = setting(1.0, at_least=LEAST_NORM, at_most=MOST_NORM)
+    micro_batches: int = setting(300, at_least=1, at_most=MOST_COUNTED)
 
     @property
     def sensitivity(self) -> float:
@@ -108,5 +109,6 @@ def scales_by_release(
         flat.refuse_stale()
         total += release.clipped(np.sqrt(flat.squared_norms(flat.gradients())))
         flat.mark(is_fresh=False)  # this gradient must not train as well
-    noisy = total + release.worker_noise_stddev(num_workers) * noise.normal(len(total))  # (L,)
+    noisy, stddev = np.zeros(len(total), np.float32), release.worker_noise_stddev(num_workers)
+    noise.scale_and_add(noisy, factor=1.0, stddev=stddev, source=total)  # (L,)
     return normalise_scales(mean_over_workers(noisy) * num_workers / release.micro_batches)

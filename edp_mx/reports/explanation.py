@@ -130,6 +130,13 @@ def _against(spent: Guarantee) -> List[str]:
             f" Not against the {release.num_workers} workers, their network, or observers of the "
             f"message of one of them: there the noise multiplier is only {single:.4g}."
         )
+    if spent.plan.gaussian == "plain":
+        text += (
+            " The noise was drawn plain: not against someone who reads the last bits of noisy "
+            "gradients, or of models one step apart."
+        )
+    else:
+        text += " The noise was drawn hardened: the last bits of what is released say nothing."
     return _wrap(text)
 
 

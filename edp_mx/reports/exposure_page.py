@@ -14,7 +14,8 @@ from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, sa
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.table import render_table
-from edp_mx.runtime.files import read_json, write_csv
+from edp_mx.runtime.files import write_csv
+from edp_mx.runtime.json_text import read_json
 
 COLUMNS = ("repeats", "tokens", "loss", "rank", "candidates", "by_rank", "by_fit")
 HEADER = ("trained on", "exposure by rank, bits", "exposure by fit, bits", "canaries")

@@ -58,8 +58,9 @@ def panels_of(figure: Figure, caption: str) -> List[str]:
         if isinstance(part, Axes):  # all panels are as wide as the figure
             box = Bbox([[0, box.y0], [figure.get_figwidth(), box.y1]])
             title = part.get_title() or caption
-            says = f"{part.get_ylabel()} against {part.get_xlabel()}"
-        found.append(_svg(figure, box, f"{title}: {says}" if title else says))
+            says = f"{part.get_ylabel()} against {part.get_xlabel()}".strip()
+        colon = " " if says.startswith("against") else ": "  # an axis without a name of its own
+        found.append(_svg(figure, box, f"{title}{colon}{says}" if title else says))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
-from edp_mx.accounting.coverage import ALWAYS_OPEN, SEVERAL_UTTERANCES
+from edp_mx.accounting.coverage import ALWAYS_OPEN, FLOATING_POINT, SEVERAL_UTTERANCES
 from edp_mx.runs.record import Record
 
 
@@ -35,4 +35,5 @@ def _environment(record: Record) -> str:
 
 def not_covered() -> List[str]:
     """Return what no ε of any run covers."""
-    return [f"{text[0].upper()}{text[1:]}." for text in (SEVERAL_UTTERANCES, *ALWAYS_OPEN)]
+    open_ = (SEVERAL_UTTERANCES, *ALWAYS_OPEN, FLOATING_POINT)
+    return [f"{text[0].upper()}{text[1:]}." for text in open_]

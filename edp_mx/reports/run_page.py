@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any, Dict, List
 
 from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.attacks.directory import attack_folder, read_attack
+from edp_mx.errors import UserError
+from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import picture_of_curves
-from edp_mx.reports.parts import Part, PartTable, as_html
+from edp_mx.reports.exposure_page import HEADER as EXPOSURE_HEADER
+from edp_mx.reports.exposure_page import TRAINED, exposure_rows
+from edp_mx.reports.parts import Cell, Part, PartTable, as_html
+from edp_mx.reports.siblings import without_privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
 
 SCORES = ("SER %", "intents right %", "slot F1 %")
@@ -23,12 +30,13 @@ COMMANDS = ("explain", "account", "evaluate", "predict", "serve", "attack")
 
 
 def write_run_page(run: RunDirectory) -> None:
-    """Write `report.html` of a finished run; it needs no other file."""
+    """Write `report.html` of a finished run, with its attacks so far; it needs no other file."""
     notes: List[str] = []
     privacy, results = privacy_of(run, notes), run.read("results")
     parts = [
-        _scores(results, privacy),
+        _scores(run, results, privacy),
         *_privacy(privacy, notes),
+        *_attacks(run),
         Part("Curves", pictures=[picture_of_curves(run)]),
         _settings(run),
         Part("Commands", commands=_commands(run)),
@@ -40,12 +48,15 @@ def write_run_page(run: RunDirectory) -> None:
     write_text(run.path / "report.html", as_html(run.path.resolve().name, summary, parts))
 
 
-def _scores(results: Dict[str, Any], privacy: Dict[str, Any]) -> Part:
-    test, baseline = results["test"], results["baseline"]
+def _scores(run: RunDirectory, results: Dict[str, Any], privacy: Dict[str, Any]) -> Part:
+    test, baseline, other = results["test"], results["baseline"], without_privacy(run)
     rows = [
         ["this run", *_percents(test)],
         [f'always "{baseline["intent"]}", no slots', *_percents({**baseline, "slot_f1": 0.0})],
     ]
+    if other is not None:
+        row = [f"without privacy ({other.path.name})", *_percents(other.read("results")["test"])]
+        rows.insert(1, row)
     table = PartTable.of_texts("On the test part", ("model", *SCORES), rows)
     found = verdict(test, baseline, mechanism=privacy["mechanism"])
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])
@@ -62,20 +73,53 @@ def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
     rows = []
     for key, name in EPSILONS.items():
         bound = privacy[key]
+        if key == "holds_if" and bound == privacy["holds"]:
+            continue
         why = [bound["reason"]] if "reason" in bound else []
         why += [f"if {condition}" for condition in bound.get("conditions", ())]
         rows.append([name, LogNumber.from_dict(bound).in_words(), "; ".join(why)])
     unit = f"ε of {privacy['unit']} at δ = {privacy['delta']:.3g}"
-    table = PartTable.of_texts(unit, ("ε", "value", "because, or if"), rows)
+    header = ["ε", "value", "because, or if"]
+    width = 3 if any(row[2] for row in rows) else 2
+    table = PartTable.of_texts(unit, header[:width], [row[:width] for row in rows])
     parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy["warnings"]])]
     if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
         parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
     return parts
 
 
+def _attacks(run: RunDirectory) -> List[Part]:
+    """What attacks on the run found: membership, and the exposure of canaries."""
+    texts: List[str] = []
+    tables: List[PartTable] = []
+    notes: List[str] = []
+    for path in sorted(run.path.glob("attack-*/attack.json")):
+        try:
+            attack = read_attack(path.parent)
+            rows, name = attack_rows(attack), attack["attack"]
+            texts.append(verdict_of(attack["results"][0]))
+            notes += warnings_of(attack["facts"])
+        except (UserError, KeyError, TypeError, IndexError) as error:
+            notes.append(f"{path.parent.name} cannot be shown: {error}.")
+        else:
+            caption = f"Membership, {name}: {path.parent.name}/report.html shows more"
+            tables.append(PartTable.of_texts(caption, HEADER, rows))
+    exposure = attack_folder(run, "canaries") / "exposure.json"
+    if exposure.exists():
+        found = read_json(exposure)
+        caption = f"Exposure of canaries: {exposure.parent.name}/report.html shows more"
+        tables.append(
+            PartTable.of_texts(caption, EXPOSURE_HEADER, exposure_rows(found["canaries"]))
+        )
+        notes += warnings_of(found["facts"], TRAINED)
+    return [Part("Attacks", texts, tables=tables, notes=notes)] if tables or notes else []
+
+
 def _settings(run: RunDirectory) -> Part:
-    rows = [[key, str(value)] for key, value in leaves(run.settings()) if value is not None]
-    return Part("Settings", tables=[PartTable.of_texts("As written out", ("key", "value"), rows)])
+    rows = [
+        [Cell(key), Cell(str(value))] for key, value in leaves(run.settings()) if value is not None
+    ]
+    return Part("Settings", tables=[PartTable("As written out", ("key", "value"), rows)])
 
 
 def _commands(run: RunDirectory) -> List[str]:

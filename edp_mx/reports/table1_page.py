@@ -52,4 +52,5 @@ def command_of(request: Request) -> str:
     ):
         if list(given) != list(default):
             words += [option, *map(str, given)]
-    return shlex.join([*words, *(["--attacks"] if request.is_attacked else [])])
+    flags = [("--small", request.is_small), ("--attacks", request.is_attacked)]
+    return shlex.join([*words, *(flag for flag, is_set in flags if is_set)])

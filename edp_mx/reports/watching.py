@@ -8,7 +8,7 @@ from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.progress import duration
 
 LINES = 15  # of the table

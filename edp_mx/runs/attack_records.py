@@ -11,7 +11,8 @@ import numpy as np
 
 from edp_mx.runs.by_epoch import rounded
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json, write_json
+from edp_mx.runtime.files import write_json
+from edp_mx.runtime.json_text import read_json
 
 AttackRecord = Dict[str, Any]
 _MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")

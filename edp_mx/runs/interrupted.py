@@ -11,7 +11,7 @@ from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.state import epochs_done
+from edp_mx.training.state import place_of
 
 _LOG = re.compile(r"rank_\d+\.log")
 
@@ -67,29 +67,31 @@ def resumes_with(run: RunDirectory) -> str:
     config = run.settings()
     if "training" not in config:
         return ""
-    first, epochs = epochs_done(run.checkpoint), config["training"]["epochs"]
+    (first, step), epochs = place_of(run.checkpoint), config["training"]["epochs"]
     text = f"it goes on after epoch {first} of {epochs}" if first else "it begins anew"
+    if step:
+        text = f"it goes on after step {step} of epoch {first + 1} of {epochs}"
     if not run.ledger.exists():
         return text
     ledger = read_ledger(run.ledger)
-    repeated = _repeated(ledger, first)
+    repeated = _repeated(ledger, first, step)
     if repeated:
         text += f" and repeats {repeated} steps of epoch {first + 1}, which count twice in ε"
-    return text + _epsilon(ledger, first, config["privacy"].get("target_epsilon"))
+    return text + _epsilon(ledger, first, step, config["privacy"].get("target_epsilon"))
 
 
-def _repeated(ledger: Ledger, first: int) -> int:
-    """The number of steps that were written down after the checkpoint."""
-    begun = [entry for entry in ledger.entries if entry.epoch == first]
-    if not begun:
-        return 0
-    event = begun[-1].event
-    return event.count if event.sampler == "poisson" else ledger.plan.steps_per_epoch
+def _repeated(ledger: Ledger, first: int, step: int) -> int:
+    """The number of steps that were written down after the checkpoint, at most."""
+    begun = [entry.event for entry in ledger.entries if entry.epoch == first]
+    left = ledger.plan.steps_per_epoch - step
+    if not begun or begun[0].sampler == "shuffle":
+        return left if begun else 0
+    return min(sum(event.count for event in begun) - step, left)
 
 
-def _epsilon(ledger: Ledger, first: int, target: Optional[float]) -> str:
+def _epsilon(ledger: Ledger, first: int, step: int, target: Optional[float]) -> str:
     """The ε of all that the ledger has and the run will still release, and the target."""
-    entries = committed_entries(ledger.plan, ledger.entries, first_epoch=first)
+    entries = committed_entries(ledger.plan, ledger.entries, first_epoch=first, first_step=step)
     ahead = guarantee(ledger.plan, entries).holds_if
     if ahead.epsilon.is_infinite:
         return ""

@@ -51,9 +51,11 @@ def build_mechanism(
             clipping=Unclipped(flat=flat), units_per_worker=sampler.micro_batches_per_worker
         )
     noise = (
-        NoiseStream.from_operating_system()
+        NoiseStream.from_operating_system(gaussian=privacy.noise.gaussian)
         if privacy.insecure_fixed_seed is None
-        else NoiseStream.insecure(seed=privacy.insecure_fixed_seed, rank=workers.rank)
+        else NoiseStream.insecure(
+            seed=privacy.insecure_fixed_seed, rank=workers.rank, gaussian=privacy.noise.gaussian
+        )
     )
     refuse_equal(workers.gather(noise.fingerprint))
     scales = spending.known_scales()

@@ -48,6 +48,7 @@ def plan_for(
         private_inputs=tuple(name for name, is_there in private.items() if is_there),
         assumed_public=tuple(sorted(privacy.assume_public)),
         clipping=privacy.clipping or "loop",
+        gaussian=privacy.noise.gaussian,
         seed_is_fixed=privacy.insecure_fixed_seed is not None,
         chooses_checkpoint=training.checkpoint == "best_on_validation",
         stops_early=training.early_stop_patience > 0,

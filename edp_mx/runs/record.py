@@ -17,7 +17,8 @@ from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import by_epoch, with_epochs, without_epochs
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json, sha256_of, write_json
+from edp_mx.runtime.files import sha256_of, write_json
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import with_epochs, without_epochs
 from edp_mx.runs.record import Record, describe_run
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import read_json
+from edp_mx.runs.shapes import check_file
+from edp_mx.runtime.json_text import read_json
 
 _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
            "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
@@ -47,7 +48,7 @@ def _below(path: Path) -> Iterator[Found]:
         record = read_json(path)
         if not _is_record(record):
             raise UserError(f"{path} is not a record of a run, such as `edp-mx runs keep` writes")
-        yield Found(path, record)
+        yield Found(path, _checked(record, path))
         return
     for name, folders, files in os.walk(path):
         folder = Path(name)
@@ -62,11 +63,15 @@ def _below(path: Path) -> Iterator[Found]:
         for file in sorted(each for each in files if each.endswith(".json")):
             record = read_json(folder / file)
             if _is_record(record):
-                yield Found(folder / file, record)
+                yield Found(folder / file, _checked(record, folder / file))
 
 
 def _is_record(value: Any) -> bool:
     return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
+
+
+def _checked(record: Any, path: Path) -> Record:
+    return check_file("record", record, path)
 
 
 def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:

@@ -6,6 +6,7 @@ import math
 from typing import Any, Dict, List, Optional
 
 from edp_mx.accounting.ledger_account import LedgerAccount, account_for
+from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
@@ -44,11 +45,15 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
         )
     counted = recount(run).spent.to_dict()
     for key, name in (("as_published", "as published"), ("holds", "that holds")):
-        was, now = stated.get(key, {}).get("epsilon"), counted[key]["epsilon"]
-        if not _are_close(was, now):
+        try:
+            was = LogNumber.from_dict(stated[key])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{run.path / 'privacy.json'} is damaged ({error!r})") from error
+        now = LogNumber.from_dict(counted[key])
+        if was != now and not math.isclose(was.log, now.log, abs_tol=_CLOSE):
             notes.append(
-                f"{run.path / 'privacy.json'} states ε = {_say(was)} {name}, but the ledger "
-                f"adds up to {_say(now)}, which is shown"
+                f"{run.path / 'privacy.json'} states ε = {was} {name}, but the ledger "
+                f"adds up to {now}, which is shown"
             )
     return counted
 
@@ -62,13 +67,3 @@ def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
         f"{run.ledger} counts {counted} {plan.record}s, but split.json has {held} utterances in "
         "the training part: one of the two was changed, and no ε can be read from them"
     )
-
-
-def _are_close(one: Optional[float], other: Optional[float]) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=_CLOSE)
-
-
-def _say(epsilon: Optional[float]) -> str:
-    return "∞" if epsilon is None else f"{epsilon:.4g}"

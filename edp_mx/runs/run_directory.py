@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import platform
 import sys
@@ -13,10 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
-import yaml
-
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import read_json, write_json, write_text
+from edp_mx.runs.shapes import check_epoch, check_file, check_settings
+from edp_mx.runtime.files import remove_leftovers, write_json, write_text
+from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
+from edp_mx.runtime.yaml_tree import read_mapping
+from edp_mx.training.checkpoint_file import remove_checkpoints
 
 README = """# {name}
 
@@ -40,8 +41,8 @@ private |
 | `weights.npz` | the parameters, by name |
 | `privacy_ledger.jsonl` | the plan and every release, each line written before its \
 release; `edp-mx explain` reads it |
-| `checkpoint.npz` | while the run lasts: where it stands; `{resume}` resumes it. NOT private (it \
-contains the best epoch by private scores) |
+| `checkpoint.npz`, `checkpoint-1.npz` | while the run lasts: where it stands, and where it stood \
+before; `{resume}` resumes it. NOT private (it contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
 and no paths. Scores, epochs and times are NOT private |
@@ -71,6 +72,11 @@ class RunDirectory:
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:
         """Return a new folder below `parent`, named after the run and the time."""
+        if Path(name).name != name or "\0" in name or len(name.encode("utf-8")) > 200:
+            raise UserError(
+                f"name is {name!r}; it begins the name of a folder, so that it must be short and "
+                "have no /"
+            )
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for suffix in ["", *(f"-{i}" for i in range(2, 1000))]:
             path = parent / f"{name}-{stamp}{suffix}"
@@ -123,8 +129,8 @@ class RunDirectory:
             num_workers = self.read("environment")["num_workers"] if self.has("environment") else 1
         if num_workers == 1:
             return f"edp-mx {program} --resume {self.path}"
-        hosts = f"HOSTS={os.environ['HOSTS']} " if os.environ.get("HOSTS") else ""
-        return f"NP={num_workers} {hosts}launch/{program}.sh --resume {self.path}"
+        given = (f"{n}={os.environ[n]} " for n in ("HOSTS", "NIC") if os.environ.get(n))
+        return f"NP={num_workers} {''.join(given)}launch/{program}.sh --resume {self.path}"
 
     def create(self, name: str, config: str, *, readme: str = README, resume: str = "") -> None:
         """Create the folder, which must be empty, with its configuration and README.
@@ -160,6 +166,7 @@ class RunDirectory:
                         f"{self.path} is in use: another process trains into it; wait until it has "
                         "ended"
                     ) from None
+                remove_leftovers(self.path)
             yield
         finally:
             os.close(handle)
@@ -179,7 +186,7 @@ class RunDirectory:
 
     def settings(self) -> Dict[str, Any]:
         """Read `config.yaml` as it stands, which a run of any version has."""
-        return yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        return check_settings(read_mapping(self.config)[0], self.config)
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
@@ -194,27 +201,29 @@ class RunDirectory:
         write_json(self.path / f"{name}.json", value)
 
     def finish(self, results: Any) -> None:
-        """Write the results and remove the checkpoint: the run has ended well."""
+        """Write the results and remove the checkpoints: the run has ended well."""
         self.write("results", results)
-        self.checkpoint.unlink(missing_ok=True)
+        remove_checkpoints(self.checkpoint)
 
     def read(self, name: str) -> Any:
         """Read `<name>.json`."""
-        return read_json(self.path / f"{name}.json")
+        path = self.path / f"{name}.json"
+        return check_file(name, read_json(path), path)
 
     def epochs(self) -> List[Dict[str, Any]]:
         """Return the lines of `metrics.jsonl`; a torn last line is left out."""
         try:
-            lines = self.metrics.read_text(encoding="utf-8").splitlines()
+            lines = self.metrics.read_bytes().splitlines()
         except OSError as error:
             raise UserError(f"cannot read {self.metrics}: {error.strerror}") from error
         rows: List[Dict[str, Any]] = []
         for number, line in enumerate(lines, start=1):
             try:
-                rows.append(json.loads(line))
-            except ValueError as error:
+                place = f"{self.metrics}, line {number}"
+                rows.append(check_epoch(parse_json(line), place))
+            except NotJSON as error:
                 if number < len(lines):
-                    raise UserError(f"{self.metrics}, line {number}: not JSON") from error
+                    raise UserError(f"{place}: not JSON ({error})") from error
         return rows
 
 

@@ -16,6 +16,7 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
+from edp_mx.training.checkpoint_file import newest_whole
 from edp_mx.training.state import read_ledger_mark
 
 logger = logging.getLogger(__name__)
@@ -27,14 +28,17 @@ class Spending:
     The plan has z₀; its α may still be unknown until `complete`. Only the disk of rank 0 is read. A
     ledger that is gone, damaged or that of another run is refused.
 
-    Guarantee: each line of the ledger is on disk before its release. An interrupted epoch is
-    repeated and counted twice: the ledger may overstate what was released, never understate it.
+    Guarantee: each line of the ledger is on disk before its release. What an interrupted run
+    repeats is written down and counted again: the steps since the checkpoint, or of a shuffled
+    epoch the whole, since a record may have been in any of them. The ledger may overstate what was
+    released, never understate it.
     """
 
     def __init__(self, plan: Plan, workers: Workers, run: RunDirectory) -> None:
         self.plan = plan
         self._workers, self._run = workers, run
         self._ledger: Optional[LedgerFile] = None
+        self._next, self._end = (-1, 0), 0  # the next step of an epoch, and where its steps end
         if plan.release is not None:
             workers.on_first(self._open)
 
@@ -53,25 +57,33 @@ class Spending:
         self._workers.on_first(lambda: self._file.complete(scales))
         return self.plan
 
-    def permit(self, epoch: int) -> int:
+    def permit(self, epoch: int, first: int = 0, most: Optional[int] = None) -> int:
         """Return how many steps of an epoch may be taken; by then the ledger has them.
+
+        Args:
+            first: the step, from 0, with which it goes on.
+            most: how many steps are wanted; left out, all from there on.
 
         An error of the ledger is raised on every worker.
         """
+        wanted = self.plan.steps_per_epoch - first if most is None else most
         if self.plan.release is None:
-            return self.plan.steps_per_epoch
-        return self._workers.on_first(lambda: self._permit(epoch))
+            return wanted
+        return self._workers.on_first(lambda: self._permit(epoch, first, wanted))
 
-    def planned(self, first_epoch: Optional[int] = None) -> Guarantee:
+    def planned(self, first_epoch: Optional[int] = None, first_step: int = 0) -> Guarantee:
         """Return the guarantee of the whole run, as far as its budget lets it go; on rank 0.
 
         Args:
             first_epoch: with which it goes on, from 0; what the ledger has of it counts besides.
+            first_step: of that epoch, from 0.
         """
         if self._ledger is None:
             return guarantee(self.plan)
-        spent = self._ledger.read().entries
-        return guarantee(self.plan, committed_entries(self.plan, spent, first_epoch=first_epoch))
+        ahead = committed_entries(
+            self.plan, self._ledger.read().entries, first_epoch=first_epoch, first_step=first_step
+        )
+        return guarantee(self.plan, ahead)
 
     def spent(self) -> Guarantee:
         """Return the guarantee of what the ledger says was released; on rank 0."""
@@ -90,7 +102,8 @@ class Spending:
 
     def _open(self) -> None:
         run = self._run
-        mark = read_ledger_mark(run.checkpoint) if run.checkpoint.exists() else None
+        checkpoint = newest_whole(run.checkpoint)
+        mark = None if checkpoint is None else read_ledger_mark(checkpoint)
         if run.has("layers") and not run.ledger.exists():
             raise UserError(
                 f"{run.ledger} is missing, and without it nobody knows what the run has spent, so "
@@ -108,12 +121,24 @@ class Spending:
             self._file.append(entry)
         return None
 
-    def _permit(self, epoch: int) -> int:
-        steps = allowed = self.plan.steps_per_epoch
-        if self.plan.max_epsilon is not None:
-            allowed = permitted_steps(self.plan, self._file.read().entries, epoch)
-        if allowed:
-            self._file.append(self.plan.entry(epoch, allowed))
+    def _permit(self, epoch: int, first: int, wanted: int) -> int:
+        assert self.plan.release is not None
+        goes_on = (epoch, first) == self._next
+        if not goes_on:
+            self._end = first + self._allowed(epoch, first)
+        count = min(wanted, self._end - first)
+        # One line counts a shuffled epoch, whatever the steps; it is written anew after a resume.
+        if count and not (goes_on and self.plan.release.sampler == "shuffle"):
+            self._file.append(self.plan.entry(epoch, count))
+        self._next = (epoch, first + count)
+        return count
+
+    def _allowed(self, epoch: int, first: int) -> int:
+        """How many steps of an epoch the budget permits from one on, which may be repeated."""
+        steps = self.plan.steps_per_epoch - first
+        if self.plan.max_epsilon is None:
+            return steps
+        allowed = permitted_steps(self.plan, self._file.read().entries, epoch, first=first)
         if allowed < steps:
             logger.warning(
                 "privacy.max_epsilon: %d of the %d steps of epoch %d fit into ε ≤ %g; the run "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import nullcontext
+from dataclasses import astuple, replace
 from typing import Any, Dict
 
 import mxnet as mx
@@ -28,10 +29,10 @@ from edp_mx.runs.start_of_run import refuse_other_start, write_start
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
-from edp_mx.training.checkpoint import Selection, save_weights
+from edp_mx.training.checkpoint import Arrays, Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
-from edp_mx.training.loop import EpochSummary
+from edp_mx.training.loop import EpochSoFar, EpochSummary
 from edp_mx.training.state import TrainingState
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ def train(
     with watch as watchdog:
         prepared = prepare(config, workers, watchdog.heartbeat, progress)
         training = build_training(prepared, config, workers, run, watchdog.heartbeat)
+        training = replace(training, loop=replace(training.loop, is_asked=watchdog.is_asked))
         return _Run(config, run, training, progress).run()
 
 
@@ -83,7 +85,7 @@ class _Run:
         self.average = training.loop.average
         self.selection = Selection(self.model, config.training)
         self.num_epochs = config.training.epochs
-        self.first_epoch, self.seconds = 0, 0.0  # done before the run was interrupted
+        self.begin, self.seconds = EpochSoFar(), 0.0  # what was done before an interruption
 
     def run(self) -> Scores:
         self._resume()
@@ -115,7 +117,11 @@ class _Run:
             self.selection.resume(state.best_ser, state.best_epoch, state.best)
             if self.average is not None:
                 self.average.resume(state.average)
-            self.first_epoch, self.seconds = state.epochs, state.seconds
+            self.seconds = state.seconds
+            self.begin = begin_of(state, self.workers)
+            if state.steps:
+                statistics = state.so_far["clipping"][self.workers.rank]
+                self.loop.mechanism.clipping.statistics = ClippingStatistics.of(statistics)
             said = self.workers.is_first and resumes_with(self.directory)
             logger.info("resuming the run: %s", said)
 
@@ -137,13 +143,13 @@ class _Run:
         """Write the run's own files on rank 0; one that is resumed must have been begun so."""
         prepared, layers = self.training.prepared, self.training.flat.layers
         corpus = prepared.corpus
-        logger.info("%s", self.spending.planned(self.first_epoch).describe())
+        logger.info("%s", self.spending.planned(self.begin.epoch, self.begin.steps).describe())
         start: Dict[str, Any] = {
             "settings": short_hash(dump_config(self.config)),
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),
         }
-        if self.directory.has("layers"):
+        if self.directory.has("layers") or self.directory.checkpoint.exists():
             refuse_other_start(self.directory, **start)
             return
         write_start(self.directory, num_workers=self.workers.size, **start)
@@ -162,9 +168,9 @@ class _Run:
         """Train until the plan, the budget or the patience is at its end."""
         log = None
         if self.workers.is_first:
-            log = MetricsLog(self.directory.metrics, start=self.first_epoch + 1)
+            log = MetricsLog(self.directory.metrics, start=self.begin.epoch + 1)
         started, so_far = time.perf_counter(), EpsilonSoFar(self.spending)
-        for epoch in self.loop.epochs(self.progress, first_epoch=self.first_epoch):
+        for epoch in self.loop.epochs(self.progress, begin=self.begin, save=self._checkpoint):
             self.seconds += epoch.seconds
             refuse_diverged(self.model, epoch.epoch)
             with self.average.applied() if self.average else nullcontext():
@@ -176,16 +182,17 @@ class _Run:
                 is_last = stops or is_cut or row["epoch"] == self.num_epochs
                 row.update(so_far.after(epoch, is_last=is_last))
                 log.add(row)
-                done = row["epoch"] - self.first_epoch
+                done = row["epoch"] - self.begin.epoch
                 left = (time.perf_counter() - started) / done * (self.num_epochs - row["epoch"])
                 logger.info("%s", describe_epoch(row, self.num_epochs, left=left))
-            self._checkpoint(epoch.epoch)
+            self._checkpoint(EpochSoFar(epoch.epoch + 1))
             if stops:
                 break
 
-    def _checkpoint(self, epoch: int) -> None:
+    def _checkpoint(self, so_far: EpochSoFar) -> None:
         """Write down where the run stands, so that `--resume` can go on from here."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+        sums = self._sums(so_far) if so_far.steps else {}
         if not self.workers.is_first:
             return
         best_ser, best_epoch, best = self.selection.standing
@@ -194,14 +201,24 @@ class _Run:
             self.model,
             self.loop.trainer,
             seconds=self.seconds,
-            epochs=epoch + 1,
+            epochs=so_far.epoch,
+            steps=so_far.steps,
+            epoch_seconds=so_far.seconds,
+            so_far=sums,
             best_ser=best_ser,
             best_epoch=best_epoch,
             best=best,
             average=self.average.values if self.average else {},
             ledger_size=mark.size if mark else 0,
             ledger_digest=mark.digest if mark else "",
-        ).write(self.directory.checkpoint)
+        ).write(self.directory.checkpoint, keep=self.config.training.checkpoints.keep)
+
+    def _sums(self, so_far: EpochSoFar) -> Arrays:
+        """What the log of an epoch adds up, of all workers."""
+        statistics = astuple(self.loop.mechanism.clipping.statistics)
+        found = self.workers.gather((so_far.loss, statistics))
+        losses, clipping = (np.array(column, np.float64) for column in zip(*found))
+        return {"loss": losses, "clipping": clipping}  # (N,), (N, 4)
 
     def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
         row: Dict[str, Any] = {
@@ -216,7 +233,8 @@ class _Run:
         if plan.release is not None:
             row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
             taken = self.loop.mechanism.clipping.take_statistics()
-            total = ClippingStatistics.sum(self.workers.gather(taken))
+            parts = self.workers.gather(astuple(taken))
+            total = ClippingStatistics.sum([ClippingStatistics.of(part) for part in parts])
             if total.non_finite:
                 logger.warning(
                     "%d of %d %s gradients were not finite and counted as zero; a smaller "
@@ -245,6 +263,20 @@ class _Run:
         )
         mx.nd.waitall()
         return evaluate(utterances, hypotheses)
+
+
+def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
+    """Return where a run stood, as this worker goes on from it."""
+    if state.steps == 0:
+        return EpochSoFar(state.epochs)
+    losses = state.so_far["loss"]
+    if len(losses) != workers.size:
+        raise UserError(
+            f"the checkpoint was written in the middle of an epoch by {len(losses)} workers, and "
+            f"{workers.size} would divide the rest of it otherwise; resume with NP={len(losses)}"
+        )
+    loss = float(losses[workers.rank])
+    return EpochSoFar(state.epochs, state.steps, loss, state.epoch_seconds)
 
 
 def refuse_diverged(model: gluon.Block, epoch: int) -> None:

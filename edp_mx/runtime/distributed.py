@@ -12,6 +12,7 @@ import numpy as np
 from horovod.mxnet import DistributedTrainer, allreduce_
 
 from edp_mx.errors import UserError
+from edp_mx.runtime import messages
 
 __all__ = ["DistributedTrainer", "Workers", "allreduce_", "device", "start"]
 
@@ -33,12 +34,16 @@ class Workers:
         return self.rank == 0
 
     def gather(self, value: Any) -> List[Any]:
-        """Return every worker's value, by rank; the value may be anything that pickles.
+        """Return every worker's value, by rank; see `messages.encode` for what may be sent.
 
-        Under a name of its own: Horovod would take the name of the value's type, and workers whose
-        values differ in type would wait for each other forever.
+        It is sent as data: Horovod's own way would unpickle, and so run, whatever comes in.
         """
-        return hvd.allgather_object(value, name="edp_mx.value") if self.size > 1 else [value]
+        if self.size == 1:
+            return [value]
+        mine = np.frombuffer(messages.encode(value), np.uint8)
+        sizes = _gathered(np.array([len(mine)], np.int32), "edp_mx.size")  # (size,)
+        parts = np.split(_gathered(mine, "edp_mx.value"), np.cumsum(sizes)[:-1])
+        return [messages.decode(part.tobytes()) for part in parts]
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """Return the mean over all workers of a small array, in float64."""
@@ -80,10 +85,15 @@ class Workers:
         Without this check a difference (a file that another machine lacks, an older checkout) hangs
         the job: Horovod waits forever for a tensor that one rank never sends.
         """
-        values = self.gather(value)
+        values = self.gather(str(value))
         if any(other != values[0] for other in values):
             seen = "; ".join(f"worker {rank}: {other}" for rank, other in enumerate(values))
             raise UserError(f"the workers disagree on {what}: {seen}", is_shared=True)
+
+
+def _gathered(array: np.ndarray, name: str) -> np.ndarray:
+    """The arrays of all workers, one behind the other."""
+    return hvd.allgather(mx.nd.array(array, dtype=array.dtype), name=name).asnumpy()
 
 
 def start() -> Workers:

@@ -8,13 +8,15 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
 
 from edp_mx.errors import UserError
 
+_SUFFIXES = "npz|jsonl?|yaml|md|html|csv|png|log"
 PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -37,7 +39,7 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -48,6 +50,21 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def remove_leftovers(folder: PathLike, names: Iterable[str] = ()) -> None:
+    """Remove the temporary files that a killed process has left where `whole_file` wrote.
+
+    Args:
+        names: of the files that were to be replaced; by default, in a folder of a run's own, any
+            that has one of the suffixes of a run's files.
+    """
+    wanted = "|".join(map(re.escape, names)) or rf"[^/]+\.(?:{_SUFFIXES})"
+    leftover = re.compile(rf"\.(?:{wanted})\.[a-z0-9_]{{8}}")
+    for path in Path(folder).iterdir() if Path(folder).is_dir() else ():
+        if leftover.fullmatch(path.name) and path.is_file():
+            with suppress(OSError):
+                path.unlink()
 
 
 def keep_private() -> None:
@@ -83,18 +100,6 @@ def write_csv(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any
     writer.writerow(header)
     writer.writerows(rows)
     write_text(path, text.getvalue())
-
-
-def read_json(path: PathLike) -> Any:
-    """Read a JSON file; errors name the file and the line."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
 
 
 def sha256_of(path: PathLike) -> str:

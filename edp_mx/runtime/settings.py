@@ -75,7 +75,7 @@ class Settings:
 def _check(
     key: str, value: Any, bounds: Tuple[Tuple[str, float], ...], choices: Tuple[str, ...]
 ) -> None:
-    """Refuse a value that is outside any bound or is none of the choices."""
+    """Refuse a value that is outside any bound or is not one of the choices."""
     if choices and value not in choices:
         wanted = ", ".join(choices)
         raise SettingError(key, f"must be {'one of ' * (len(choices) > 1)}{wanted}, not {value!r}")

@@ -16,11 +16,12 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterable, List, Optional
 
 from edp_mx.errors import UserError
+from edp_mx.runtime.json_text import parse_json
 
 if TYPE_CHECKING:
     from edp_mx.runtime.distributed import Workers
@@ -30,6 +31,9 @@ EXIT_PEER_DIED = 5  # another worker is gone
 EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
 INTERVAL = 0.2  # seconds between two looks
 ASLEEP = 5.0  # seconds without a look after which this process was not running at all
+GRACE = 4.0  # seconds from SIGTERM until the end of this process, if it does not end by itself
+TOLD = 5.0  # seconds in which the launcher ends a job of which a worker has failed
+SHUT_DOWN = "Horovod has been shut down"  # what its operations say when another worker is gone
 # The last lines of a job that is ended, for the console, made one after the other.
 Parting = Callable[[], Iterable[str]]
 
@@ -84,6 +88,8 @@ class Watchdog:
         self._what = "starting"
         self._last = time.monotonic()
         self._written: Optional[str] = None
+        self._lost: Optional[float] = None  # when the other workers were
+        self._asked: Optional[float] = None  # when this one was to end
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._listen, self._wake = os.pipe()  # bytes: numbers of signals, or 0 for "stop watching"
 
@@ -96,12 +102,16 @@ class Watchdog:
         Args:
             parting: what the living worker of lowest rank says when it ends the job.
         """
-        peers = workers.gather(Peer.myself(workers.rank))
+        peers = [Peer(*facts) for facts in workers.gather(astuple(Peer.myself(workers.rank)))]
         return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder, parting=parting)
 
     def heartbeat(self, what: str) -> None:
         """Say that this worker moves, e.g. `heartbeat("epoch 3, step 12")`."""
         self._what, self._last = what, time.monotonic()
+
+    def is_asked(self) -> bool:
+        """Whether this process was asked to end, by SIGTERM."""
+        return self._asked is not None
 
     def __enter__(self) -> Watchdog:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +124,10 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: Optional[type], *_: object) -> None:
+    def __exit__(self, kind: Optional[type], error: Optional[BaseException], _: object) -> None:
+        if SHUT_DOWN in str(error):
+            self._lost = time.monotonic()
+            self._thread.join()  # which ends this process
         if kind is not None and not issubclass(kind, (UserError, KeyboardInterrupt)):
             time.sleep(3 * INTERVAL)  # an all-reduce that failed: the thread may know why
         signal.set_wakeup_fd(self._old_wake)
@@ -145,8 +158,13 @@ class Watchdog:
             dead = [peer for peer in others if peer.is_dead() and self._file(peer.rank).exists()]
             if dead:
                 self._end(EXIT_PEER_DIED, self._describe_dead(dead))
-            if signal.SIGTERM in heard:
+            if signal.SIGTERM in heard and self._asked is None:
+                self._asked = time.monotonic()
+            is_alone = self._lost is not None
+            if self._asked is not None and (is_alone or time.monotonic() - self._asked > GRACE):
                 self._end(EXIT_TERMINATED, "")
+            if self._lost is not None and time.monotonic() - self._lost > TOLD:
+                self._end(EXIT_PEER_DIED, f"the other workers are gone since {self._what}")
             if time.monotonic() - self._last > self._seconds:
                 self._end(EXIT_HANGS, self._describe_hanging())
 
@@ -201,8 +219,8 @@ class Watchdog:
 
     def _last_word(self, rank: int) -> str:
         try:
-            return json.loads(self._file(rank).read_text())["progress"]
-        except (OSError, ValueError, KeyError):
+            return str(parse_json(self._file(rank).read_bytes())["progress"])
+        except (OSError, ValueError, KeyError, TypeError):
             return "unknown"
 
 

@@ -16,6 +16,7 @@ Origins = Dict[KeyPath, str]  # "file, line n", or the text of the override
 
 
 MOST_BYTES, MOST_FILES = 2**20, 100  # of one file; that one configuration includes
+MOST_BITS = 100  # of a whole number
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,6 +31,25 @@ class _Loader(yaml.SafeLoader):
             mark = self.peek_event().start_mark
             raise yaml.MarkedYAMLError(problem="an alias; write the value out", problem_mark=mark)
         return super().compose_node(parent, index)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """Return a node's value; one that its tag cannot have is refused with its line."""
+        try:
+            value = super().construct_object(node, deep)
+        except (
+            ValueError,
+            AttributeError,
+            TypeError,
+            KeyError,
+            IndexError,
+            OverflowError,
+        ) as error:
+            raise yaml.MarkedYAMLError(
+                problem="a value that its type cannot have", problem_mark=node.start_mark
+            ) from error
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            raise yaml.MarkedYAMLError(problem="a huge number", problem_mark=node.start_mark)
+        return value
 
 
 _Loader.add_implicit_resolver(

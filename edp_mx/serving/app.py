@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from edp_mx.data.utterance import are_words
+from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.serving.batcher import Batcher, Busy, Tokens
 
 logger = logging.getLogger(__name__)
@@ -99,8 +101,8 @@ class App:
         if not environ.get("CONTENT_TYPE", "").startswith("application/json"):
             raise Refused("415 Unsupported Media Type", "send Content-Type: application/json")
         try:
-            given = json.loads(environ["wsgi.input"].read())
-        except (ValueError, RecursionError) as error:
+            given = parse_json(environ["wsgi.input"].read())
+        except NotJSON as error:
             raise Refused("400 Bad Request", "the body is not JSON") from error
         asked, is_single = _utterances_of(given)
         try:
@@ -135,18 +137,12 @@ def _tokens_of(utterance: Any) -> Tokens:
         tokens = utterance.get("tokens", utterance.get("text"))
     if isinstance(tokens, str):
         tokens = tokens.split()
-    is_list = isinstance(tokens, list) and 0 < len(tokens) <= MOST_TOKENS
-    if not is_list or not all(isinstance(t, str) and t.strip() and _is_text(t) for t in tokens):
+    if not are_words(tokens) or len(tokens) > MOST_TOKENS:
         raise Refused(
             "400 Bad Request",
             f'an utterance is {{"text": "…"}} or {{"tokens": ["…"]}}, of 1 to {MOST_TOKENS} words',
         )
     return tokens
-
-
-def _is_text(token: str) -> bool:
-    """Whether it is Unicode: JSON can hold half a surrogate pair."""
-    return not any("\ud800" <= character <= "\udfff" for character in token)
 
 
 def _json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str]] = ()) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import zipfile
 import zlib
@@ -15,6 +14,7 @@ from mxnet import gluon
 from edp_mx.errors import UserError
 from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.files import whole_file
+from edp_mx.runtime.npz import write_npz
 from edp_mx.training.config import TrainingConfig
 
 Arrays = Dict[str, np.ndarray]
@@ -66,10 +66,8 @@ def load_weights(model: gluon.Block, path: Path) -> None:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> None:
     """Write a `.npz`, whole or not at all."""
-    archive = io.BytesIO()  # a zip file that a full disk cuts off cannot be closed in peace
-    (np.savez_compressed if compress else np.savez)(archive, **arrays)
     with whole_file(path) as file:
-        file.write(archive.getbuffer())
+        write_npz(file, arrays, compress=compress)
 
 
 def read_arrays(

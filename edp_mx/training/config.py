@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+from edp_mx.runtime.limits import (
+    MOST_AT_ONCE,
+    MOST_COUNTED,
+    MOST_EPOCHS,
+    MOST_NORM,
+    MOST_SECONDS,
+    MOST_SEED,
+    MOST_WIDE,
+)
 from edp_mx.runtime.settings import Settings, setting
+from edp_mx.training.checkpoint_file import KEPT
 
 
 @dataclass(frozen=True)
@@ -17,8 +27,8 @@ class LearningRates(Settings):
         heads: intent layer, slot layer and CRF, which a pre-trained encoder lacks.
     """
 
-    embeddings: Optional[float] = setting(None, above=0)
-    heads: Optional[float] = setting(None, above=0)
+    embeddings: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
+    heads: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,26 @@ class Average(Settings):
 
 
 @dataclass(frozen=True)
+class Checkpoints(Settings):
+    """When a run writes down where it stands, besides at the end of each epoch, to resume there.
+
+    With noise, the steps since the last checkpoint are repeated when a run is resumed, and count
+    twice in ε; of a shuffled epoch, the whole epoch counts twice.
+
+    Attributes:
+        every_steps: number of steps of an epoch between two checkpoints; 0 means that there are
+            none within an epoch.
+        every_minutes: the same by the clock, about; 0 means that the clock decides nothing.
+        keep: number of checkpoints that are kept; where the last one is damaged, the one before it
+            is used.
+    """
+
+    every_steps: int = setting(0, at_least=0, at_most=MOST_COUNTED)
+    every_minutes: float = setting(0.0, at_least=0, at_most=MOST_SECONDS)
+    keep: int = setting(KEPT, at_least=1, at_most=MOST_WIDE)
+
+
+@dataclass(frozen=True)
 class TrainingConfig(Settings):
     """How long a model is trained, and how fast.
 
@@ -81,6 +111,7 @@ class TrainingConfig(Settings):
         seed: seed of the initial weights, the dropout and the order of the records; never of the
             noise, nor of the dropout of dp_sgd, whose masks have a secret key.
         checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
+        checkpoints: how often the run writes down where it stands.
         early_stop_patience: number of epochs without a better validation SER after which training
             stops; 0 means never.
         length_buckets: number of groups of similar length that batches are drawn from; 0 draws
@@ -89,16 +120,17 @@ class TrainingConfig(Settings):
         watchdog_seconds: in seconds; a job in which nothing moves for this long is ended.
     """
 
-    epochs: int = setting(30, at_least=1)
-    batch_size: int = setting(64, at_least=1)
+    epochs: int = setting(30, at_least=1, at_most=MOST_EPOCHS)
+    batch_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
     optimizer: str = setting("adam", one_of=("adam", "sgd"))
-    learning_rate: float = setting(1e-3, above=0)
+    learning_rate: float = setting(1e-3, above=0, at_most=MOST_NORM)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)
     average: Average = field(default_factory=Average)
-    seed: int = setting(0, at_least=0)
+    seed: int = setting(0, at_least=0, at_most=MOST_SEED)
     checkpoint: str = setting("last", one_of=("last", "best_on_validation"))
-    early_stop_patience: int = setting(0, at_least=0)
-    length_buckets: int = setting(0, at_least=0)
-    evaluation_batch_size: int = setting(256, at_least=1)
-    watchdog_seconds: float = setting(600.0, above=0)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    early_stop_patience: int = setting(0, at_least=0, at_most=MOST_EPOCHS)
+    length_buckets: int = setting(0, at_least=0, at_most=MOST_WIDE)
+    evaluation_batch_size: int = setting(256, at_least=1, at_most=MOST_AT_ONCE)
+    watchdog_seconds: float = setting(600.0, above=0, at_most=MOST_SECONDS)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 from tensorboardX import SummaryWriter
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import parse_json
 
 
 class MetricsLog:
@@ -24,10 +26,15 @@ class MetricsLog:
     def __init__(self, path: Path, *, counter: str = "epoch", start: int = 1) -> None:
         self._path, self._counter = path, counter
         if path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
             kept = [line for line in lines if self._count(line) < start]
             write_text(path, "".join(f"{line}\n" for line in kept))
         self._curves = SummaryWriter(str(path.parent / "events"), purge_step=start)
+        # It writes in a thread and at exit, with a traceback where it cannot; what cannot be
+        # written is said by whoever writes the line itself.
+        events = self._curves.file_writer.event_writer._ev_writer
+        for name in ("write_event", "flush", "close"):
+            setattr(events, name, _forgiving(getattr(events, name)))
 
     def add(self, row: Dict[str, Any]) -> None:
         """Add one line; all finite numbers but the counter become curves."""
@@ -47,6 +54,14 @@ class MetricsLog:
     def _count(self, line: str) -> float:
         """A line's counter; beyond all where it is torn."""
         try:
-            return json.loads(line)[self._counter]
-        except (ValueError, KeyError, TypeError):
+            return float(parse_json(line)[self._counter])
+        except (ValueError, KeyError, TypeError, OverflowError):
             return math.inf
+
+
+def _forgiving(write: Callable[..., Any]) -> Callable[..., None]:
+    def call(*arguments: Any) -> None:
+        with suppress(OSError):
+            write(*arguments)
+
+    return call

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator, List, Optional, Sequence, TypeVar
 
 import mxnet as mx
+import numpy as np
 
-from edp_mx.data.draws import Sampler
+from edp_mx.data.draws import Draw, Sampler
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.prefetch import prefetch
 from edp_mx.models.intent_slot import IntentSlotModel
@@ -19,7 +22,11 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.gradient import UnitLosses
+from edp_mx.training.ending import Ending, nobody_asks
+from edp_mx.training.gradient import UnitBatch, UnitLosses
+from edp_mx.training.pace import Pace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,25 @@ class EpochSummary:
     seconds: float
 
 
+@dataclass(frozen=True)
+class EpochSoFar:
+    """Where training stands: the next epoch, and what was done of it.
+
+    Attributes:
+        epoch: from 0; all before it are finished.
+        steps: how many of its steps are taken.
+        loss: the sum of their losses on this worker, a float32.
+    """
+
+    epoch: int = 0
+    steps: int = 0
+    loss: float = 0.0
+    seconds: float = 0.0
+
+
+Save = Callable[[EpochSoFar], None]
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingLoop:
     """A model and everything that trains it.
@@ -45,10 +71,12 @@ class TrainingLoop:
         sampler: this worker's records, and which of them are in which step and unit.
         trainer: aggregates what the mechanism releases, and updates; its learning rate is the
             highest of the schedule.
-        permit: number of steps of an epoch that may be taken, the same on all workers. It is asked
-            before the first of them, so that they can be written down before they are released.
+        permit: `permit(epoch, first, most)` returns how many of at most so many steps may be taken
+            from step `first` on, the same on all workers. It is asked before the first of them, so
+            that they can be written down before they are released.
         heartbeat: called at each step.
         average: of the weights, to which each step adds its own; None if none is kept.
+        is_asked: whether this worker was asked to end.
     """
 
     model: IntentSlotModel
@@ -58,20 +86,30 @@ class TrainingLoop:
     trainer: PrivateTrainer
     config: TrainingConfig
     workers: Workers
-    permit: Callable[[int], int]
+    permit: Callable[[int, int, int], int]
     heartbeat: Heartbeat = no_heartbeat
     average: Optional[WeightAverage] = None
+    is_asked: Callable[[], bool] = nobody_asks
 
     def epochs(
-        self, progress: Progress = no_progress, *, first_epoch: int = 0
+        self,
+        progress: Progress = no_progress,
+        *,
+        begin: EpochSoFar = EpochSoFar(),
+        save: Optional[Save] = None,
     ) -> Iterator[EpochSummary]:
-        """Train from `first_epoch` on, and yield after each epoch, when all workers are in step.
+        """Train from `begin` on, and yield after each epoch, when all workers are in step.
 
         A worker for which nothing is drawn (Poisson sampling) sends zero and its noise; such a step
         counts like any. Training ends with an epoch of which not every step is permitted.
+
+        Args:
+            save: called within an epoch on all workers, when `config.checkpoints` says so, or
+                before it ends because a worker was asked to.
+
+        Raises:
+            KeyboardInterrupt: a worker was asked to end; on all of them, after the same step.
         """
-        rate, num_epochs = self.trainer.learning_rate, self.config.epochs
-        all_steps = self.sampler.steps_per_epoch
         losses = UnitLosses(
             self.model,
             self.corpus,
@@ -80,27 +118,84 @@ class TrainingLoop:
             seed=self.config.seed,
             rank=self.workers.rank,
         )
-        for epoch in range(first_epoch, num_epochs):
-            started = time.perf_counter()
-            steps = self.permit(epoch)
-            self.workers.agree(f"the steps of epoch {epoch + 1}", (all_steps, steps))
-            if steps == 0:
+        take = partial(self._step, losses, self.trainer.learning_rate)
+        pace, last = Pace(self.config.checkpoints), self.sampler.steps_per_epoch
+        while begin.epoch < self.config.epochs:
+            so_far = self._epoch(begin, losses.batches, take, pace, progress, save)
+            if so_far.steps == 0:
                 return
-            total = mx.nd.zeros((1,), ctx=self.trainer.context)
-            made = prefetch(losses.batches, islice(self.sampler.draws(epoch), steps))
-            told = progress(made, f"epoch {epoch + 1}/{num_epochs}", steps)
-            for step, batches in enumerate(told):
-                self.heartbeat(f"epoch {epoch + 1} of {num_epochs}, step {step + 1} of {steps}")
-                place, length = epoch * all_steps + step, num_epochs * all_steps
-                self.trainer.set_learning_rate(rate * self.config.schedule.factor(place, length))
-                chunks = losses(batches, epoch=epoch, step=step)
-                released = self.mechanism.privatise(chunks, epoch=epoch)
-                self.trainer.step_private(released)
-                if self.average is not None:
-                    self.average.add(place)
-                total += released.loss
-            mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
-            mean = float(self.workers.mean(total.asnumpy() / steps)[0])
-            yield EpochSummary(epoch, steps, mean, time.perf_counter() - started)
-            if steps < all_steps:
+            mean = float(self.workers.mean(np.array([so_far.loss]) / so_far.steps)[0])
+            yield EpochSummary(so_far.epoch, so_far.steps, mean, so_far.seconds)
+            if so_far.steps < last:
                 return
+            pace.saved()  # who asks for epochs writes a checkpoint after each
+            begin = EpochSoFar(so_far.epoch + 1)
+
+    def _epoch(
+        self,
+        begin: EpochSoFar,
+        batches_of: Callable[[Draw], List[UnitBatch]],
+        take: Callable[[List[UnitBatch], int, int], mx.nd.NDArray],
+        pace: Pace,
+        progress: Progress,
+        save: Optional[Save],
+    ) -> EpochSoFar:
+        """Take the rest of an epoch, as far as it is permitted."""
+        epoch, step, all_steps = begin.epoch, begin.steps, self.sampler.steps_per_epoch
+        of = f"epoch {epoch + 1} of {self.config.epochs}"
+        self.workers.agree(f"the steps of {of}", (step, all_steps))
+        total = mx.nd.full((1,), begin.loss, ctx=self.trainer.context)
+        started, so_far = time.perf_counter() - begin.seconds, begin
+        ending, ends = Ending(self.workers, self.is_asked), False
+        made = prefetch(batches_of, islice(self.sampler.draws(epoch), step, None))
+        bar = progress(made, f"epoch {epoch + 1}/{self.config.epochs}", all_steps - step)
+        with closing(made), _closing(iter(bar)) as told:
+            while step < all_steps:
+                wanted = self.workers.broadcast(pace.stretch(step, all_steps - step))
+                count = self.permit(epoch, step, wanted)
+                self.workers.agree(f"what is permitted of {of}", count)
+                for batches in islice(told, count):
+                    self.heartbeat(f"{of}, step {step + 1} of {all_steps}")
+                    total += take(batches, epoch, step)
+                    step += 1
+                    ends = ending.is_due()
+                    if ends:
+                        break
+                mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
+                seconds = time.perf_counter() - started
+                so_far = EpochSoFar(epoch, step, float(total.asscalar()), seconds)
+                if ends:
+                    if save is not None:
+                        save(so_far)
+                    raise KeyboardInterrupt
+                if count < wanted:
+                    break
+                is_due = self.workers.broadcast(pace.is_due(step))
+                if is_due and save is not None and step < all_steps:
+                    save(so_far)
+                    pace.saved()
+            if step == all_steps:
+                next(told, None)  # the bar sees that the last step is over
+        return so_far
+
+    def _step(
+        self, losses: UnitLosses, rate: float, batches: Sequence[UnitBatch], epoch: int, step: int
+    ) -> mx.nd.NDArray:
+        """Take one step, at most at this learning rate; return the loss on this worker, (1,)."""
+        all_steps = self.sampler.steps_per_epoch
+        place, length = epoch * all_steps + step, self.config.epochs * all_steps
+        self.trainer.set_learning_rate(rate * self.config.schedule.factor(place, length))
+        released = self.mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
+        self.trainer.step_private(released)
+        if self.average is not None:
+            self.average.add(place)
+        return released.loss
+
+
+@contextmanager
+def _closing(items: Iterator[T]) -> Iterator[Iterator[T]]:
+    """Close an iterator at the end, such as a progress bar's, if it can be closed."""
+    try:
+        yield items
+    finally:
+        getattr(items, "close", lambda: None)()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Optional, Type, TypeVar
+from typing import Any, ClassVar, Dict, List, Optional, Tuple, Type, TypeVar
 
 import mxnet as mx
 import numpy as np
@@ -13,11 +13,12 @@ from mxnet import gluon
 from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights_of, write_arrays
+from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights_of
+from edp_mx.training.checkpoint_file import KEPT, damage_of, newest_whole, write_checkpoint
 
 _FACTS = "facts"
 _MARK = (f"{_FACTS}/ledger_size", f"{_FACTS}/ledger_digest")
-_EPOCHS = f"{_FACTS}/epochs"
+_PLACE = (f"{_FACTS}/epochs", f"{_FACTS}/steps")
 S = TypeVar("S", bound="RunState")
 
 
@@ -41,17 +42,18 @@ class RunState:
         set_weights(model, self.weights, str(source))
         set_optimizer_arrays(trainer, self.optimizer, str(source))
 
-    def write(self, path: Path) -> None:
-        """Replace the file, whole or not at all."""
+    def write(self, path: Path, *, keep: int = KEPT) -> None:
+        """Replace the file, whole or not at all, with a checksum; `keep` the last ones."""
         arrays = {f"{_FACTS}/{name}": np.array(value) for name, value in self._facts().items()}
         for group in self._groups():
             members = getattr(self, group)
             arrays.update({f"{group}/{name}": array for name, array in members.items()})
-        write_arrays(path, arrays)
+        write_checkpoint(path, arrays, keep=keep)
 
     @classmethod
     def read(cls: Type[S], path: Path) -> S:
-        """Read what `write` wrote; refuse a file that is missing, torn or of another kind."""
+        """Read what `write` wrote; refuse a file that is missing, damaged or of another kind."""
+        refuse_damaged(path)
         groups: Dict[str, Any] = {group: {} for group in (_FACTS, *cls._groups())}
         for name, array in read_arrays(path, "a checkpoint").items():
             group, _, rest = name.partition("/")
@@ -64,13 +66,17 @@ class RunState:
 
     @classmethod
     def resume(cls: Type[S], path: Path, workers: Workers) -> Optional[S]:
-        """Return rank 0's checkpoint on every worker, sent array by array; None if it has none."""
+        """Return rank 0's newest whole checkpoint on every worker; None if it has none at all.
+
+        It is sent array by array.
+        """
         found: List[S] = []
 
         def read() -> Optional[Dict[str, Any]]:
-            if not path.exists():
+            newest = newest_whole(path)
+            if newest is None:
                 return None
-            found.append(cls.read(path))
+            found.append(cls.read(newest))
             return found[0]._facts()
 
         facts = workers.on_first(read)
@@ -94,9 +100,13 @@ class RunState:
 
 @dataclass(frozen=True, eq=False)
 class TrainingState(RunState):
-    """A training run after some whole epochs.
+    """A training run after some whole epochs, and perhaps some steps of the next.
 
     Attributes:
+        steps: of the epoch that was begun.
+        epoch_seconds: that these steps took; `seconds` are those of the whole epochs.
+        so_far: what the epoch's log adds up over them, by worker: the losses `loss` (N,) and the
+            clipping statistics `clipping` (N, 4); empty after a whole epoch.
         best_ser, best_epoch, best: `Selection.standing`.
         average: `WeightAverage.values`, if an average is kept.
         ledger_size, ledger_digest: see `ledger.LedgerMark`; 0 and "" without a mechanism.
@@ -109,22 +119,37 @@ class TrainingState(RunState):
     best_epoch: int
     best: Arrays = field(default_factory=dict)
     average: Arrays = field(default_factory=dict)
+    so_far: Arrays = field(default_factory=dict)
+    steps: int = 0
+    epoch_seconds: float = 0.0
     ledger_size: int = 0
     ledger_digest: str = ""
 
 
-def epochs_done(path: Path) -> int:
-    """Return how many epochs a checkpoint has, without its weights; 0 where there is none."""
-    if not path.exists():
-        return 0
-    found = read_arrays(path, "a checkpoint", only=(_EPOCHS,))
-    if not found:
-        raise UserError(f"{path} is not a checkpoint of {TrainingState.KIND}")
-    return int(found[_EPOCHS])
+def refuse_damaged(path: Path) -> None:
+    """Refuse a checkpoint whose checksum is wrong, before anything is taken from it."""
+    damage = damage_of(path) if path.exists() else ""
+    if damage:
+        raise UserError(f"{path} {damage}; restore it, or train anew into a new directory")
+
+
+def place_of(path: Path) -> Tuple[int, int]:
+    """Return how many epochs a checkpoint has, and how many steps of the next, without its weights.
+
+    (0, 0) where there is none.
+    """
+    newest = newest_whole(path)
+    if newest is None:
+        return 0, 0
+    found = read_arrays(newest, "a checkpoint", only=_PLACE)
+    if _PLACE[0] not in found:
+        raise UserError(f"{newest} is not a checkpoint of {TrainingState.KIND}")
+    return int(found[_PLACE[0]]), int(found.get(_PLACE[1], 0))
 
 
 def read_ledger_mark(path: Path) -> LedgerMark:
     """Read how far the ledger had come when a checkpoint was written, without its weights."""
+    refuse_damaged(path)
     found = read_arrays(path, "a checkpoint", only=_MARK)
     if len(found) < len(_MARK):
         raise UserError(

@@ -114,14 +114,14 @@ def audit_all(names, size):
     segments, gradient_of = Mechanism._noise_segments, LoopClipping._gradient_of
     take, make_stream, chunks = ClippedSum.take, NoiseStream.__init__, Probe.chunks
 
-    def shared_key():
-        return NoiseStream(key=bytes(32))
+    def shared_key(**how):
+        return NoiseStream(key=bytes(32), **how)
 
-    def shared_stream(self, *, key):
+    def shared_stream(self, *, key, **how):
         """Keys and fingerprints differ, but the numbers do not come from the key."""
-        make_stream(self, key=key)
+        make_stream(self, key=key, **how)
         fingerprint = self.fingerprint
-        make_stream(self, key=bytes(32))
+        make_stream(self, key=bytes(32), **how)
         self.fingerprint = fingerprint
 
     def silent_worker(self, multiplier):

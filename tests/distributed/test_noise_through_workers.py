@@ -13,10 +13,10 @@ SCALES, CLIP, Z = (1.0, 0.5), 0.5, 0.8
 ERRORS = 6.5  # standard errors: keys are the operating system's; one of 1e10 lies beyond
 
 
-def release_noise(variant, num_steps, size, per_worker=1):
+def release_noise(variant, num_steps, size, per_worker=1, gaussian="plain"):
     """Runs on a worker: steps with zero gradients; the aggregates, and what it sent itself."""
     flat = flat_of([(size,)] * len(SCALES))
-    noise = NoiseStream.from_operating_system()
+    noise = NoiseStream.from_operating_system(gaussian=gaussian)
     steps = PrivateSteps(
         flat, z=Z, noise=noise, unit="micro_batch", micro_batches_per_worker=per_worker,
         max_grad_norm=CLIP, layer_scales=SCALES, adjacency="replace_one", variant=variant,
@@ -32,11 +32,17 @@ def release_noise(variant, num_steps, size, per_worker=1):
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
 @pytest.mark.parametrize(
-    ("num_workers", "k"),
-    [(1, 1), (2, 1), (2, 4), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in (3, 8))],
+    ("num_workers", "k", "gaussian"),
+    [
+        (1, 1, "plain"),
+        (2, 1, "plain"),
+        (2, 4, "hardened"),
+        *(pytest.param(n, 1, "plain", marks=pytest.mark.slow) for n in (3, 8)),
+        *(pytest.param(n, 1, "hardened", marks=pytest.mark.slow) for n in (1, 8)),
+    ],
 )
-def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, variant):
-    results = run_workers(release_noise, num_workers, variant, STEPS, SIZE, k)
+def test_the_released_noise_is_what_the_accountant_is_told(num_workers, k, gaussian, variant):
+    results = run_workers(release_noise, num_workers, variant, STEPS, SIZE, k, gaussian)
     released = results[0][0]
     for other, _ in results[1:]:
         for step, same in zip(released, other):

@@ -46,7 +46,7 @@ def train(steps, network, examples, sampler, epochs):
 
     loop = TrainingLoop(
         network, examples, sampler, steps.mechanism, steps.trainer, TrainingConfig(epochs=epochs),
-        workers=steps.workers, permit=lambda _: sampler.steps_per_epoch,
+        workers=steps.workers, permit=lambda _, first, most: most,
     )  # fmt: skip
     summaries = list(loop.epochs(watch))
     return seen, drawn, [summary.steps for summary in summaries]

@@ -132,5 +132,5 @@ def two(tmp_path_factory):
 def test_an_error_is_said_once(tmp_path):
     config = write_config(tmp_path, lines=40)
     settings = ["pretraining.batch_size=64", "text.held_out_fraction=0.3"]
-    result = pretrain(2, config, "--run", tmp_path / "run", "--set", *settings, code=1)
+    result = pretrain(2, config, "--run", tmp_path / "run", "--set", *settings, code=2)
     assert result.stderr.count("pretraining.batch_size: 64 is more than the") == 1

@@ -74,7 +74,7 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
 def test_an_error_of_the_user_is_said_once(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("mine")
-    refused = from_a_shell(LAUNCHER, QUICKSTART, "--run", tmp_path / "run", code=1, NP="2")
+    refused = from_a_shell(LAUNCHER, QUICKSTART, "--run", tmp_path / "run", code=2, NP="2")
     assert refused.stderr.count("is not empty; choose another --run") == 1
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 

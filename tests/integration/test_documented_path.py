@@ -1,6 +1,8 @@
 """The page on one's own corpus, and those that go on from it, executed command by command."""
 
 import json
+import re
+import sys
 
 import pytest
 from support.documentation import ROOT, blocks, execute, folder_of_ones_own
@@ -10,6 +12,18 @@ from edp_mx.data.synthetic import make_utterances
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 FIRST = 3000  # of DSTC8, as somebody's first corpus
+ACCOUNT = "edp-mx account runs/again --json"
+URL = "http://127.0.0.1:8080"
+ASK = (
+    f"""\ncurl -sSf -H 'Content-Type: application/json' -d '{{"text": "call mum"}}' {URL}/predict"""
+)
+
+
+def served(script):
+    """A script whose `edp-mx serve` is in the background, for the lines after it, until it ends."""
+    serve = re.search(r"^edp-mx serve [^#\n]*", script, re.M)[0]
+    wait = f"curl -sSf --retry 90 --retry-connrefused --retry-delay 1 {URL}/health"
+    return script.replace(serve, f"{serve} & trap 'kill $!' EXIT\n{wait}\n")
 
 
 @pytest.fixture(scope="module")
@@ -19,22 +33,24 @@ def corpus_of_ones_own(tmp_path_factory):
 
 
 def test_the_page_on_ones_own_corpus(corpus_of_ones_own):
-    said = execute("".join(blocks(ROOT / "docs" / "own-corpus.md")), corpus_of_ones_own)
+    page = "".join(blocks(ROOT / "docs" / "own-corpus.md"))
+    said = execute(served(page), corpus_of_ones_own)
     privacy = json.loads((corpus_of_ones_own / "runs" / "mine" / "privacy.json").read_text())
     assert 7.9 < privacy["holds"]["epsilon"] <= 8
     assert "1,200 utterances" in said  # init counts them
     assert "without privacy (mine_without_privacy): SER " in said
     assert "call my parents at 0123\n  intent  " in said
+    assert '"tokens": ["call", "my", "parents"]' in said.splitlines()[-1]  # the server's answer
 
 
 def test_the_readme_on_the_first_utterances_of_dstc8(corpora, tmp_path):
-    """Its six lines as they stand, then the scores beside their baselines."""
+    """Its lines as they stand, from Python too; the scores beside their baselines; the page."""
     utterances = read_utterances(corpora / "dstc8" / "utterances.jsonl.gz")[:FIRST]
     folder_of_ones_own(tmp_path, utterances)
     section = (ROOT / "README.md").read_text().split("## Train on your own corpus")[1]
     lines = section.split("```bash\n")[1].split("```")[0]
-    assert len(lines.replace("\\\n", "").splitlines()) == 6
-    said = execute(lines, tmp_path)
+    said = execute(served(lines + ASK), tmp_path)
+    assert '"intent": ' in said.splitlines()[-1]  # the server's answer
     assert f"mine.jsonl: {FIRST:,} utterances, " in said and "What to expect with " in said
     results = json.loads((tmp_path / "runs" / "mine" / "results.json").read_text())
     privacy = json.loads((tmp_path / "runs" / "mine" / "privacy.json").read_text())
@@ -42,6 +58,12 @@ def test_the_readme_on_the_first_utterances_of_dstc8(corpora, tmp_path):
     scored = execute("edp-mx evaluate runs/mine", tmp_path)
     assert f'always "{results["baseline"]["intent"]}" and no slots: SER ' in scored
     assert f"{100 * results['test']['ser']:.2f}" in scored
+    page = (tmp_path / "runs" / "mine" / "report.html").read_text()
+    assert f"{100 * results['test']['ser']:.2f} % on the test part" in page
+    (tmp_path / "from_python.py").write_text(blocks(ROOT / "README.md", "python")[0])
+    line, auc = execute(f"{sys.executable} from_python.py", tmp_path).splitlines()
+    assert line.endswith(f" {json.loads(execute(ACCOUNT, tmp_path))['holds']['epsilon']:.6g}")
+    assert 0.3 < float(auc) < 1
     answers = execute("head -5 mine.jsonl | edp-mx predict runs/mine -", tmp_path).splitlines()
     assert len(answers) == 5 and all("intent" in json.loads(answer) for answer in answers)
 

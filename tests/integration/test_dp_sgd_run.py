@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,10 +73,10 @@ def test_two_workers_with_empty_draws_end_where_the_loop_ends(tmp_path):
 
     Adam divides by the gradient's size: where that is all rounding, it may turn a step round.
     """
-    horovodrun = Path(sys.executable).with_name("horovodrun")
     for method in ("loop", "ghost"):
         from_a_shell(
-            horovodrun, "-np", "2", "--gloo", sys.executable, "-m", "edp_mx", "train", *CALIBRATED,
+            sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", "2",
+            sys.executable, "-m", "edp_mx", "train", *CALIBRATED,
             "--run", tmp_path / method,
             "--set", *TINY, "data.size=100", "training.epochs=1", "training.batch_size=4",
             "model.dropout=0", "privacy.insecure_fixed_seed=5", "privacy.sampler=poisson",

@@ -14,7 +14,7 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     journal = runs / "journal.jsonl"
     command = ["table1", "--corpora", "health", "--models", "clc", "--methods", "sgd", "edp_none",
                "edp_linear_calibrated", "dp_sgd", "--runs", runs, "--records", records, "--configs",
-               CONFIGS, "--out", page, "--set", "data.size=300", "training.epochs=1",
+               CONFIGS, "--out", page, "--wide", "--set", "data.size=300", "training.epochs=1",
                *TINY]  # fmt: skip
 
     for lines in (3, 6):  # begun, finished, begun | begun, finished, begun

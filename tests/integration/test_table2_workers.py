@@ -8,7 +8,7 @@ import pytest
 from support.commands import CONFIGS, TINY, finish, start, wait_for
 
 SMALL = ["--corpora", "health", "--models", "clc", "--configs", CONFIGS, "--steps", "2",
-         "--rounds", "2"]  # fmt: skip
+         "--rounds", "2", "--wide"]  # fmt: skip
 SETTINGS = ["--set", "data.size=300", *TINY]
 
 
@@ -49,7 +49,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_it_lacks(tmp_path):
 )
 def test_a_worker_that_hangs_or_dies_is_named_in_one_sentence(number, words, tmp_path):
     settings = [*SETTINGS, "training.watchdog_seconds=60"]  # a busy machine builds for long
-    process = start("table2", *SMALL, "--rounds", "100000", "--workers", "2", *settings,
+    process = start("table2", *SMALL, "--rounds", "10000", "--workers", "2", *settings,
                     TMPDIR=str(tmp_path))  # fmt: skip
 
     def signs():

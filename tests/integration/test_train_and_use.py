@@ -32,8 +32,11 @@ TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
 LAYERS = {"sgd": [QUICKSTART], "edp_exponential": CALIBRATED}
 
 
-def train(run, mechanism="edp_exponential", settings=(), code=0):
-    return edp_mx("train", *LAYERS[mechanism], "--run", run, "--set", *TINY, *settings, code=code)
+def train(run, mechanism="edp_exponential", settings=(), *options, code=0):
+    settings = [*TINY, *settings]
+    return edp_mx(
+        "train", *LAYERS[mechanism], "--run", run, *options, "--set", *settings, code=code
+    )
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +203,9 @@ def test_a_corpus_that_is_mapped_from_files_trains_the_same_model(runs, tmp_path
 
 
 def test_private_runs_differ_even_with_the_same_seed(runs, tmp_path):
-    train(tmp_path / "again")
+    said = json.loads(train(tmp_path / "again", "edp_exponential", (), "--json").stdout)
+    assert said["privacy"] == read(tmp_path / "again", "privacy")
+    assert said["test"] == read(tmp_path / "again", "results")["test"]
     one, other = weights(runs / "edp_exponential"), weights(tmp_path / "again")
     assert np.abs(one["intent_dense_weight"] - other["intent_dense_weight"]).max() > 1e-3
 

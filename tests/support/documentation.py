@@ -22,9 +22,9 @@ LAUNCHERS = {
 }
 
 
-def blocks(page):
-    """The fenced bash blocks of a page, in order."""
-    return re.findall(r"^```bash\n(.*?)^```", page.read_text(), re.M | re.S)
+def blocks(page, language="bash"):
+    """The fenced blocks of a page in one language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
 def shown_commands():

@@ -1,5 +1,7 @@
 """Private steps of one of several workers: the real mechanism and trainer around a network."""
 
+from dataclasses import replace
+
 from support.examples import plan_with, release_with
 
 from edp_mx.privacy.mechanism import Mechanism
@@ -24,12 +26,14 @@ class PrivateSteps:
     def __init__(self, flat, *, z=0.0, decay=None, noise=None, learning_rate=1.0, **release):
         self.workers, self.flat = distributed.start(), flat
         release = release_with(num_workers=self.workers.size, **release)
+        noise = noise or NoiseStream.from_operating_system()
+        plan = plan_with(release, z=z, decay=decay)
         self.mechanism = Recording(
-            plan=plan_with(release, z=z, decay=decay),
+            plan=replace(plan, gaussian=noise.gaussian),
             clipping=LoopClipping(
                 flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
             ),
-            noise=noise or NoiseStream.from_operating_system(),
+            noise=noise,
         )
         self.trainer = PrivateTrainer(
             flat=flat, optimizer="sgd", optimizer_params={"learning_rate": learning_rate}

@@ -42,10 +42,10 @@ def end_workers():
 
 
 def _start(num_workers):
-    launcher = str(Path(sys.executable).with_name("horovodrun"))
+    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", str(num_workers)]
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "benchmarks")))
     return Job(
-        [launcher, "-np", str(num_workers), "--gloo", sys.executable, __file__],
+        [*launcher, sys.executable, __file__],
         size=num_workers,
         environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": path, **WAITING},
     )

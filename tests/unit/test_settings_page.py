@@ -53,7 +53,7 @@ def test_each_setting_that_a_run_writes_down_is_on_the_page(config):
 
 def test_a_row_has_type_default_bounds_and_meaning():
     assert ROWS["`privacy.delta`"] == [
-        "number", "`null`", "above 0 and below 1", "δ; the default is 1/(2n)."
+        "number", "`null`", "at least 1e-300 and below 1", "δ; the default is 1/(2n)."
     ]  # fmt: skip
     assert ROWS["`data.path`"][:2] == ["path", "`null`"]
     assert ROWS["`text.train`"][0] == "list of paths"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Optional
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from edp_mx.attacks.audit.verdict import Verdict
 from edp_mx.attacks.training import losses_of, without_model_selection
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.build_training import Training, build_training
@@ -77,7 +79,7 @@ def audit_one_run(
     run: RunDirectory,
     settings: OneRunSettings,
     progress: Progress,
-) -> Verdict:
+) -> Optional[Verdict]:
     """Train once with canaries and bound ε by guessing which of them were included.
 
     The run is built, accounted and stopped as by `edp-mx train`, with any sampler, any source of
@@ -91,6 +93,9 @@ def audit_one_run(
     Args:
         workers: this worker among all; each calls this with the same arguments.
         run: an existing folder, to which only rank 0 writes.
+
+    Returns:
+        The verdict, on rank 0.
 
     Edge cases: with `layer_scales: first_batch` nothing is claimed to hold, so that only the
     published claim can be refuted. Under zero_out α is taken with all canaries in their places and
@@ -115,7 +120,7 @@ class _OneRun:
     progress: Progress
     heartbeat: Heartbeat
 
-    def audit(self) -> Verdict:
+    def audit(self) -> Optional[Verdict]:
         prepared = prepare(self.config, self.workers, self.heartbeat, self.progress)
         canaries = self._draw(prepared)
         training = self._build(prepared, canaries)
@@ -126,23 +131,26 @@ class _OneRun:
         for epoch in training.loop.epochs(self.progress):
             logger.info("epoch %d/%d: loss %.4f", epoch.epoch + 1, num_epochs, epoch.loss)
         scores = before - self._losses(prepared, encoded)
-        claimed = self.workers.on_first(training.spending.spent)
+        if not self.workers.is_first:
+            return None
+        claimed = training.spending.spent()
         verdict = self._judge(scores, canaries, claimed)
-        if self.workers.is_first:
-            self._write(verdict, scores, canaries, claimed)
+        self._write(verdict, scores, canaries, claimed)
         return verdict
 
     def _draw(self, prepared: Prepared) -> Canaries:
         """Draw canaries, the same on every worker; users say as much as counts in a step."""
         most = self.config.privacy.max_utterances_per_user
-        return self.workers.broadcast(
-            Canaries.draw(
-                prepared.vocabulary,
-                count=self.settings.canaries,
-                tokens=self.settings.tokens,
-                utterances_per_canary=1 if prepared.users is None else most,
-            )
+        drawn = Canaries.draw(
+            prepared.vocabulary,
+            count=self.settings.canaries,
+            tokens=self.settings.tokens,
+            utterances_per_canary=1 if prepared.users is None else most,
         )
+        rows = [astuple(utterance) for utterance in drawn.utterances]
+        rows, is_member = self.workers.broadcast((rows, drawn.is_member))
+        utterances = tuple(Utterance(*row) for row in rows)
+        return replace(drawn, utterances=utterances, is_member=is_member)
 
     def _build(self, prepared: Prepared, canaries: Canaries) -> Training:
         """Build the training on the training part with places for the canaries."""

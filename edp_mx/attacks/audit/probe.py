@@ -58,13 +58,12 @@ class Probe:
         self.network.initialize()
         layers = layers_of(self.network)
         flat = FlatGradients(layers)
-        noise = NoiseStream.from_operating_system()
+        plan = step.plan(workers.size)
+        noise = NoiseStream.from_operating_system(gaussian=plan.gaussian)
         self.fingerprint = noise.fingerprint
         self._step = step
         clipping = clipping_for(step.clipping, self.release, flat, self.network, chunk_size=1 << 20)
-        self.mechanism = ListenedMechanism(
-            plan=step.plan(workers.size), clipping=clipping, noise=noise
-        )
+        self.mechanism = ListenedMechanism(plan=plan, clipping=clipping, noise=noise)
         self._trainer = PrivateTrainer(
             flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
         )

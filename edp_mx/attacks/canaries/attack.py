@@ -28,7 +28,8 @@ from edp_mx.runs.build import encode_part
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
-from edp_mx.runtime.files import read_json, write_json, write_text
+from edp_mx.runtime.files import write_json, write_text
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.progress import Progress
 from edp_mx.training.checkpoint import read_arrays, write_arrays
 

@@ -12,6 +12,7 @@ import numpy as np
 from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
+from edp_mx.runtime.json_text import parse_json
 from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 FORMAT = 1
@@ -92,7 +93,7 @@ class MembershipScores:
         advice = "run `edp-mx attack RUN` without --from-scores first"
         arrays = read_arrays(path, "a file of scores", advice=advice)
         try:
-            origin = Origin(**json.loads(str(arrays["origin"])))
+            origin = Origin(**parse_json(str(arrays["origin"])))
             scores = cls(
                 signals=Signals(*(arrays[name] for name in Signals._fields)),
                 is_member=arrays["is_member"],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
+from itertools import count
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
@@ -12,8 +14,11 @@ from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
+from edp_mx.runtime.limits import MOST_COUNTED
 
 Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
+MOST_OF_A_LINE = 2**20  # bytes
+MOST_INFLATION, ALWAYS_READ = 100, 2**26  # times the size of a compressed file; bytes
 _BLANKS = re.compile(r"[ \t\r\n\f\v]+")  # not the no-break space: annotators left it inside tokens
 
 
@@ -22,12 +27,45 @@ def split_tokens(line: str) -> List[str]:
     return [token for token in _BLANKS.split(line) if token]
 
 
+def most_of_a_line() -> int:
+    """Return how long a line of text may be: `$EDP_MX_MAX_LINE` bytes, or 1 MB."""
+    named = os.environ.get("EDP_MX_MAX_LINE", "")
+    if not named:
+        return MOST_OF_A_LINE
+    if not named.isdecimal() or not 0 < int(named[:20]) <= MOST_COUNTED:
+        raise UserError(f"EDP_MX_MAX_LINE is {named!r}; it must be a whole number above 0")
+    return int(named)
+
+
 def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
-    """Stream (number from 1, line without its end) of a plain or `.gz` file."""
+    """Stream (number from 1, line without its end) of a plain or `.gz` file.
+
+    Raises:
+        UserError: it cannot be read, has a line beyond `most_of_a_line`, or a `.gz` file would
+            become a hundred times as large as it is, so that it holds no text.
+    """
+    most, total = most_of_a_line(), 0
     try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is not a file")
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line.rstrip(b"\r\n")
+            largest = max(MOST_INFLATION * path.stat().st_size, ALWAYS_READ)
+            for number in count(1):
+                line = file.readline(most + 2)
+                if not line:
+                    return
+                line, total = line.rstrip(b"\r\n"), total + len(line)
+                if len(line) > most:
+                    raise UserError(
+                        f"{path}, line {number}: longer than {most:,} bytes; EDP_MX_MAX_LINE=… "
+                        "allows more"
+                    )
+                if total > largest and path.suffix == ".gz":
+                    raise UserError(
+                        f"{path}, line {number}: it holds more than {largest:,} bytes, which is "
+                        "no text that was compressed; unpack it if it is"
+                    )
+                yield number, line
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot read {path}: {reason}") from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
@@ -11,8 +11,10 @@ from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources, sources_by_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.json_text import read_json
 
 _FILES = "dialogues_*.json"
+MOST_OF_A_TURN, MOST_SPANS = 2**16, 100  # characters; slots
 _TOKEN = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")  # "what's", "18:30", "$24"; "?"
 # What a turn does, where it announces no intent: the first of these.
 _ACTS = (
@@ -69,7 +71,7 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
     """
     part = "" if id_prefix in ("", "train") else f"{id_prefix}_"
     for file in _files_of(source):
-        for dialogue in _of_type(list, _json_of(file), "a list of dialogues", str(file)):
+        for dialogue in _of_type(list, read_json(file), "a list of dialogues", str(file)):
             name = _value(dialogue, "dialogue_id", str, str(file))
             turns = _value(dialogue, "turns", list, f"{file}, dialogue {name}")
             for number, turn in enumerate(turns, start=1):
@@ -78,7 +80,13 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                     continue
                 text = _value(turn, "utterance", str, place)
                 frames = _value(turn, "frames", list, place)
-                tokens, tags = tag_spans(text, _spans(frames, place))
+                spans = _spans(frames, place)
+                if len(spans) > MOST_SPANS or len(text) > MOST_OF_A_TURN:
+                    raise UserError(
+                        f"{place}: a turn of {len(text):,} characters and {len(spans):,} slots is "
+                        "none of a dialogue"
+                    )
+                tokens, tags = tag_spans(text, spans)
                 if tokens:
                     yield assembler.assemble(
                         tokens,
@@ -103,7 +111,7 @@ def tag_spans(text: str, spans: List[Span]) -> Tuple[List[str], List[str]]:
     last = None
     for match in _TOKEN.finditer(text):
         first, end = match.span()
-        cuts = [first, *(edge for edge in edges if first < edge < end), end]
+        cuts = [first, *edges[bisect_right(edges, first) : bisect_left(edges, end)], end]
         for a, b in zip(cuts, cuts[1:]):
             span = next((s for s in spans if s.start <= a and b <= s.end), None)
             tokens.append(text[a:b].lower())
@@ -139,18 +147,6 @@ def _intent(frames: List[Any], place: str) -> str:
     if known is None:
         raise UserError(f"{place}: no intent, and no act that is known ({', '.join(sorted(acts))})")
     return known.lower()
-
-
-def _json_of(file: Path) -> Any:
-    """The file as JSON."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"{file}, line {error.lineno}: not JSON ({error.msg})") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{file}: not JSON ({error})") from error
 
 
 def _value(record: Any, key: str, kind: type, place: str) -> Any:

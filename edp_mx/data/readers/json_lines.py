@@ -5,7 +5,6 @@ Ours are `{"tokens", "slots", "intent", "id"?, "user"?}`; `data.columns` says wh
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
@@ -14,6 +13,7 @@ from edp_mx.data.readers.format import Format, Sources, file_or_folder
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.json_text import json_in
 
 _KNOWN = ("tokens", "slots", "intent", "id", "user")
 _OWN = frozenset(_KNOWN[:3])
@@ -36,10 +36,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         if not line.strip():
             continue
         place = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise UserError(f"{place}: not JSON ({error})") from error
+        record = json_in(line, place)
         if not isinstance(record, dict):
             raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
         names = reader.names_among(record, place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from bisect import bisect_right
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
@@ -19,8 +20,8 @@ from edp_mx.errors import UserError
 FULL_RELEASE = "NLU-Data-Home-Domain-Annotated-All.csv"
 _COLUMNS = ("scenario", "intent", "answer_annotation")
 # Where quotes inside a field were not doubled: it ends at a quote before a semicolon or the end.
-_LOOSE_FIELD = re.compile(r'"(.*?)"(?=;|$)|([^;]*)')
-_SPAN = re.compile(r"\[\s*([^\[\]:]*?)\s*:\s*([^\[\]]*?)\s*\]")
+_CLOSING_QUOTE = re.compile(r'"(?=;|$)')
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
 def _find(path: Path) -> Sources:
@@ -69,13 +70,18 @@ def split_fields(line: str, columns: int) -> List[str]:
     except csv.Error:
         pass
     loose: List[str] = []
+    closing = [match.start() for match in _CLOSING_QUOTE.finditer(line)]
     start = 0
     while start <= len(line):
-        match = _LOOSE_FIELD.match(line, start)
-        assert match is not None  # the second form matches the empty string
-        quoted, plain = match.groups()
-        loose.append(plain if quoted is None else quoted.replace('""', '"'))
-        start = match.end() + 1
+        at = bisect_right(closing, start)  # the first one behind an opening quote
+        if line.startswith('"', start) and at < len(closing):
+            end = closing[at] + 1
+            loose.append(line[start + 1 : end - 1].replace('""', '"'))
+        else:
+            found = line.find(";", start)
+            end = len(line) if found < 0 else found
+            loose.append(line[start:end])
+        start = end + 1
     return loose
 
 
@@ -83,13 +89,14 @@ def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
     """Return the tokens and BIO tags of an annotation."""
     chunks: List[Chunk] = []
     end = 0
-    for match in [*_SPAN.finditer(text), None]:
+    for match in [*_BRACKETS.finditer(text), None]:
         plain = text[end : match.start() if match else len(text)]
-        if "[" in plain or "]" in plain:
+        if "[" in plain or "]" in plain or (match and ":" not in match.group(1)):
             raise UserError(f"{place}: unbalanced or nameless bracket")
         chunks.append((plain, None))
         if match:
-            name, value = "_".join(match.group(1).split()), match.group(2)
+            named, _, value = match.group(1).partition(":")
+            name = "_".join(named.split())
             if not name or not value.strip():
                 raise UserError(f"{place}: a bracket without a slot name or a value")
             chunks.append((value, name))

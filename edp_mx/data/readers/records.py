@@ -8,7 +8,7 @@ from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chu
 from edp_mx.data.readers.columns_config import NO_SLOTS
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import read_json
 
 _USUAL = {
     "text": ("text",),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
 from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.json_text import MOST_BYTES, NotJSON, parse_json
 
 
 def _find(path: Path) -> Sources:
@@ -47,7 +47,8 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 def _read_document(path: Path) -> Dict[str, Any]:
     """Read JSON in either of the two encodings in which it was published."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     try:
@@ -55,9 +56,9 @@ def _read_document(path: Path) -> Dict[str, Any]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+        document = parse_json(text)
+    except NotJSON as error:
+        raise UserError(f"{path}, line {error.line or 1}: not JSON ({error})") from error
     if not isinstance(document, dict):
         raise UserError(f'{path}, line 1: not an object {{"Intent": [...]}}')
     return document
@@ -79,15 +80,15 @@ def _chunks(record: Any, place: str) -> List[Chunk]:
 
 def _join_chunks(chunks: List[Chunk]) -> List[Chunk]:
     """Join neighbours of one kind that meet in mid-word ("Rom" + "ántica")."""
-    joined: List[Chunk] = []
+    joined: List[Tuple[List[str], Optional[str]]] = []
     for text, entity in chunks:
         if joined and text and joined[-1][1] == entity:
-            previous = joined[-1][0]
+            previous = joined[-1][0][-1]
             if previous and not previous[-1].isspace() and not text[0].isspace():
-                joined[-1] = (previous + text, entity)
+                joined[-1][0].append(text)
                 continue
-        joined.append((text, entity))
-    return joined
+        joined.append(([text], entity))
+    return [("".join(texts), entity) for texts, entity in joined]
 
 
 FORMAT = Format("snips_json", "<Intent>/train_<Intent>_full.json", _find, _read)

@@ -3,8 +3,8 @@
 A stand-in is one file `grammars/<name>.yaml` with the keys
 
 - `intents`: by intent its carriers, one per line. Intents and carriers are ordered from the
-  commonest to the rarest, and so are the choices "(a|b|)" within a carrier; the k-th (from 1) has a
-  weight of (k + 2)^−exponent.
+  most common to the rarest, and so are the choices "(a|b|)" within a carrier; the k-th (from 1)
+  has a weight of (k + 2)^−exponent.
 - `slots`: the values of each slot type, in the notation of `values.read_recipes`; they refer to
   each other's patterns and to `english.yaml`. "date.past" is the slot type "date" with values of
   its own, for carriers that need them.

@@ -15,7 +15,7 @@ POOL_SEED = 7  # pools are the same whatever the corpus' seed: two corpora share
 
 @dataclass(frozen=True)
 class Words:
-    """A list, commonest first; the k-th (from 1) is drawn with a weight of (k + 2)^−exponent."""
+    """A list, most common first; the k-th (from 1) is drawn with a weight of (k + 2)^−exponent."""
 
     words: Sequence[str]
     exponent: float = 1.0
@@ -47,7 +47,7 @@ def patterns(text: str) -> Dict[str, float]:
 def read_recipes(text: str) -> Dict[str, Recipe]:
     """Return recipes by name, from a notation with three kinds of entry.
 
-    `name: pattern *weight | pattern` composes; `name = a, b, c` lists values, commonest first;
+    `name: pattern *weight | pattern` composes; `name = a, b, c` lists values, most common first;
     `name ~ a, b, c` lists values that are equally common. A line that begins no entry continues the
     one before.
     """
@@ -63,7 +63,7 @@ def read_recipes(text: str) -> Dict[str, Recipe]:
 
 
 def zipf_cdf(count: int, exponent: float) -> np.ndarray:
-    """Return the cumulative probabilities of `count` values, commonest first."""
+    """Return the cumulative probabilities of `count` values, most common first."""
     weights = (np.arange(count) + 3.0) ** -exponent
     return cumulative(weights)
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Tuple
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.bert import NUM_TOKEN_TYPES, BERTConfig
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import read_json
 
 SIZES = {
     "num_layers": "num_hidden_layers",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, Callable, Collection, Dict, List, Mapping, Tuple
@@ -21,7 +20,7 @@ from edp_mx.models.checkpoints.names import (
     canonical_name,
     is_of_bert,
 )
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import parse_json, read_json
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ def _read_bfloat16(path: Path, name: str) -> np.ndarray:
     """
     with path.open("rb") as file:  # `safe_open` has checked the header
         length = int.from_bytes(file.read(8), "little")
-        entry = json.loads(file.read(length))[name]
+        entry = parse_json(file.read(length))[name]
         begin, end = entry["data_offsets"]
         file.seek(8 + length + begin)
         halves = np.frombuffer(file.read(end - begin), dtype="<u2")

@@ -8,6 +8,16 @@ from typing import Optional
 from edp_mx.data.text import TextConfig
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import (
+    LEAST_NORM,
+    MOST_AT_ONCE,
+    MOST_COUNTED,
+    MOST_EPOCHS,
+    MOST_NORM,
+    MOST_SECONDS,
+    MOST_SEED,
+    MOST_WIDE,
+)
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 
@@ -23,8 +33,8 @@ class PiecesConfig(Settings):
     """
 
     path: Optional[str] = path_field()
-    size: int = setting(30_522, at_least=10)
-    min_count: int = setting(2, at_least=1)
+    size: int = setting(30_522, at_least=10, at_most=MOST_AT_ONCE)
+    min_count: int = setting(2, at_least=1, at_most=MOST_COUNTED)
     lowercase: bool = True
 
 
@@ -51,20 +61,20 @@ class PretrainingSettings(Settings):
         watchdog_seconds: in seconds; a job in which nothing moves for this long is ended.
     """
 
-    epochs: int = setting(10, at_least=1)
-    batch_size: int = setting(64, at_least=1)
-    learning_rate: float = setting(5e-4, above=0)
+    epochs: int = setting(10, at_least=1, at_most=MOST_EPOCHS)
+    batch_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
+    learning_rate: float = setting(5e-4, above=0, at_most=MOST_NORM)
     warmup_fraction: float = setting(0.1, at_least=0, below=1)
     weight_decay: float = setting(0.01, at_least=0, below=1)
-    max_grad_norm: Optional[float] = setting(1.0, above=0)
-    max_pieces: int = setting(128, at_least=3)
+    max_grad_norm: Optional[float] = setting(1.0, at_least=LEAST_NORM, at_most=MOST_NORM)
+    max_pieces: int = setting(128, at_least=3, at_most=MOST_WIDE)
     mask_fraction: float = setting(0.15, above=0, at_most=1)
-    seed: int = setting(0, at_least=0)
-    log_every: int = setting(50, at_least=1)
-    evaluate_every: int = setting(0, at_least=0)
-    checkpoint_every: int = setting(0, at_least=0)
-    evaluation_batch_size: int = setting(64, at_least=1)
-    watchdog_seconds: float = setting(600.0, above=0)
+    seed: int = setting(0, at_least=0, at_most=MOST_SEED)
+    log_every: int = setting(50, at_least=1, at_most=MOST_COUNTED)
+    evaluate_every: int = setting(0, at_least=0, at_most=MOST_COUNTED)
+    checkpoint_every: int = setting(0, at_least=0, at_most=MOST_COUNTED)
+    evaluation_batch_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
+    watchdog_seconds: float = setting(600.0, above=0, at_most=MOST_SECONDS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,7 +22,8 @@ One pre-training run of edp_mx: a BERT that learned to guess masked pieces of pu
 | `metrics.jsonl` | loss, learning rate and speed by step; perplexity of the held-out text |
 | `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
 | `curves.png`, `curves.csv` | the same to look at |
-| `checkpoint.npz` | until the end: where it stands; `{resume}` goes on |
+| `checkpoint.npz`, `checkpoint-1.npz` | until the end: where it stands, and where it stood \
+before; `{resume}` goes on |
 | `rank_<i>.log` | each worker's log |
 
 `unigram_perplexity` is that of the same masked pieces for somebody who knows only how often each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import asdict
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 import gluonnlp  # noqa: F401 (registers the optimizer BERTAdam)
 import mxnet as mx
@@ -13,6 +13,7 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.masking import MaskedBatch
+from edp_mx.data.tokenizer import tokenizer_from_json
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
@@ -33,6 +34,7 @@ from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
 from edp_mx.training.config import Schedule
+from edp_mx.training.ending import Ending
 from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
 
@@ -64,12 +66,17 @@ def pretrain(
     """
     workers.agree("the configuration", short_hash(config))
     # Learning a vocabulary may take one worker longer than the watchdog waits.
-    tokenizer = workers.on_first(lambda: settle_vocabulary(config, run.path))
+    tokenizer = tokenizer_from_json(workers.on_first(lambda: _vocabulary(config, run)))
     seconds = config.pretraining.watchdog_seconds
     watch = Watchdog.over(workers, folder=run.workers, seconds=seconds, parting=parting)
     with watch as watchdog:
         text = read_text(config, tokenizer, workers, watchdog.heartbeat)
-        return _Run(text, run, progress, watchdog.heartbeat).run()
+        return _Run(text, run, progress, watchdog.heartbeat, watchdog.is_asked).run()
+
+
+def _vocabulary(config: PretrainingConfig, run: RunDirectory) -> Dict[str, Any]:
+    tokenizer = settle_vocabulary(config, run.path)
+    return {**tokenizer.to_json(), "lowercase": tokenizer.lowercase}
 
 
 class _Run:
@@ -81,10 +88,12 @@ class _Run:
         directory: RunDirectory,
         progress: Progress,
         heartbeat: Heartbeat,
+        is_asked: Callable[[], bool],
     ) -> None:
         self.text, self.directory, self.workers = text, directory, text.workers
         self.config, self.settings = text.config, text.config.pretraining
         self.progress, self.heartbeat = progress, heartbeat
+        self.ending = Ending(text.workers, is_asked)
         self.total_steps = self.settings.epochs * text.steps_per_epoch
         self.held_out = text.held_out()
         self.unigram_loss = text.unigram_loss(self.held_out)
@@ -164,8 +173,11 @@ class _Run:
             if self._is_due("log_every", is_last) or scores:
                 self._record(epoch, window, scores=scores or self.step == self.total_steps)
                 window = Window(self.trainer.context)
-            if self._is_due("checkpoint_every", is_last):
+            ends = self.ending.is_due()
+            if ends or self._is_due("checkpoint_every", is_last):
                 self._checkpoint()
+            if ends:
+                raise KeyboardInterrupt
 
     def _is_due(self, key: str, is_last: bool) -> bool:
         every = getattr(self.settings, key)

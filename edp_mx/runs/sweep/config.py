@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Tuple
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_SEED, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 Values = Dict[str, Any]  # what a trial sets, by dotted key
@@ -36,7 +37,7 @@ class Halving(Settings):
 
     key: str = "training.epochs"
     rungs: Tuple[int, ...] = ()
-    eta: int = setting(3, at_least=2)
+    eta: int = setting(3, at_least=2, at_most=MOST_WIDE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,8 +63,8 @@ class SweepConfig(Settings):
     base: Tuple[str, ...] = ()
     parameters: Dict[str, Any] = field(default_factory=dict)
     method: str = setting("grid", one_of=("grid", "random", "halving"))
-    trials: int = setting(16, at_least=1)
-    seed: int = setting(0, at_least=0)
+    trials: int = setting(16, at_least=1, at_most=MOST_WIDE)
+    seed: int = setting(0, at_least=0, at_most=MOST_SEED)
     halving: Halving = field(default_factory=Halving)
 
     def __post_init__(self) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,9 +12,9 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
+from edp_mx.runtime.processes import end_with_parent
 
 PAUSE = 0.2  # seconds between two looks at the processes
-_PR_SET_PDEATHSIG = 1  # Linux: the signal that a child gets when its parent dies
 
 
 class Ended(NamedTuple):
@@ -41,13 +39,14 @@ def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
 
 
 def launched(command: str, workers: int) -> List[str]:
-    """Return the beginning of a command of `edp-mx`, behind horovodrun for several workers."""
+    """Return the beginning of a command of `edp-mx`, behind the launcher of several workers."""
     program = [sys.executable, "-m", "edp_mx", command]
     if workers == 1:
         return program
-    horovodrun = str(Path(sys.executable).parent / "horovodrun")
-    hosts = ["-H", os.environ["HOSTS"]] if os.environ.get("HOSTS") else []
-    return [horovodrun, "-np", str(workers), "--gloo", *hosts, *program]
+    given = {f"--{name.lower()}": os.environ.get(name) for name in ("HOSTS", "NIC")}
+    options = [word for name, value in given.items() if value for word in (name, value)]
+    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", str(workers)]
+    return [*launcher, *options, *program]
 
 
 def train_all(
@@ -104,18 +103,10 @@ def start(
             stdout=output,
             stderr=output,
             pass_fds=() if lock is None else (lock,),
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
 
 
 def log_of(run: RunDirectory) -> Path:
     """Return the file beside a run that has all that its training said."""
     return run.path.parent / f"{run.path.name}.log"
-
-
-_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
-
-
-def _end_with_parent() -> None:
-    if _PRCTL is not None:
-        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -16,6 +16,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.record import Record, settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
+from edp_mx.runtime.json_text import parse_json
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
 _SENTENCE = re.compile(r"^edp-mx(?: \w+|, worker \d+): ")  # of a command, or of its watchdog
@@ -104,10 +105,10 @@ class Journal:
     def failures(self) -> Dict[str, str]:
         """Return the errors of the trials that failed, by hash."""
         found: Dict[str, str] = {}
-        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        text = self._path.read_bytes() if self._path.exists() else b""
         for line in text.splitlines():
-            with contextlib.suppress(ValueError):
-                row = json.loads(line)
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                row = parse_json(line)
                 if row["event"] == "failed":
-                    found[row["hash"]] = row["error"]
+                    found[str(row["hash"])] = str(row["error"])
         return found

@@ -35,6 +35,7 @@ class Request(NamedTuple):
         workers: Horovod workers of each training; they share the paper's N = 8 micro-batches.
         overrides: `key=value` texts, set in every training.
         is_attacked: the paper's attack is made on each run too.
+        is_small: the models are those of `configs/small`.
     """
 
     configs: Path
@@ -45,6 +46,7 @@ class Request(NamedTuple):
     workers: int = 1
     overrides: Sequence[str] = ()
     is_attacked: bool = False
+    is_small: bool = False
 
 
 class Cell(NamedTuple):
@@ -88,7 +90,7 @@ def cells_of(request: Request) -> List[Cell]:
 def _trial(
     request: Request, corpus: str, family: str, method: str, seed: int, given: Dict[str, Any]
 ) -> Trial:
-    layers, values = layers_of(request.configs, corpus, family, method)
+    layers, values = layers_of(request.configs, corpus, family, method, is_small=request.is_small)
     values.update({"name": f"{corpus}_{family}_{method}", "training.seed": seed})
     if METHODS[method].decay:
         values[_SHARE] = N // request.workers

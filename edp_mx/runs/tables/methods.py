@@ -56,16 +56,20 @@ METHODS: Dict[str, Method] = {
 
 
 def layers_of(
-    configs: Path, corpus: str, family: str, method: str
+    configs: Path, corpus: str, family: str, method: str, *, is_small: bool = False
 ) -> Tuple[List[Path], Dict[str, Any]]:
     """Return the files that are merged for a cell, and what is set beside them.
 
     Args:
         configs: the folder of the shipped configurations.
+        is_small: with the small model of its family; what a recipe says of sizes holds.
     """
     files = [configs / f"{corpus}_{family}.yaml"]
     if corpus in STANDINS:
         files.append(configs / "data" / "small_standin.yaml")
+    if is_small:
+        small = [configs / "small" / f"{name}.yaml" for name in (family, corpus)]
+        files += [file for file in small if file.is_file()]
     chosen = METHODS[method]
     if chosen.layer:
         return [*files, configs / chosen.layer], dict(chosen.values)

@@ -24,7 +24,7 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat
 from edp_mx.runtime.threads import allowed_threads
 from edp_mx.runtime.watchdog import Watchdog
-from edp_mx.training.loop import TrainingLoop
+from edp_mx.training.loop import EpochSoFar, TrainingLoop
 
 
 def time_cell(
@@ -151,4 +151,5 @@ def _rounds(
 def _take(loop: TrainingLoop, steps: int, *, epoch: int) -> float:
     """Take the first steps of an epoch, which no ledger counts, and return their seconds."""
     allowed = min(steps, loop.sampler.steps_per_epoch)
-    return next(replace(loop, permit=lambda _: allowed).epochs(first_epoch=epoch)).seconds
+    counted = replace(loop, permit=lambda _, first, most: min(most, allowed - first))
+    return next(counted.epochs(begin=EpochSoFar(epoch))).seconds

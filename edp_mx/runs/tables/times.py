@@ -18,7 +18,8 @@ from edp_mx.runs.sweep.processes import launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runs.tables.cells import refuse_other_folder, settings_given
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES
-from edp_mx.runtime.files import read_json, write_json
+from edp_mx.runtime.files import write_json
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.threads import allowed_threads
 
 logger = logging.getLogger(__name__)

@@ -109,7 +109,7 @@ PLANS = st.builds(
         adjacency=st.sampled_from(["replace_one", "zero_out"]),
         variant=st.just("calibrated"),
         sampler=st.sampled_from(["shuffle", "poisson"]),
-        sample_rate=st.floats(0, 1),
+        sample_rate=st.floats(1e-15, 1),
     ),
     noise_multiplier=st.floats(0, 1e6),
     decay=st.builds(

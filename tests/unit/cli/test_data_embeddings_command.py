@@ -3,7 +3,7 @@
 import pytest
 from support.commands import edp_mx
 
-from edp_mx.data import embeddings, fasttext_training
+from edp_mx.data import fasttext_training
 from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings
 
 pytest.importorskip("fasttext")
@@ -60,6 +60,6 @@ def test_what_cannot_be_done_is_one_sentence(texts, tmp_path, given, complaint, 
 
 
 def test_a_missing_package_is_named(texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    monkeypatch.setattr(fasttext_training, "find_spec", lambda name: None)
     said = edp_mx("data", "train-embeddings", *texts, "--out", tmp_path / "v.bin", code=2).stderr
     assert "pip install fasttext-numpy2" in said and said.count("\n") == 1

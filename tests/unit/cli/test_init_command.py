@@ -65,6 +65,7 @@ def test_it_is_ready_to_train_once_its_labels_are_public(mine):
                     code=2).stderr  # fmt: skip
     assert "privacy.target_epsilon: epsilon is infinite" in errors and 'line "private"' in errors
     edp_mx("train", "mine.yaml", "--check")
+    edp_mx("train", "mine.yaml", ROOT / "configs" / "recipe" / "without_privacy.yaml", "--check")
 
 
 def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):

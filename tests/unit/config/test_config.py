@@ -145,7 +145,7 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("name: a\nbatch: 3", "line 2: batch: there is no such key; known keys are"),
         ("training:\n  epochs: many", "line 2: training.epochs: 'many' is not a whole number"),
         ("training: {epochs: true}", "training.epochs: True is not a whole number"),
-        ("training: {epochs: 0}", "line 1: training.epochs must be at least 1, not 0"),
+        ("training: {epochs: 0}", "training.epochs must be at least 1 and at most 100000, not 0"),
         ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
         ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
         ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),

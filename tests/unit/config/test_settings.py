@@ -17,11 +17,11 @@ from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
-from edp_mx.privacy.config import PrivacyConfig
+from edp_mx.privacy.config import NoiseConfig, PrivacyConfig
 from edp_mx.privacy.released_scales import ScaleRelease
 from edp_mx.runs.pretraining.config import PiecesConfig, PretrainingSettings
 from edp_mx.runtime.settings import Settings, setting
-from edp_mx.training.config import Average, LearningRates, Schedule, TrainingConfig
+from edp_mx.training.config import Average, Checkpoints, LearningRates, Schedule, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Made(Settings):
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"count": 10**400}, {"share": 1e-300}, {"part": 1.0}, {"part": None}, {"kind": "b"},
+    [{}, {"count": 10**9}, {"share": 1e-300}, {"part": 1.0}, {"part": None}, {"kind": "b"},
      {"names": ("y", "x")}, {"free": float("nan")}],
 )  # fmt: skip
 def test_what_lies_within_the_bounds_is_kept(values):
@@ -91,11 +91,13 @@ IMPOSSIBLE = {
                     "sampler": "poison", "adjacency": "near",
                     "target_epsilon": 0.0, "max_epsilon": math.inf, "assume_public": ("weather",),
                     "delta": 1.0, "delta_mode": "mine"},
+    NoiseConfig: {"gaussian": "discrete"},
     ScaleRelease: {"noise_multiplier": math.inf, "clip": math.nan, "micro_batches": 0},
     TrainingConfig: {"epochs": 0, "batch_size": 0, "optimizer": "lamb", "learning_rate": 0.0,
                      "seed": -1, "checkpoint": "first", "early_stop_patience": -1,
                      "length_buckets": -1, "evaluation_batch_size": 0, "watchdog_seconds": 0.0},
     Average: {"kind": "mean", "decay": 1.0, "tail_fraction": 0.0},
+    Checkpoints: {"every_steps": -1, "every_minutes": -0.5, "keep": 0},
     LearningRates: {"embeddings": -1.0, "heads": math.inf},
     Schedule: {"kind": "cubic", "warmup_fraction": 1.0},
     PiecesConfig: {"size": 9, "min_count": 0},
@@ -114,6 +116,16 @@ def test_impossible_values_are_refused_by_name(kind):
     for key, value in IMPOSSIBLE[kind].items():
         with pytest.raises(UserError, match=f"^{key} must be .*not "):
             kind(**{key: value})
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("large", [10**12, 10**400], ids=["a slip", "400 digits"])
+def test_no_number_is_without_a_limit(kind, large):
+    for field in fields(kind):
+        bounds, _ = field.metadata.get("bounds", ((), ()))
+        if bounds and field.type in ("int", "Optional[int]"):
+            with pytest.raises(UserError, match=f"^{field.name} must be .*at most"):
+                kind(**{field.name: large})
 
 
 @pytest.mark.parametrize(

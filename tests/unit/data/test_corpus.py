@@ -9,7 +9,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.sources import find_corpus
 from edp_mx.data.splits import Split
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import read_json
+from edp_mx.runtime.json_text import read_json
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Fetching against a real server on 127.0.0.1 that fails in every way a real one does."""
 
 import dataclasses
+import gzip
 import hashlib
 import io
 import re
@@ -72,6 +73,7 @@ class Server:
         self.content: Dict[str, bytes] = {}
         self.script: Dict[str, List[str]] = {}
         self.asked: Counter = Counter()
+        self.stated = ""  # in place of a body's length
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -84,8 +86,10 @@ class Server:
                     return
                 body = outer.content[path]
                 self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", outer.stated or str(len(body)))
                 self.end_headers()
+                if fault == "slow":
+                    threading.Event().wait(3)
                 self.wfile.write(body[: len(body) // 2] if fault == "cut" else body)
 
             def log_message(self, *_):
@@ -168,6 +172,28 @@ def test_a_wrong_checksum_and_a_body_without_end_are_refused(server, tmp_path, m
     assert_refused(tmp_path, "larger than 100 bytes", source=server.url)
 
 
+@pytest.mark.parametrize("stated", ["many", "-1", "1,000", "٣"])
+def test_a_length_that_is_no_number_is_told(server, tmp_path, stated):
+    server.content, server.stated = dict(FILES), stated
+    if not stated.isascii():
+        server.stated = stated.encode().decode("latin-1")
+    assert_refused(tmp_path, "bytes large|connection broke", source=server.url)
+
+
+def test_a_server_that_never_ends_is_left(server, tmp_path, monkeypatch):
+    server.content = dict(FILES)
+    server.script = {path: ["slow"] * 9 for path in FILES}
+    monkeypatch.setattr(download, "LONGEST_SECONDS", 0.5)
+    assert_refused(tmp_path, "is not here after 0 s", source=server.url)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "http://", "https://a:99999999/", "http://a:b/", "http://[x]/"]
+)
+def test_an_address_that_is_none_is_told(address, tmp_path):
+    assert_refused(tmp_path, "no address of a server", source=address)
+
+
 def test_an_unreachable_server_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "RETRIES", 0)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -240,6 +266,22 @@ def test_archives_that_are_refused(name, content, told, tmp_path, monkeypatch):
     (tmp_path / name).write_bytes(content)
     assert_refused(tmp_path, told, "nlu_eval", source=str(tmp_path / name))
     assert not (tmp_path.parent / "evil").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_a_header_of_an_archive_is_not_read_whole(kind, tmp_path):
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = kind, 2 << 30
+    with gzip.open(tmp_path / "x.tgz", "wb") as file:
+        file.write(info.tobuf(tarfile.GNU_FORMAT))
+        file.write(b"a" * 3_000_000)
+    assert_refused(tmp_path, "header of 2,147", "nlu_eval", source=str(tmp_path / "x.tgz"))
+
+
+def test_an_archive_of_too_many_files_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
+    (tmp_path / "x.tgz").write_bytes(tar_of(files={f"{i}.csv": b"" for i in range(9)}))
+    assert_refused(tmp_path, "more than 3 files", "nlu_eval", source=str(tmp_path / "x.tgz"))
 
 
 def test_a_disk_that_cannot_be_written_is_told(tmp_path, monkeypatch):

@@ -76,6 +76,25 @@ def test_check_prints_the_sizes(files, capsys):
         cli.run("train", path, "--check", "--set", "data.path=nowhere")
 
 
+@pytest.mark.parametrize(
+    ("key", "name", "content", "words"),
+    [
+        ("vocabulary", "words.txt", "\n", "holds no word"),
+        ("labels", "labels.json", '{"intents": ["call"]}', '"slots" is not a list of names'),
+        ("labels", "labels.json", "{", "labels.json"),
+    ],
+)
+def test_check_reads_the_lists(files, key, name, content, words):
+    path = files / "mine.yaml"
+    (files / name).write_text(content)
+    path.write_text(
+        f"data: {{corpus: mine, path: {files / 'mine.jsonl'}, "
+        f"{key}: {{source: file, path: {files / name}}}}}"
+    )
+    with pytest.raises(UserError, match=words):
+        cli.run("train", path, "--check")
+
+
 def test_a_mapping_that_is_no_split_is_refused_with_its_place(files):
     path = files / "a.yaml"
     for split, told in {

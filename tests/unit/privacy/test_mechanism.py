@@ -24,7 +24,7 @@ class GivenNoise:
     def __init__(self, values):
         self.values, self.position = values, 0
 
-    mask_key = bytes(32)
+    mask_key, gaussian = bytes(32), "plain"
 
     def scale_and_add_parts(self, array, *, parts, factor, source):
         for part, stddev in parts:

@@ -4,26 +4,42 @@ import json
 
 import pytest
 from support.made_ledgers import plan_with, write_plan
+from support.membership import made_scores
+from support.records import record_of
 
 from edp_mx.accounting.guarantee import guarantee
+from edp_mx.attacks.directory import write_outcome
+from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import write_json
 
 ROW = {"epoch": 1, "loss": 1.5, "ser": 40.0, "intent_accuracy": 71.0, "slot_f1": 60.0,
        "seconds": 20.0, "epsilon_as_published": 3.0, "epsilon_holds": 2.0}  # fmt: skip
 
 
+@pytest.fixture
+def made(tmp_path):
+    """A finished run, and what it promises."""
+
+    def make(private=()):
+        run, plan = RunDirectory(tmp_path / "<mine>"), plan_with(private_inputs=private)
+        run.create("run", "name: run\ntraining: {epochs: 4}\n")
+        write_plan(run.ledger, plan)
+        told = guarantee(plan)
+        run.write("privacy", told.to_dict())
+        test = {"ser": 0.1234, "intent_accuracy": 0.5, "slot_f1": 0.75}
+        baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6}
+        run.write("results", {"test": test, "baseline": baseline})
+        run.metrics.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, "epoch": 2}) + "\n")
+        return run, told
+
+    return make
+
+
 @pytest.mark.parametrize("private", [(), ("vocabulary",)])
-def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(tmp_path, private):
-    run, plan = RunDirectory(tmp_path / "<mine>"), plan_with(private_inputs=private)
-    run.create("run", "name: run\ntraining: {epochs: 4}\n")
-    write_plan(run.ledger, plan)
-    told = guarantee(plan)
-    run.write("privacy", told.to_dict())
-    test = {"ser": 0.1234, "intent_accuracy": 0.5, "slot_f1": 0.75}
-    baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6}
-    run.write("results", {"test": test, "baseline": baseline})
-    run.metrics.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, "epoch": 2}) + "\n")
+def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(made, private):
+    run, told = made(private)
     write_run_page(run)
     page = (run.path / "report.html").read_text()
     assert "<h1>&lt;mine&gt;</h1>" in page and "<mine>" not in page
@@ -33,3 +49,31 @@ def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(tmp
         assert bound.epsilon.in_words() in page
     assert ("were read off the private training part" in page) == bool(private)
     assert "other models trained on the same data" in page
+
+
+def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
+    run, _ = made()
+    write_run_page(run)
+    page = (run.path / "report.html").read_text()
+    assert "Attacks" not in page and "without privacy (free)" not in page
+    scores = made_scores(generator, 60, gap=1.5)
+    found = write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
+    write_json(run.path / "attack-lira" / "attack.json", {"attack": "lira"})  # damaged
+    digits = ["1"] * 7
+    canary = {"repeats": 10, "tokens": digits, "loss": 1.0, "rank": 1, "candidates": 1000,
+              "by_rank": 9.97, "by_fit": 11.5}  # fmt: skip
+    write_json(run.path / "attack-canaries" / "exposure.json", {"canaries": [canary], "facts": {}})
+    other = RunDirectory(run.path.parent / "free")
+    other.path.mkdir()
+    for each, mechanism in ((run, "edp_sgd"), (other, "none")):
+        each.write("environment", {"fingerprints": {"test": "same"}})
+        each.write("record", record_of("mine", "clc", mechanism=mechanism))
+    scored = {"ser": 0.0456, "intent_accuracy": 0.98, "slot_f1": 0.95}
+    other.write("results", {"test": scored})
+    write_run_page(run)
+    page = (run.path / "report.html").read_text()
+    auc = 100 * found["results"][0]["auc"]["value"]
+    assert f"members from others in {auc:.0f} of 100 pairs" in page and f"{auc:.1f} (" in page
+    assert "attack-lira cannot be shown" in page
+    assert "10 times" in page and "9.97" in page
+    assert "without privacy (free)" in page and "4.56" in page

@@ -226,6 +226,68 @@ def test_a_resumed_run_knows_alpha_and_counts_what_it_repeats(directory):
     ]  # fmt: skip
 
 
+def counts(directory):
+    return [(e.what, e.event.count) for e in read_ledger(directory.ledger).entries]
+
+
+def test_stretches_of_poisson_steps_are_counted_when_they_are_taken_and_again_when_repeated(
+    directory,
+):
+    """70 steps: 30 and 30 are written down; killed at, say, 47, the checkpoint after 30 repeats."""
+    plan = poisson_plan()
+    first = start(plan, directory)
+    first.known_scales(), first.complete((1.0,))
+    assert [first.permit(0, step, 30) for step in (0, 30)] == [30, 30]
+    resumed = start(plan, directory)
+    resumed.known_scales(), resumed.complete((1.0,))
+    ahead = resumed.planned(0, 30).entries
+    assert sum(entry.event.count for entry in ahead) == 60 + 40 + 2 * 70
+    assert [resumed.permit(0, step, most) for step, most in ((30, 30), (60, 10))] == [30, 10]
+    resumed.permit(1), resumed.permit(2)
+    assert counts(directory) == [
+        ("epoch 0", 30), ("epoch 0", 30), ("epoch 0", 30), ("epoch 0", 10), ("epoch 1", 70),
+        ("epoch 2", 70),
+    ]  # fmt: skip
+    assert resumed.spent().holds == resumed.planned().holds
+    whole = guarantee(plan, [plan.entry(0, 100), plan.entry(1), plan.entry(2)])
+    assert resumed.spent().holds.epsilon.value == pytest.approx(whole.holds.epsilon.value)
+    # The paper counts an epoch once for each time that it was begun, not for each stretch.
+    twice = guarantee(plan, [plan.entry(0), plan.entry(0), plan.entry(1), plan.entry(2)])
+    assert resumed.spent().as_published == twice.as_published
+
+
+def test_a_shuffled_epoch_is_one_line_and_counts_whole_again_when_a_part_of_it_is_repeated(
+    directory,
+):
+    first = begun(ALPHA, directory, epochs=0)
+    steps = ALPHA.steps_per_epoch
+    assert [first.permit(0, step, 30) for step in (0, 30)] == [30, 30]
+    resumed = begun(ALPHA, directory, epochs=0)
+    assert resumed.permit(0, 30, 30) == 30 and resumed.permit(0, 60, 30) == steps - 60
+    assert counts(directory)[1:] == [("epoch 0", 1), ("epoch 0", 1)]
+    twice = [*ALPHA.scales_entries(), ALPHA.entry(0), ALPHA.entry(0)]
+    assert resumed.spent().holds == guarantee(resumed.plan, twice).holds
+
+
+def test_a_budget_counts_the_repeated_steps_and_ends_within_the_epoch(directory):
+    plan = poisson_plan()
+    limit = count_what_holds(plan, (plan.entry(0), plan.entry(1, 40))).epsilon.value
+    plan = dataclasses.replace(plan, max_epsilon=limit * (1 + 1e-7))
+    first = start(plan, directory)
+    first.known_scales(), first.complete((1.0,))
+    first.permit(0, 0, 70), first.permit(1, 0, 20), first.permit(1, 20, 10)
+    resumed = start(plan, directory)
+    resumed.known_scales(), resumed.complete((1.0,))
+    assert resumed.permit(1, 20, 20) == 10 and resumed.permit(1, 30, 20) == 0
+    assert sum(count for _, count in counts(directory)) == 110
+
+
+def test_a_run_that_may_stop_early_is_charged_for_the_rest_of_an_epoch_that_it_began(directory):
+    plan = dataclasses.replace(poisson_plan(), stops_early=True)
+    spent = [plan.entry(0), plan.entry(1, 30)]
+    assert guarantee(plan, spent).holds == guarantee(plan, plan.entries()).holds
+
+
 def test_a_checkpoint_without_its_ledger_is_refused(directory):
     write_checkpoint(begun(ALPHA, directory), directory)
     directory.ledger.unlink()

@@ -34,7 +34,7 @@ def test_a_smaller_epsilon_in_privacy_json_is_not_believed(tmp_path, key):
     run.write("privacy", stated)
     assert privacy_of(run, notes)[key]["epsilon"] == true
     (note,) = notes
-    assert "privacy.json states ε = 0.5" in note and f"{true:.4g}" in note
+    assert "privacy.json states ε = 0.5" in note and f"{true:.6g}" in note
 
 
 def test_without_its_ledger_a_private_run_has_no_epsilon(tmp_path):

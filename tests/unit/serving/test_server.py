@@ -37,10 +37,14 @@ class Model:
         self._alone = threading.Lock()
         self.gate.set()
 
+    def batcher_of(self, load):
+        self.batcher = Batcher(load)
+        return self.batcher
+
     def __call__(self, utterances):
         self.met |= not self._alone.acquire(blocking=False)
-        assert self.gate.wait(PATIENCE)
         self.sizes.append(len(utterances))
+        assert self.gate.wait(PATIENCE)
         self._alone.release()
         if any("crash" in tokens for tokens in utterances):
             raise ValueError("a model that fails")
@@ -56,6 +60,7 @@ def model():
 def port(model, monkeypatch, request):
     """Of a server that runs; the parameter is the time after which it cuts off who is silent."""
     monkeypatch.setattr(server, "IDLE_SECONDS", getattr(request, "param", PATIENCE))
+    monkeypatch.setattr(server, "Batcher", model.batcher_of)
     running = build_server("mine", lambda: model, host="127.0.0.1", port=0, seconds=PATIENCE)
     threading.Thread(target=running.run, daemon=True).start()
     yield port_of(running)
@@ -106,7 +111,7 @@ def nested(depth):
         ({"body": "{}"}, 400, "an utterance is"),
         ({"body": '{"text": " "}'}, 400, "an utterance is"),
         ({"body": '{"tokens": [1]}'}, 400, "an utterance is"),
-        ({"body": '{"text": "\\ud800"}'}, 400, "an utterance is"),
+        ({"body": '{"text": "\\ud800"}'}, 400, "the body is not JSON"),
         ({"body": json.dumps({"text": "a " * 1001})}, 400, "of 1 to 1000 words"),
         ({"body": '{"utterances": []}'}, 400, "a list of 1 to 256"),
         ({"body": json.dumps({"utterances": ["a"] * 257})}, 400, "a list of 1 to 256"),
@@ -151,12 +156,11 @@ def test_health_metrics_and_the_page(port):
 
 def test_two_hundred_at_once_get_their_own_answers_from_one_thread(port, model):
     model.gate.clear()
-    found, asked = {}, threading.Semaphore(0)
+    found = {}
 
     def ask(number):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         connection.request("POST", "/predict", json.dumps({"text": f"word{number}"}), JSON)
-        asked.release()
         answer = connection.getresponse()
         found[number] = answer.status, json.loads(answer.read())
         connection.close()
@@ -164,13 +168,16 @@ def test_two_hundred_at_once_get_their_own_answers_from_one_thread(port, model):
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(200)]
     for thread in threads:
         thread.start()
-    for _ in threads:
-        assert asked.acquire(timeout=PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while sum(model.sizes) + model.batcher.waiting < server.THREADS:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     model.gate.set()
     for thread in threads:
         thread.join(PATIENCE)
     assert found == {n: (200, {"tokens": [f"word{n}"]}) for n in range(200)}
-    assert sum(model.sizes) == 200 and len(model.sizes) < 100 and not model.met
+    assert sum(model.sizes[:2]) == server.THREADS  # all that waited for the first went together
+    assert sum(model.sizes) == 200 and not model.met
 
 
 @pytest.mark.parametrize("port", [5], indirect=True)

@@ -267,7 +267,7 @@ def run_loop(*batches, num_epochs=1, schedule=CONSTANT, size=None, dropout=0.5):
         sampler=GivenDraws(*([batch] for batch in batches), size=size),
         mechanism=WithoutPrivacy(clipping=Unclipped(flat=flat)), trainer=trainer,
         config=TrainingConfig(epochs=num_epochs, schedule=schedule, seed=0),
-        workers=ALONE, permit=lambda _: len(batches),
+        workers=ALONE, permit=lambda _, first, most: min(most, len(batches) - first),
     ).epochs())  # fmt: skip
     return trainer
 

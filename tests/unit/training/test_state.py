@@ -16,6 +16,7 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import (
     TrainingState,
     optimizer_arrays,
+    place_of,
     read_ledger_mark,
     set_optimizer_arrays,
 )
@@ -26,6 +27,7 @@ FACTS = {
                     "ledger_digest": "ab" * 32},
     PretrainingState: {"step": 7, "fingerprint": "ab", "num_workers": 2},
 }  # fmt: skip
+SO_FAR = {"steps": 5, "epoch_seconds": 2.5, "so_far": {"loss": np.array([1.5, 2.5])}}
 KINDS = pytest.mark.parametrize("kind", FACTS)
 
 
@@ -88,6 +90,18 @@ def test_all_workers_resume_from_the_first_one_s_checkpoint(kind, tmp_path):
     assert_same(kind.resume(path, Worker(1, 2, 1, 2)), written)
 
 
+def test_the_place_within_an_epoch_is_read_without_the_weights(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    assert place_of(path) == (0, 0)
+    state().write(path)
+    assert place_of(path) == (3, 0)
+    state(**SO_FAR).write(path)
+    assert place_of(path) == (3, 5)
+    assert_same(TrainingState.read(path), state(**SO_FAR))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert place_of(path) == (3, 0)  # of the one before
+
+
 @KINDS
 def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
     path = tmp_path / "checkpoint.npz"
@@ -97,7 +111,7 @@ def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
     whole = path.read_bytes()
     for content in (b"", whole[:10], whole[: len(whole) // 2], b"PK" + whole[:50]):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"checkpoint\.npz is torn or not a checkpoint"):
+        with pytest.raises(UserError, match=r"checkpoint\.npz is torn: its checksum is missing"):
             kind.read(path)
     np.savez(path, **{"weights/a": np.array([print], dtype=object)})  # it would execute
     with pytest.raises(UserError, match="torn or not a checkpoint"):
@@ -116,7 +130,7 @@ def test_it_says_how_far_the_ledger_had_come(tmp_path):
     with pytest.raises(UserError, match="written by edp_mx 0.1 and does not say how far"):
         read_ledger_mark(path)
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(UserError, match="torn or not a checkpoint"):
+    with pytest.raises(UserError, match="is torn: its checksum is missing"):
         read_ledger_mark(path)
 
 

@@ -19,6 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import parse_json
 from edp_mx.training.checkpoint import read_arrays, write_arrays
 
 
@@ -75,9 +76,9 @@ class ShadowPlan:
                 arrays["is_in"],
                 tuple(arrays["other_ids"].tolist()),
                 arrays["others_in"],
-                json.loads(str(arrays["about"])),
+                parse_json(str(arrays["about"])),
             )
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, TypeError) as error:
             raise UserError(f"{path} is of another version: remove {folder}") from error
 
 

@@ -1,0 +1,148 @@
+"""JSON that anybody may have written, read within limits; all JSON that is read comes through here.
+
+Python's own reader takes what nothing else can write again: a lone half of a surrogate pair, NaN,
+a number of 4,000 digits, a thousand lists within each other. A few megabytes of `[` fill a memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from edp_mx.errors import UserError
+
+MOST_BYTES, MOST_NESTED = 2**27, 2**21  # of a text; lists and objects in it
+MOST_DEPTH, MOST_DIGITS = 100, 30
+_LONG_NUMBER = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
+_HALF = re.compile(  # of a surrogate pair, as an escape; where a backslash was escaped, nothing
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+
+
+class NotJSON(ValueError):
+    """A text that is no JSON, or none that is read here: why, and the line where it is known."""
+
+    def __init__(self, reason: str, line: Optional[int] = None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def parse_json(text: Union[str, bytes]) -> Any:
+    """Return the value in a text, which must be UTF-8 if it comes as bytes.
+
+    Raises:
+        NotJSON: it is none, holds NaN, Infinity, half a character or a number of more than 30
+            digits, or is larger or more deeply nested than anything that is read here.
+    """
+    if len(text) > MOST_BYTES:
+        raise NotJSON(f"longer than {MOST_BYTES:,} bytes")
+    if isinstance(text, bytes):
+        text = _decoded(text)
+    nested = text.count("[") + text.count("{")
+    if nested > MOST_NESTED:
+        raise NotJSON(f"more than {MOST_NESTED:,} lists and objects")
+    reader = _CAREFUL_READER if _LONG_NUMBER.search(text) else _READER
+    try:
+        value = reader.decode(text)
+    except json.JSONDecodeError as error:
+        raise NotJSON(error.msg, error.lineno) from error
+    except RecursionError as error:
+        raise NotJSON("nested too deeply") from error
+    half = _HALF.search(text)
+    if half or nested > MOST_DEPTH:
+        _check(value, text.count("\n", 0, half.start()) + 1 if half else None)
+    return value
+
+
+def json_in(text: Union[str, bytes], place: str) -> Any:
+    """Return the value in a text; refuse what is no JSON with its place, such as file and line."""
+    try:
+        return parse_json(text)
+    except NotJSON as error:
+        raise UserError(f"{place}: not JSON ({error})") from error
+
+
+def read_json(path: Any) -> Any:
+    """Read a JSON file; errors name the file and the line."""
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is not a file")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        return parse_json(content)
+    except NotJSON as error:
+        line = f", line {error.line}" if error.line else ""
+        raise UserError(f"{path}{line}: not JSON ({error})") from error
+
+
+def read_json_object(path: Any) -> Any:
+    """Read a JSON file that holds an object."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold a JSON object: {{…}}")
+    return value
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise NotJSON(f"not UTF-8 text, byte {error.start}", line) from error
+
+
+def _check(value: Any, line: Optional[int]) -> None:
+    """Refuse what is nested too deeply, and text that cannot be written again."""
+    level, depth = [value], 0
+    while level:
+        if depth > MOST_DEPTH:
+            raise NotJSON(f"nested more than {MOST_DEPTH} deep")
+        inner: list = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each)
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+            elif line and isinstance(each, str) and not _is_text(each):
+                raise NotJSON("half a character, an escaped surrogate without its other half", line)
+        level, depth = inner, depth + 1
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse(constant: str) -> Any:
+    raise NotJSON(f"{constant} is no number of JSON's")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise NotJSON(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise NotJSON(f"{text[:MOST_DIGITS]} is more than a number can hold")
+    return value
+
+
+_READER = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
+_CAREFUL_READER = json.JSONDecoder(
+    parse_constant=_refuse, parse_float=_number, parse_int=_whole_number
+)

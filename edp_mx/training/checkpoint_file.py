@@ -1,0 +1,141 @@
+"""Checkpoints on disk: each with a checksum of itself, and the last few of them kept."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import BinaryIO, List, Mapping, Optional
+
+import numpy as np
+
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import whole_file
+from edp_mx.runtime.npz import write_npz
+
+logger = logging.getLogger(__name__)
+
+KEPT = 2  # checkpoints, unless a setting says otherwise
+_MARK = b"sha256 "
+_SEAL = len(_MARK) + 64  # bytes: the comment at the end of the archive
+_END, _END_MARK = 22, b"PK\x05\x06"  # the last record of a zip archive
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], *, keep: int = KEPT) -> None:
+    """Replace a checkpoint, whole or not at all, and keep those before it.
+
+    The file is a `.npz`; the comment of the zip archive is the SHA-256 of all bytes before it. The
+    older ones are numbered from the newest: `checkpoint-1.npz`, `checkpoint-2.npz`.
+
+    Args:
+        keep: how many there are afterwards, at most.
+    """
+    with whole_file(path) as file:
+        write_npz(file, arrays)
+        file.seek(-2, os.SEEK_END)
+        file.write(_SEAL.to_bytes(2, "little"))  # the length of the comment
+        size = file.tell()
+        file.write(_MARK + _digest(file, size).encode("ascii"))
+        file.flush()
+        os.fsync(file.fileno())
+        _age(path, keep)  # only now: a full disk has not harmed them
+
+
+def checkpoints(path: Path) -> List[Path]:
+    """Return the checkpoints that there are, the newest first."""
+    pattern = re.compile(rf"{re.escape(path.stem)}-(\d+){re.escape(path.suffix)}")
+    numbered = {}
+    for other in path.parent.glob(f"{path.stem}-*{path.suffix}"):
+        match = pattern.fullmatch(other.name)
+        if match:
+            numbered[int(match.group(1))] = other
+    older = [numbered[number] for number in sorted(numbered)]
+    return [path, *older] if path.exists() else older
+
+
+def newest_whole(path: Path) -> Optional[Path]:
+    """Return the newest checkpoint whose checksum is right; None if there is no checkpoint at all.
+
+    Nothing is taken from a damaged one; a warning names it.
+
+    Raises:
+        UserError: all that there are are damaged.
+    """
+    damaged: List[str] = []
+    for found in checkpoints(path):
+        damage = damage_of(found)
+        if not damage:
+            if damaged:
+                logger.warning("%s; %s, the one before, is used", "; ".join(damaged), found.name)
+            return found
+        damaged.append(f"{found} {damage}")
+    if not damaged:
+        return None
+    raise UserError(
+        f"{'; '.join(damaged)}: there is nothing whole to resume from; restore one of them, or "
+        "train anew into a new directory"
+    )
+
+
+def damage_of(path: Path) -> str:
+    """Return what is wrong with a checkpoint, as the end of a sentence; "" for a whole one.
+
+    Edge cases: a file of an older version, which ends like any zip archive, counts as whole; each
+    of its arrays has a checksum of 32 bits, which is looked at when it is read.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _SEAL))
+            seal = file.read()
+            if not seal.startswith(_MARK):
+                end = seal[-_END:]
+                is_older = end.startswith(_END_MARK) and end.endswith(b"\0\0")
+                return "" if is_older else "is torn: its checksum is missing"
+            digest = _digest(file, size - _SEAL)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if digest.encode("ascii") != seal[len(_MARK) :]:
+        return "was damaged or changed: its checksum is wrong"
+    return ""
+
+
+def _digest(file: BinaryIO, size: int) -> str:
+    """The SHA-256 of the first bytes of a file, which is left behind them."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while size > 0:
+        part = file.read(min(1 << 20, size))
+        digest.update(part)
+        size -= len(part) or size
+    return digest.hexdigest()
+
+
+def remove_checkpoints(path: Path) -> None:
+    """Remove them all, the oldest first."""
+    for found in reversed(checkpoints(path)):
+        found.unlink(missing_ok=True)
+
+
+def _age(path: Path, keep: int) -> None:
+    """Number the older ones anew; at every moment `path` itself stays what it is."""
+    before = checkpoints(path)
+    for number in range(len(before) - 1, -1, -1):
+        if number + 1 >= keep:
+            if number > 0:
+                before[number].unlink()
+            continue
+        older = path.with_name(f"{path.stem}-{number + 1}{path.suffix}")
+        if before[number] != path:
+            os.replace(before[number], older)
+            continue
+        link = path.with_name(f".{path.name}.previous")
+        link.unlink(missing_ok=True)
+        try:
+            os.link(path, link)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, link)
+        os.replace(link, older)

@@ -1,0 +1,102 @@
+"""Every configuration trains, and the commands of the pages on training run, at a small size."""
+
+from dataclasses import replace
+
+import pytest
+from support.commands import edp_mx, read
+from support.documentation import ROOT, blocks, execute
+from support.huggingface import PIECES, TINY, drawn, shapes_of, write_folder
+from support.shrunken import beginning_of, shrunken_folder, shrunken_script
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+CONFIGS = ROOT / "configs"
+TRAINED = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+MECHANISMS = sorted(path.stem for path in CONFIGS.glob("mechanism/*.yaml"))
+PRETRAINED = sorted(path.stem for path in CONFIGS.glob("pretrain/*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def clone(corpora, tmp_path_factory):
+    """A clone's folder, in which every pre-training has ended."""
+    folder = shrunken_folder(tmp_path_factory.mktemp("clone"), corpora)
+    names = ["atis", "snips", "nlu_eval", "communication", "health", "video"]
+    whole = folder / "text" / "whole.txt.gz"
+    edp_mx("data", "text", *names, "--size", 100, "--out", whole)
+    for name in (*names[:3], "dstc8", "standins"):
+        beginning_of(whole, folder / "text" / f"for_{name}.txt.gz")
+    return folder
+
+
+def finished(folder, name):
+    """The results of a run in it."""
+    return read(folder / "runs" / name, "results")
+
+
+@pytest.fixture(scope="module")
+def pretrained(clone):
+    for name in (each for each in PRETRAINED if each != "pretraining"):
+        run = f"pretrain_{name.replace('public_text', 'public')}"
+        execute(f"edp-mx pretrain configs/pretrain/{name}.yaml --run runs/{run}", clone)
+    return clone
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_each_configuration_trains(pretrained, name):
+    execute(f"edp-mx train configs/{name}.yaml --run runs/each_{name}", pretrained)
+    assert 0 <= finished(pretrained, f"each_{name}")["test"]["intent_accuracy"] <= 1
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_each_mechanism_trains_a_clc_and_a_bert(pretrained, name):
+    for family in ("clc", "bert"):
+        run = f"{name}_{family}"
+        layers = f"configs/atis_{family}.yaml configs/mechanism/{name}.yaml"
+        execute(f"edp-mx train {layers} --run runs/{run}", pretrained)
+        assert read(pretrained / "runs" / run, "privacy")["mechanism"] in (
+            "none", "edp_sgd", "dp_sgd")  # fmt: skip
+
+
+def test_the_recipe(pretrained):
+    """All of its page: pre-training, warm starts, private runs, their attacks, word vectors."""
+    script = shrunken_script("".join(blocks(ROOT / "docs" / "recipe.md")))
+    execute(f"rm -r runs/pretrain_public\n{script}", pretrained)  # the page makes it
+    for name in ("snips_private", "communication_private"):
+        assert 7.5 < read(pretrained / "runs" / name, "privacy")["holds_if"]["epsilon"] <= 8
+    assert (pretrained / "runs" / "snips_private" / "attack-lira" / "report.html").exists()
+
+
+@pytest.mark.parametrize("layer", sorted(CONFIGS.glob("recipe/heads_*.yaml")), ids=lambda p: p.stem)
+def test_the_recipe_of_each_corpus(pretrained, layer):
+    name = layer.stem.replace("heads_", "")
+    execute(
+        f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz && "
+        f"rm -rf runs/warm_for_{name} && "
+        f"edp-mx train configs/warm_start/for_{name}.yaml --run runs/warm_for_{name} && "
+        f"edp-mx train configs/{name}_bert.yaml configs/recipe/{layer.name} --run runs/r_{name}",
+        pretrained,
+    )
+    assert 7.5 < read(pretrained / "runs" / f"r_{name}", "privacy")["holds_if"]["epsilon"] <= 8
+
+
+def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
+    longer = replace(TINY, max_positions=128)
+    write_folder(
+        pretrained / "TinyBERT_General_4L_312D",
+        drawn(shapes_of(longer, num_pieces=len(PIECES))),
+        settings={"max_position_embeddings": longer.max_positions},
+    )
+    script = shrunken_script("".join(blocks(ROOT / "docs" / "bert.md")))
+    execute(f"rm -r runs/pretrain_for_atis\n{script}", pretrained)  # the page makes it
+    sweeps = "".join(blocks(ROOT / "docs" / "sweeps.md"))
+    made = next((pretrained / "runs").glob("atis_bert*/record.json"), None)
+    assert made is not None
+    execute(shrunken_script(sweeps.replace("runs/atis_clc-20260101-120000", str(made.parent))),
+            pretrained)  # fmt: skip
+    execute(shrunken_script("".join(blocks(ROOT / "docs" / "tables.md"))), pretrained)
+    assert "<svg" in (pretrained / "results" / "report.html").read_text()
+    assert (pretrained / "results" / "table1.md").exists()
+
+
+def test_the_page_on_attacks(pretrained):
+    execute(shrunken_script(blocks(ROOT / "docs" / "attacks.md")[1]), pretrained)
+    assert (pretrained / "runs" / "atis_bert" / "attack-threshold" / "report.html").exists()
