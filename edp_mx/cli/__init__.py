@@ -96,6 +96,7 @@ def _say(error: Exception, command: str) -> int:
     """Say one sentence, for all workers where they share an error; return the exit code."""
     known = error if isinstance(error, (UserError, OSError)) else unforeseen.foreseen(error)
     if known is not error:
+        unforeseen.quiet_the_end()
         if unforeseen.wants_traceback():
             traceback.print_exception(error)
         logging.getLogger(__name__).debug("what follows ended the command", exc_info=error)

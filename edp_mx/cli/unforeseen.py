@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import sys
+from contextlib import suppress
 from typing import Optional
 
 from edp_mx.errors import UserError
@@ -30,7 +33,7 @@ def foreseen(error: BaseException) -> Optional[UserError]:
     ):
         return UserError(
             f"there is not enough memory ({_end_of(said) or kind}); lower training.batch_size, "
-            "privacy.chunk_size or data.max_tokens, or the model's hidden_size, num_layers and "
+            "training.evaluation_batch_size, privacy.chunk_size or data.max_tokens, or the model's hidden_size, num_layers and "
             "intermediate_size, or use fewer workers on this machine"
         )
     if isinstance(error, RecursionError):
@@ -38,6 +41,21 @@ def foreseen(error: BaseException) -> Optional[UserError]:
     if isinstance(error, RuntimeError) and _OTHERS.search(f"{kind} {said}"):
         return UserError("another worker has ended; it says why", is_shared=True)
     return None
+
+
+def quiet_the_end() -> None:
+    """Let MXNet not repeat, when the process ends, the error that it ends with."""
+    base = sys.modules.get("mxnet.base")
+    if base is None:
+        return
+    notify = base._notify_shutdown  # which raises what a failed operation has left behind
+
+    def notify_quietly() -> None:
+        with suppress(base.MXNetError):
+            notify()
+
+    atexit.unregister(notify)
+    atexit.register(notify_quietly)
 
 
 def fault(error: BaseException) -> UserError:

@@ -1,10 +1,11 @@
-"""A full disk, a folder that can no longer be written: one sentence, and the run can go on."""
+"""No disk, no memory, a folder that cannot be written: one sentence, and the run can go on."""
 
 import errno
 import subprocess
 
+import psutil
 import pytest
-from support.commands import QUICKSTART, TINY, start, wait_for
+from support.commands import QUICKSTART, TINY, edp_mx, start, wait_for
 from support.workers import PATIENCE
 
 from edp_mx.training.state import TrainingState
@@ -66,6 +67,22 @@ def test_a_full_disk(disk):
     one_sentence(process, "cannot write", "No space left on device")
     (disk / "ballast").unlink()
     goes_on(disk / "run")
+
+
+def test_no_more_memory(tmp_path):
+    # The test part is read at once, at the end, and needs more than all before.
+    parts = "data.split={train: 0.02, validation: 0.02, test: 0.96}"
+    large = ["data.size=20000", parts, "training.evaluation_batch_size=20000"]
+    run = tmp_path / "run"
+    process = start("train", QUICKSTART, "--run", run, "--set", *TINY, *large, "training.epochs=8")
+    wait_for((run / "checkpoint.npz").exists, process)
+    limited = psutil.Process(process.pid)
+    room = limited.memory_info().vms + 2**25
+    limited.rlimit(psutil.RLIMIT_AS, (room, room))
+    one_sentence(process, "not enough memory", "evaluation_batch_size")
+    assert TrainingState.read(run / "checkpoint.npz").epochs == 8
+    done = edp_mx("train", "--resume", run)  # with all memory
+    assert done.returncode == 0 and (run / "results.json").exists(), done.stderr
 
 
 def test_a_folder_that_can_no_longer_be_written(tmp_path):

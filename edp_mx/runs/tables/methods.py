@@ -68,7 +68,8 @@ def layers_of(
     if corpus in STANDINS:
         files.append(configs / "data" / "small_standin.yaml")
     if is_small:
-        small = [configs / "small" / f"{name}.yaml" for name in (family, corpus)]
+        own = "standin" if corpus in STANDINS else corpus
+        small = [configs / "small" / f"{name}.yaml" for name in (family, own)]
         files += [file for file in small if file.is_file()]
     chosen = METHODS[method]
     if chosen.layer:

@@ -1,6 +1,7 @@
 """The cells of Table 1: their settings, and which record answers for one."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -28,8 +29,9 @@ def left_by(one, workers=1):
             "hash": settings_hash(settings, workers)}  # fmt: skip
 
 
-def test_every_cell_has_settings_that_are_sound_and_is_recognised_by_its_record():
-    cells = cells_of(Request(CONFIGS, seeds=(0, 3)))
+@pytest.mark.parametrize("is_small", [False, True])
+def test_every_cell_has_settings_that_are_sound_and_is_recognised_by_its_record(is_small):
+    cells = cells_of(Request(CONFIGS, seeds=(0, 3), is_small=is_small))
     assert len(cells) == 2 * len(CORPORA) * len(FAMILIES) * len(METHODS)
     assert [c.seed for c in cells] == sorted(c.seed for c in cells)  # the first seed comes first
     hashes = set()
@@ -42,6 +44,24 @@ def test_every_cell_has_settings_that_are_sound_and_is_recognised_by_its_record(
         assert config.privacy.micro_batches_per_worker == (8 if METHODS[each.method].decay else 1)
         hashes.add(each.trial.hash)
     assert len(hashes) == len(cells)
+
+
+def test_small_models_are_small_but_for_what_a_recipe_says():
+    for family, corpus in product(FAMILIES, CORPORA):
+        for method in ("sgd", "edp_linear"):
+            small, full = (
+                cell(method, corpus, family, is_small=is_small).trial.config
+                for is_small in (True, False)
+            )
+            assert small.model.hidden_size < full.model.hidden_size / 2
+            assert small.training.epochs <= full.training.epochs
+            assert small.data == replace(full.data, embeddings=small.data.embeddings)
+            assert small.privacy == full.privacy
+    small, full = (
+        cell("dp_sgd", "health", is_small=is_small).trial.config for is_small in (True, False)
+    )
+    assert small.model.hidden_size == full.model.hidden_size
+    assert small.training == full.training
 
 
 def test_what_is_calibrated_keeps_the_paper_s_noise_and_takes_nothing_from_the_data():
