@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
     add("--small", action="store_true",
-        help="small models (configs/small), ten times as fast as the paper's")  # fmt: skip
+        help="small models for a few epochs (configs/small)")  # fmt: skip
     add(
         "--attacks",
         action="store_true",
