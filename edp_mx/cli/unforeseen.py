@@ -33,8 +33,8 @@ def foreseen(error: BaseException) -> Optional[UserError]:
     ):
         return UserError(
             f"there is not enough memory ({_end_of(said) or kind}); lower training.batch_size, "
-            "training.evaluation_batch_size, privacy.chunk_size or data.max_tokens, or the model's hidden_size, num_layers and "
-            "intermediate_size, or use fewer workers on this machine"
+            "training.evaluation_batch_size, privacy.chunk_size or data.max_tokens, or the model's "
+            "hidden_size, num_layers and intermediate_size, or use fewer workers on this machine"
         )
     if isinstance(error, RecursionError):
         return UserError("something in the input is nested too deeply to be read; make it flatter")

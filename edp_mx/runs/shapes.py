@@ -91,7 +91,10 @@ SETTINGS: Shape = {
     "privacy": {"mechanism": "a text", "target_epsilon": "a number or null"},
     "pretraining": "an object",
 }
-_MEASURED = dict.fromkeys(("ser", "slot_f1", "seconds"), "a number")
+_MEASURED = {
+    "epoch": "a whole number",
+    **dict.fromkeys(("ser", "intent_accuracy", "intent_error", "slot_f1", "seconds"), "a number"),
+}
 
 
 class Written(dict):

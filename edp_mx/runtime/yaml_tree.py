@@ -98,13 +98,20 @@ def _read_file(path: Path, chain: Tuple[Path, ...], done: List[Path]) -> Tuple[T
         part = path.parent / name
         if part.suffix not in (".yaml", ".yml"):
             raise UserError(f"{place} {part} is not named as YAML (.yaml)")
-        if not part.exists():
-            raise UserError(f"{place} there is no {part}")
+        if not _is_there(part):
+            raise UserError(f"{place} there is no '{part}'")
         part_tree, part_origins = _read_file(part, (*chain, path.resolve()), done)
         _merge(tree, part_tree)
         origins.update(part_origins)
     _merge(tree, own)
     return tree, {**origins, **own_origins}
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long
+        return False
 
 
 def read_mapping(path: Path) -> Tuple[Tree, Origins]:

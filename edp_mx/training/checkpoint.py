@@ -19,7 +19,7 @@ from edp_mx.training.config import TrainingConfig
 
 Arrays = Dict[str, np.ndarray]
 MOST_INFLATION, ALWAYS_READ = 50, 2**26  # times the size of a file; bytes
-_NOT_ONE = (OSError, ValueError, EOFError, KeyError, MemoryError, NotImplementedError,
+_NOT_ONE = (OSError, ValueError, EOFError, KeyError, MemoryError, RuntimeError,
             zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 

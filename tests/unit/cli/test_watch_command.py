@@ -57,6 +57,12 @@ def test_one_look_at_a_running_job(run):
     assert "| epoch |" in said and max(map(len, said.splitlines()[1:])) <= 80
 
 
+def test_an_epoch_beyond_the_last_fills_the_bar_and_no_more(run):
+    add(run, 10**9)
+    said = edp_mx("watch", "--once", run.path, code=1).stdout  # it was interrupted
+    assert f"[{'=' * 40}] 1000000000 of 3 epochs\n" in said
+
+
 def test_an_interrupted_run_says_how_it_goes_on(run, monkeypatch):
     monkeypatch.delenv("HOSTS", raising=False)
     said = edp_mx("watch", run.path, code=1).stdout

@@ -159,6 +159,7 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("training: &a {epochs: *a}", "a.yaml"),
         ("include: other.yaml", "line 1: include: must be a list"),
         ("include: [absent.yaml]", "include: there is no "),
+        (f"include: [{'a' * 5000}.yaml]", "include: there is no "),
         ("include: [a.yaml]", "includes itself"),
         ("name: !!python/object/apply:os.getcwd []", "line 1: not YAML"),  # nothing is executed
         ("privacy: {unit: user}", "unit is user, but mechanism edp_sgd clips each micro_batch"),

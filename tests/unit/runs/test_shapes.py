@@ -34,6 +34,14 @@ def test_a_missing_key_is_named_where_it_is_asked_for(tmp_path):
         run.read("results")["test"]["slot_f1"]
 
 
+@pytest.mark.parametrize("key", ["epoch", "intent_accuracy"])
+def test_an_epoch_has_no_null_for_what_is_calculated_with(tmp_path, key):
+    run = RunDirectory(tmp_path)
+    run.metrics.write_text(f'{{"{key}": null}}\n{{}}\n')
+    with pytest.raises(UserError, match=rf"metrics\.jsonl, line 1: {key} is None, not a"):
+        run.epochs()
+
+
 def test_an_epoch_is_of_numbers(tmp_path):
     run = RunDirectory(tmp_path)
     run.metrics.write_text('{"epoch": 1, "ser": 0.5}\n{"epoch": 2, "ser": "low"}\n')

@@ -67,13 +67,6 @@ def executing():
     return content.getvalue()
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"not a zip at all", executing()])
-def test_a_file_that_is_torn_or_would_execute_is_refused_by_name(tmp_path, content):
-    (tmp_path / "weights.npz").write_bytes(content)
-    with pytest.raises(UserError, match="weights.npz is torn or not a file of weights"):
-        load_weights(network(), tmp_path / "weights.npz")
-
-
 def zipped(**members):
     """A `.npz` of raw members, compressed."""
     content = io.BytesIO()
@@ -81,6 +74,25 @@ def zipped(**members):
         for name, value in members.items():
             archive.writestr(f"{name}.npy", value)
     return content.getvalue()
+
+
+def encrypted():
+    """A file of weights that says of itself that it has a password."""
+    content = bytearray(zipped(net_weight=b"\0"))
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(mark) + place] |= 1
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04torn", b"not a zip at all", executing(), encrypted()],
+    ids=["empty", "torn", "text", "executing", "encrypted"],
+)
+def test_a_file_that_is_torn_or_would_execute_is_refused_by_name(tmp_path, content):
+    (tmp_path / "weights.npz").write_bytes(content)
+    with pytest.raises(UserError, match="weights.npz is torn or not a file of weights"):
+        load_weights(network(), tmp_path / "weights.npz")
 
 
 def header(shape, tail=b""):
