@@ -31,7 +31,7 @@ SAMPLES = 200  # of a run
 CONFIGS = [ROOT / "configs" / "quickstart.yaml", ROOT / "configs" / "mechanism" / "dp_sgd.yaml"]
 SETTINGS = [
     *("data.embeddings.dimension=8", "model.hidden_size=8", "model.character_filters=4"),
-    *("data.size=1600", "training.batch_size=16", "training.schedule.kind=constant"),
+    *("data.size=1600", "training.batch_size=4", "training.schedule.kind=constant"),
     *("training.checkpoints.every_steps=25", "training.average.kind=ema"),
     *("privacy.target_epsilon=null", "privacy.noise_multiplier=1", "privacy.sampler=shuffle"),
     "privacy.noise.gaussian=hardened",
