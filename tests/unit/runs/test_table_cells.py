@@ -1,6 +1,5 @@
 """The cells of Table 1: their settings, and which record answers for one."""
 
-import json
 from dataclasses import replace
 from itertools import product
 
@@ -10,6 +9,7 @@ from support.records import record_of
 
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RESULTS_VERSION, settings_hash, settings_of
+from edp_mx.runs.records import collect
 from edp_mx.runs.tables.cells import Request, cells_of, find_for_cell
 from edp_mx.runs.tables.fill import look_up, problems
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, method_of
@@ -85,7 +85,7 @@ def test_the_paper_s_8_micro_batches_may_be_shared_by_any_number_of_workers(work
 
 def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     one = cell("dp_sgd", family="bert")
-    kept = [json.loads(p.read_text()) for p in (ROOT / "results" / "records").glob("atis*.json")]
+    kept = [found.record for found in collect([ROOT / "results" / "records"])]
     assert not one.trial.config.model.start_from.startswith("/")
     found = find_for_cell(kept, one.trial.config, workers=1)
     assert found["name"] == "atis_bert_heads_epsilon_8_seed_0"
