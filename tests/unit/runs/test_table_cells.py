@@ -88,7 +88,8 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     kept = [found.record for found in collect([ROOT / "results" / "records"])]
     assert not one.trial.config.model.start_from.startswith("/")
     found = find_for_cell(kept, one.trial.config, workers=1)
-    assert found["name"] == "atis_bert_heads_epsilon_8_seed_0"
+    # Both of seed 0, from two warm starts of which none is here, would answer.
+    assert found["name"] in ("atis_bert_heads_epsilon_8", "atis_bert_heads_epsilon_8_seed_0")
     assert (
         find_for_cell(kept, cell("dp_sgd", family="bert", seeds=(9,)).trial.config, workers=1)
         is None
