@@ -29,6 +29,7 @@ from edp_mx.accounting.ledger import read_ledger
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.processes import launcher
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -74,7 +75,6 @@ class Chain:
                  "--set", *SIZES, *settings]  # fmt: skip
         if (self.run.path / "environment.json").exists():
             words = ["--resume", str(self.run.path)]
-        launcher = ["-m", "edp_mx.runtime.launcher", "--workers", "2"]
         worker = [sys.executable, str(ROOT / "benchmarks" / "faults_worker.py"), "train", *words]
         path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
         environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path,
@@ -83,14 +83,12 @@ class Chain:
         if self.hosts is None:
             with open(self._log, "a") as output:
                 self._job = subprocess.Popen(
-                    [sys.executable, *launcher, *worker],
+                    [*launcher(2), *worker],
                     env={**os.environ, **environment}, stdout=output, stderr=output,
                 )  # fmt: skip
         else:
-            launcher += ["--hosts", "a:1,b:1"]
-            self._job = self.hosts.train(
-                self._log, sys.executable, *launcher, *worker, on="a", **environment
-            )
+            words = [*launcher(2, hosts="a:1,b:1"), *worker]
+            self._job = self.hosts.train(self._log, *words, on="a", **environment)
 
     def steps(self) -> int:
         """How many steps rank 0 has begun, in all attempts."""

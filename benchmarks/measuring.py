@@ -21,11 +21,6 @@ Seconds = Dict[str, List[float]]  # of each step, by round
 Figures = Dict[str, List[float]]  # by the name that a bar knows, by round
 
 
-def launcher(workers: int) -> List[str]:
-    """Return what stands before a command that so many workers are to run."""
-    return [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", str(workers)]
-
-
 def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[float]:
     """Divide one list of measurements by another, round by round."""
     return [one / other for one, other in zip(values[name], values[base])]

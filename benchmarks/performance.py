@@ -18,13 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from measuring import ROOT, launcher, progress
+from measuring import ROOT, progress
 from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runtime.files import write_json, write_text
 from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.processes import launcher
 
 BUDGET = 600  # seconds for all sections
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended

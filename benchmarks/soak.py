@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
-from measuring import ROOT, launcher
+from measuring import ROOT
 from scipy.stats import theilslopes
 
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.processes import launcher
 
 SAMPLES = 200  # of a run
 CONFIGS = [ROOT / "configs" / "quickstart.yaml", ROOT / "configs" / "mechanism" / "dp_sgd.yaml"]

@@ -14,6 +14,8 @@ from typing import Any, Dict, List
 import measuring
 from jobs import Job, serve
 
+from edp_mx.runtime.processes import launcher
+
 WARM_UP = 1  # turns that are not counted; each is several steps
 
 
@@ -55,7 +57,7 @@ def start(number: int, options: argparse.Namespace) -> Job:
     threads = max(1, len(os.sched_getaffinity(0)) // number)  # as launch/environment.sh
     program = [sys.executable, __file__, "--each", str(options.each), "--serve"]
     return Job(
-        [*measuring.launcher(number), *program],
+        [*launcher(number), *program],
         size=number,
         # The second, because a job that stands still answers nobody.
         environment={"OMP_NUM_THREADS": str(threads), "HOROVOD_GLOO_TIMEOUT_SECONDS": "600"},

@@ -12,7 +12,7 @@ from typing import Any, List
 
 from edp_mx.cli import parser
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.processes import EXIT_ASKED, EXIT_NO_SSH, end_with_parent
+from edp_mx.runtime.processes import EXIT_ASKED, EXIT_NO_SSH, end_with_parent, launcher
 from edp_mx.runtime.watchdog import EXIT_HANGS, EXIT_PEER_DIED
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds before a restart; each is twice the last
@@ -31,9 +31,9 @@ def is_mendable(code: int) -> bool:
 class Restarts:
     """A job that is started again, up to `most` times, where its run stands."""
 
-    def __init__(self, launcher: List[str], command: List[str], arguments: Any) -> None:
+    def __init__(self, starter: List[str], command: List[str], arguments: Any) -> None:
         """Take the command of `edp-mx`, and what its parser has read from it."""
-        self._launcher, self._command, self._most = launcher, command, arguments.max_restarts
+        self._starter, self._command, self._most = starter, command, arguments.max_restarts
         if arguments.resume is None and arguments.run_directory is None:
             path = RunDirectory.choose(_name_of(arguments), arguments.runs).path
             self._command = [*command, "--run", str(path)]
@@ -59,7 +59,7 @@ class Restarts:
         return code
 
     def _start(self) -> int:
-        words = [*self._launcher, sys.executable, "-m", "edp_mx", *self._command]
+        words = [*self._starter, sys.executable, "-m", "edp_mx", *self._command]
         process = subprocess.Popen(words, preexec_fn=end_with_parent)
 
         def end(*_: object) -> None:
@@ -102,12 +102,11 @@ def main() -> int:
     own.add_argument("command", nargs=argparse.REMAINDER)
     given = vars(own.parse_args())
     command = given.pop("command")
-    options = [word for name, value in given.items() if value for word in (f"--{name}", value)]
-    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", *options]
+    starter = launcher(**given)
     arguments = parser().parse_args(command)
     if getattr(arguments, "max_restarts", 0) == 0:
-        os.execv(sys.executable, [*launcher, sys.executable, "-m", "edp_mx", *command])
-    return Restarts(launcher, command, arguments).run()
+        os.execv(sys.executable, [*starter, sys.executable, "-m", "edp_mx", *command])
+    return Restarts(starter, command, arguments).run()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ examples:
     edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
   the paper's attack too:
     edp-mx table1 --corpora atis --models clc --attacks
-  small models, with a minute or two for each training:
+  small models for a few epochs:
     edp-mx table1 --small --corpora atis snips --models clc
 """
 

@@ -22,7 +22,6 @@ from edp_mx.runtime.progress import Progress, no_progress
 
 OUT_SUFFIXES = (".bin", ".vec", ".vec.gz")
 BUCKETS = 2_000_000  # fastText's own default
-# fastText's word for it
 _AT_AN_EDGE = re.compile(r"""(?<!\S)([.,;:!?"()…]+)|([.,;:!?"()…]+)(?!\S)""")
 # `train_unsupervised` has no argument for the seed, but takes the default from this table.
 _TRAIN = """

@@ -24,6 +24,7 @@ from support.workers import PATIENCE
 
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import read_ledger
+from edp_mx.runtime.processes import launcher
 from edp_mx.training.checkpoint_file import checkpoints
 from edp_mx.training.loop import TrainingLoop
 from edp_mx.training.state import place_of
@@ -166,10 +167,7 @@ def kill_in_the_middle(process, run, epoch=1):
 
 def of_two_workers(*arguments):
     """`edp-mx train` with two workers, in the background."""
-    launcher = ["-m", "edp_mx.runtime.launcher", "--workers", "2"]
-    return commands.start(
-        sys.executable, *launcher, sys.executable, "-m", "edp_mx", "train", *arguments
-    )
+    return commands.start(*launcher(2), sys.executable, "-m", "edp_mx", "train", *arguments)
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from edp_mx.runtime.processes import launcher
+
 CONFIG = """\
 data: {corpus: health, size: 400}
 model: {family: clc, hidden_size: 8, num_layers: 1, character_filters: 4, character_dimension: 4}
@@ -19,10 +21,12 @@ privacy: {mechanism: edp_sgd, noise_multiplier: 1.0}
 def test_all_workers_say_one_sentence(tmp_path):
     (tmp_path / "mine.yaml").write_text(CONFIG)
     run = tmp_path / "run"
-    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", "2"]
     train = [sys.executable, "-m", "edp_mx", "train", tmp_path / "mine.yaml", "--run", run]
     job = subprocess.Popen(
-        [*map(str, launcher + train)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [*map(str, launcher(2) + train)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         ends = time.monotonic() + 600

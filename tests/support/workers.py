@@ -7,6 +7,8 @@ from pathlib import Path
 import cloudpickle
 from jobs import Job, serve
 
+from edp_mx.runtime.processes import launcher
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 400  # seconds; a busy machine is no failure
 WAITING = {  # what Horovod's workers wait for each other; by themselves they give up after 30 s
@@ -42,10 +44,9 @@ def end_workers():
 
 
 def _start(num_workers):
-    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", str(num_workers)]
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "benchmarks")))
     return Job(
-        [*launcher, sys.executable, __file__],
+        [*launcher(num_workers), sys.executable, __file__],
         size=num_workers,
         environment={"OMP_NUM_THREADS": "1", "PYTHONPATH": path, **WAITING},
     )

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
-from edp_mx.runtime.processes import end_with_parent
+from edp_mx.runtime.processes import end_with_parent, launcher
 
 PAUSE = 0.2  # seconds between two looks at the processes
 
@@ -43,10 +43,8 @@ def launched(command: str, workers: int) -> List[str]:
     program = [sys.executable, "-m", "edp_mx", command]
     if workers == 1:
         return program
-    given = {f"--{name.lower()}": os.environ.get(name) for name in ("HOSTS", "NIC")}
-    options = [word for name, value in given.items() if value for word in (name, value)]
-    launcher = [sys.executable, "-m", "edp_mx.runtime.launcher", "--workers", str(workers)]
-    return [*launcher, *options, *program]
+    hosts, nic = os.environ.get("HOSTS"), os.environ.get("NIC")
+    return [*launcher(workers, hosts=hosts, nic=nic), *program]
 
 
 def train_all(
