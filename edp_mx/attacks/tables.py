@@ -1,10 +1,10 @@
-"""The paper's attack on the runs of a table: the shadow is the SGD run on another corpus."""
+"""The attacks on the runs of a table, by SGD runs: the paper's, whose shadow one is, and LiRA."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.runs.attack_records import keep_attacks
@@ -16,15 +16,39 @@ from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runs.tables.cells import Cell, Request, cells_of
 
 
+class Attack(NamedTuple):
+    """An attack that a table wants.
+
+    Attributes:
+        target: whose run is attacked.
+        name: of the attack's folder in the run, `attack-<name>`.
+        helper: whose run is the shadow, or has LiRA's shadow models.
+    """
+
+    target: Cell
+    name: str
+    helper: Cell
+
+    def options(self, helper: RunDirectory, request: Request, jobs: int) -> List[str]:
+        """Return what `edp-mx attack` is to be given beside the attacked run."""
+        if self.name == "shadow":
+            return ["--shadow", str(helper.path)]
+        if self.helper is self.target:
+            return ["--lira", str(request.lira), "--jobs", str(jobs)]
+        return ["--shadows-of", str(helper.path)]
+
+
 def shadow_cells(request: Request) -> List[Cell]:
-    """Return the SGD cells that the attack needs and that the table itself does not ask for."""
-    others = dict.fromkeys(OTHER_CORPUS[corpus] for corpus in request.corpora)
-    wanted = cells_of(request._replace(corpora=tuple(others), methods=("sgd",)))
+    """Return the SGD cells that the attacks need and that the table itself does not ask for."""
+    needed = [OTHER_CORPUS[corpus] for corpus in request.corpora if request.is_attacked]
+    needed += request.corpora if request.lira else []
+    wanted = cells_of(request._replace(corpora=tuple(dict.fromkeys(needed)), methods=("sgd",)))
     is_there = set(request.corpora) if "sgd" in request.methods else set()
     return [cell for cell in wanted if cell.corpus not in is_there]
 
 
 def attack_cells(
+    request: Request,
     cells: Sequence[Cell],
     shadows: Sequence[Cell],
     trainings: Trainings,
@@ -33,7 +57,11 @@ def attack_cells(
     records: Path,
     on_end: Callable[[], None] = lambda: None,
 ) -> List[str]:
-    """Attack each run of a table that is here and was not attacked yet, and keep what it came to.
+    """Make the attacks on a table's runs that were not made yet, and keep what they came to.
+
+    The paper's attack takes the SGD run on another corpus as its shadow. LiRA trains its shadow
+    models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
+    methods by the same ones.
 
     Args:
         shadows: from `shadow_cells`, trained.
@@ -44,41 +72,50 @@ def attack_cells(
         A line for each attack that was not made: what it lacks, or how it failed.
     """
     here = {found.record["hash"]: found.place for found in collect([trainings.folder])}
-    by_place = {
-        (cell.corpus, cell.family, cell.seed): cell
-        for cell in (*cells, *shadows)
-        if cell.method == "sgd"
-    }
     said = []
-    for cell in (each for each in cells if each.trial.record):
-        run = _run_of(cell, here)
-        shadow_cell = by_place[OTHER_CORPUS[cell.corpus], cell.family, cell.seed]
-        shadow = _run_of(shadow_cell, here)
-        if run is not None and (run.path / "attack-shadow" / "attack.json").exists():
+    for attack in _attacks(request, cells, shadows):
+        run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
+        if run is not None and (run.path / f"attack-{attack.name}" / "attack.json").exists():
             keep_attacks(run, records)
             continue
-        if run is None or shadow is None:
-            lacking = shadow_cell if run is not None else cell
-            said.append(
-                f"attack on {cell.name}: the run of {lacking.name} is not in the runs' folder"
-            )
+        name = f"attack on {attack.target.name}"
+        if run is None or helper is None:
+            lacking = attack.target if run is None else attack.helper
+            said.append(f"{name}: the run of {lacking.name} is not in the runs' folder")
         elif not budget.permits():
-            said.append(f"attack on {cell.name}: not made yet")
-        elif _attack(run, shadow, trainings):
-            said.append(f"attack on {cell.name}: {last_sentence(log_of(run))}")
+            said.append(f"{name}: not made yet")
         else:
-            keep_attacks(run, records)
-            on_end()
-    return said
+            words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
+            options = attack.options(helper, request, budget.at_once)
+            if trainings.run([*words, *options], log_of(run)):
+                said.append(f"{name}: {last_sentence(log_of(run))}")
+            else:
+                keep_attacks(run, records)
+                on_end()
+    return list(dict.fromkeys(said))
+
+
+def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -> Iterator[Attack]:
+    """Yield the attacks on what was trained, SGD's LiRA before those that take its models."""
+    sgd = {
+        (cell.corpus, cell.family, cell.seed): cell
+        for cell in (*shadows, *cells)
+        if cell.method == "sgd"
+    }
+    trained = [cell for cell in cells if cell.trial.record]
+    if request.is_attacked:
+        for cell in trained:
+            yield Attack(cell, "shadow", sgd[OTHER_CORPUS[cell.corpus], cell.family, cell.seed])
+    if request.lira:
+        lenders = [sgd[cell.corpus, cell.family, cell.seed] for cell in trained]
+        for cell in {each.name: each for each in lenders}.values():
+            yield Attack(cell, "lira", cell)
+        for cell, lender in zip(trained, lenders):
+            if cell is not lender:
+                yield Attack(cell, "lira", lender)
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:
     """The run directory of a cell, if it is here."""
     place = here.get(cell.trial.record["hash"]) if cell.trial.record else None
     return RunDirectory(place) if place is not None and place.is_dir() else None
-
-
-def _attack(run: RunDirectory, shadow: RunDirectory, trainings: Trainings) -> int:
-    """Attack a run in a process of its own; return the exit code."""
-    words = [sys.executable, "-m", "edp_mx", "attack", str(run.path), "--shadow", str(shadow.path)]
-    return trainings.run(words, log_of(run))

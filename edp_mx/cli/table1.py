@@ -27,9 +27,9 @@ examples:
     edp-mx table1 --dry-run
   one row of the paper's, three seeds, for at most two hours; call it again to go on:
     edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
-  the paper's attack too:
-    edp-mx table1 --corpora atis --models clc --attacks
-  small models for a few epochs:
+  the paper's attack too, and LiRA with 16 shadow models for each corpus, model and seed:
+    edp-mx table1 --corpora atis --models clc --attacks --lira 16
+  small models:
     edp-mx table1 --small --corpora atis snips --models clc
 """
 
@@ -61,12 +61,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
     add("--small", action="store_true",
-        help="small models for a few epochs (configs/small)")  # fmt: skip
+        help="small models (configs/small)")  # fmt: skip
     add(
         "--attacks",
         action="store_true",
         help="the paper's attack on each run too; its shadow, SGD on another corpus, is trained",
     )
+    add("--lira", type=whole, default=0, metavar="K",
+        help="LiRA on each run too, by K shadow models of SGD: 4 or more")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("edp-mx table1 starts the workers itself: leave out horovodrun")
     request = _request(arguments)
     cells = cells_of(request)
-    shadows = shadow_cells(request) if arguments.attacks else []
+    shadows = shadow_cells(request)
     start_logging(is_first=True)
     keep_private()
     folder, records = arguments.runs, arguments.records
@@ -114,8 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
         look_up([*cells, *shadows], trainings)
         if not arguments.dry_run:
             fill([*cells, *shadows], trainings, budget, records=records, on_end=write)
-        if arguments.attacks and not arguments.dry_run:
-            said += attack_cells(cells, shadows, trainings, budget, records=records, on_end=write)
+            said += attack_cells(
+                request, cells, shadows, trainings, budget, records=records, on_end=write
+            )
     write()
     show(page().rstrip(), is_wide=arguments.wide)
     return 0
@@ -123,6 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what is asked for."""
+    from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
     from edp_mx.runs.tables.cells import Request
 
     workers = arguments.workers
@@ -130,6 +134,8 @@ def _request(arguments: argparse.Namespace) -> Request:
         workers = int(os.environ.get("NP") or 1)
     require_at_least(workers, 1, "--workers")
     require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    if arguments.lira:
+        check_shadow_count(arguments.lira)
     return Request(
         configs=arguments.configs_folder,
         corpora=arguments.corpora,
@@ -139,5 +145,6 @@ def _request(arguments: argparse.Namespace) -> Request:
         workers=workers,
         overrides=arguments.overrides,
         is_attacked=arguments.attacks,
+        lira=arguments.lira,
         is_small=arguments.small,
     )

@@ -49,6 +49,7 @@ def command_of(request: Request) -> str:
         ("--methods", request.methods, usual.methods),
         ("--seeds", request.seeds, usual.seeds),
         ("--set", request.overrides, usual.overrides),
+        ("--lira", [request.lira], [usual.lira]),
     ):
         if list(given) != list(default):
             words += [option, *map(str, given)]

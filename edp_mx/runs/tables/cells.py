@@ -35,6 +35,7 @@ class Request(NamedTuple):
         workers: Horovod workers of each training; they share the paper's N = 8 micro-batches.
         overrides: `key=value` texts, set in every training.
         is_attacked: the paper's attack is made on each run too.
+        lira: so is LiRA, with so many shadow models; 0 for none.
         is_small: the models are those of `configs/small`.
     """
 
@@ -46,6 +47,7 @@ class Request(NamedTuple):
     workers: int = 1
     overrides: Sequence[str] = ()
     is_attacked: bool = False
+    lira: int = 0
     is_small: bool = False
 
 

@@ -67,9 +67,8 @@ def layers_of(
     files = [configs / f"{corpus}_{family}.yaml"]
     if corpus in STANDINS:
         files.append(configs / "data" / "small_standin.yaml")
-    if is_small:
-        own = "standin" if corpus in STANDINS else corpus
-        small = [configs / "small" / f"{name}.yaml" for name in (family, own)]
+    if is_small and not (method == "dp_sgd" and family == "clc"):  # whose recipe is of a small one
+        small = [configs / "small" / f"{name}.yaml" for name in (family, corpus)]
         files += [file for file in small if file.is_file()]
     chosen = METHODS[method]
     if chosen.layer:

@@ -1,6 +1,7 @@
-"""The paper's attack on the runs of a table: who is whose shadow, and what remains of an attack."""
+"""The attacks on the runs of a table: who is whose shadow, and what remains of an attack."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -36,8 +37,10 @@ class Trainings:
         self.folder, self.generator, self.made = folder, generator, []
 
     def run(self, words, log):
-        run, shadow = words[words.index("attack") + 1], words[words.index("--shadow") + 1]
+        run, option, shadow = words[words.index("attack") + 1 :][:3]
         self.made.append((run, shadow))
+        if option != "--shadow":
+            self.made[-1] = (run, option, shadow)
         if len(self.made) == 3:
             log.write_text("edp-mx attack: the shadow has diverged\n")
             return 2
@@ -45,14 +48,16 @@ class Trainings:
         values = np.where(scores.labels, 1.0, 0.0)
         guess = Guesses("shadow classifier", "says", values)
         facts = {"shadow corpus": "snips", "shadow": "private-folder"}
-        write_outcome(RunDirectory(self.folder / run.split("/")[-1]), "shadow", [guess], scores,
+        name = "shadow" if option == "--shadow" else "lira"
+        write_outcome(RunDirectory(self.folder / run.split("/")[-1]), name, [guess], scores,
                       facts=facts)  # fmt: skip
         return 0
 
 
 @pytest.fixture
 def request_():
-    return Request(CONFIGS, ("atis",), ("clc",), ("sgd", "edp_none"), seeds=(0, 1))
+    methods = ("sgd", "edp_none")
+    return Request(CONFIGS, ("atis",), ("clc",), methods, seeds=(0, 1), is_attacked=True)
 
 
 def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator, request_):
@@ -65,7 +70,12 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
         each.name: str(finished(tmp_path / "runs", each).path) for each in (*cells, *shadows[:1])
     }
     trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
-    said = attack_cells(cells, shadows, trainings, Budget(Limits()), records=records)
+
+    def attack(hours=math.inf):
+        budget = Budget(Limits(hours=hours))
+        return attack_cells(request_, cells, shadows, trainings, budget, records=records)
+
+    said = attack()
     shadow = runs["snips_clc_sgd, seed 0"]
     assert trainings.made == [(runs["atis_clc_sgd, seed 0"], shadow),
                               (runs["atis_clc_edp_none, seed 0"], shadow)]  # fmt: skip
@@ -76,9 +86,9 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     )
 
     finished(tmp_path / "runs", shadows[1])
-    spent = attack_cells(cells, shadows, trainings, Budget(Limits(hours=0.0)), records=records)
+    spent = attack(hours=0.0)
     assert all("not made yet" in line for line in spent) and len(trainings.made) == 2
-    (failed,) = attack_cells(cells, shadows, trainings, Budget(Limits()), records=records)
+    (failed,) = attack()
     assert failed == "attack on atis_clc_sgd, seed 1: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
 
@@ -90,6 +100,29 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
         assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
     assert {each["attacked_run"] for each in collect_attacks([tmp_path / "runs"])} == {
         each["attacked_run"] for each in collect_attacks([records])}  # fmt: skip
+
+
+@pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
+def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
+    tmp_path, generator, request_, methods
+):
+    """Also where the table does not ask for SGD, whose settings the shadow models have."""
+    request_ = request_._replace(methods=methods, seeds=(0,), is_attacked=False, lira=16)
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    assert [s.name for s in shadows] == ["atis_clc_sgd, seed 0"] * ("sgd" not in methods)
+    runs = {each.name: str(finished(tmp_path / "runs", each).path) for each in (*shadows, *cells)}
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    for _ in range(2):
+        budget = Budget(Limits(at_once=2))
+        assert attack_cells(request_, cells, shadows, trainings, budget, records=records) == []
+    sgd, private = runs["atis_clc_sgd, seed 0"], runs["atis_clc_edp_none, seed 0"]
+    assert trainings.made == [(sgd, "--lira", "16"), (private, "--shadows-of", sgd)]
+    assert len(list(records.glob("*-attack-lira.json"))) == 2
+
+
+def test_too_few_shadow_models_are_refused_before_anything_is_trained(tmp_path):
+    refused = edp_mx("table1", "--lira", 3, "--runs", tmp_path / "runs", code=2)
+    assert "--lira is 3; it must be 4 or more" in refused.stderr and not any(tmp_path.iterdir())
 
 
 def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, generator, request_):
@@ -104,6 +137,6 @@ def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, genera
 
 
 def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
-    both = request_._replace(corpora=("atis", "snips"))
+    both = request_._replace(corpora=("atis", "snips"), lira=16)
     assert shadow_cells(both) == []
     assert len(shadow_cells(both._replace(methods=("edp_none",)))) == 4

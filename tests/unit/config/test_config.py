@@ -254,6 +254,9 @@ def test_the_recipe_trains_the_heads_of_each_bert_alone(path):
 
 @pytest.mark.parametrize("name, recipe, start", [
     ("communication_clc", "clc", "for_communication"),
+    ("health_clc", "clc", "for_health"),
+    ("video_clc", "clc", "for_video"),
+    ("dstc8_clc", "clc_dstc8", "for_dstc8"),
     ("quickstart", "quickstart", "quickstart"),
 ])  # fmt: skip
 def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, start):
@@ -268,13 +271,14 @@ def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, start):
     assert private.privacy.target_epsilon == 8 and public.privacy.mechanism == "none"
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("warm_start/for_*.yaml")), ids=stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("warm_start/*for_*.yaml")), ids=stem)
 def test_each_warm_start_has_no_privacy_and_a_bert_is_the_pre_trained_one(path):
     config = load_config(path)
     assert config.name == f"warm_{path.stem}" and config.privacy.mechanism == "none"
     if config.model.family == "clc":
         return
-    public = load_config(CONFIGS / "pretrain" / "public_text.yaml", kind=PretrainingConfig)
+    text = "for_dstc8" if "dstc8" in path.stem else "public_text"  # the latter has that of DSTC8
+    public = load_config(CONFIGS / "pretrain" / f"{text}.yaml", kind=PretrainingConfig)
     assert config.model.checkpoint == f"runs/{public.name}/model"
 
 
