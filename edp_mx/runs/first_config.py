@@ -55,15 +55,15 @@ RECIPES = {
     "bert": Recipe(
         "The heads of a BERT",
         ("configs/model/bert_fine_tuning.yaml", "configs/recipe/heads.yaml"),
-        2 / 3,
+        1 / 3,
         (110, 110),
         tuple(f"model.{key}" for key in ADOPTED),
     ),
     "clc": Recipe(
         "A small CLC",
         ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
-        1 / 2,
-        (24, 20),
+        1 / 4,
+        (60, 20),
         (*(f"model.{key}" for key in _CLC_SIZES), "data.embeddings.dimension"),
     ),
 }

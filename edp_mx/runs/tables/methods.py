@@ -78,16 +78,17 @@ def layers_of(
 
 
 def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, Any]]:
-    """The recipe's layer for a small ε; one of the corpus where there is one."""
+    """The recipe's layer for a small ε: that of the corpus where there is one."""
     folder = configs / "recipe"
-    if family == "clc" and corpus not in STANDINS:
-        vectors = {"data.embeddings.path": f"vectors/for_{corpus}.vec.gz"}
-        return folder / "frozen_vectors.yaml", vectors
-    own = folder / f"heads_{corpus}.yaml"
-    if family == "bert" and own.is_file():
+    own = folder / f"{'heads' if family == 'bert' else 'clc'}_{corpus}.yaml"
+    if own.is_file():
         return own, {}
-    layer, warm = ("clc", "warm_for") if family == "clc" else ("heads", "warm_bert_for")
-    return folder / f"{layer}.yaml", {"model.start_from": f"runs/{warm}_{corpus}"}
+    if family == "bert":
+        return folder / "heads.yaml", {"model.start_from": f"runs/warm_bert_for_{corpus}"}
+    if corpus in STANDINS:
+        return folder / "clc_few.yaml", {"model.start_from": f"runs/warm_for_{corpus}"}
+    vectors = {"data.embeddings.path": f"vectors/for_{corpus}.vec.gz"}
+    return folder / "frozen_vectors.yaml", vectors
 
 
 def method_of(record: Record) -> Optional[str]:

@@ -53,8 +53,8 @@ def test_it_is_ready_to_train_once_its_labels_are_public(mine):
     assert abs(sizes[0] - 320) < 5 and sum(sizes) == 400
     assert f"{sizes[0]} utterances train, {sizes[1]} validate and {sizes[2]} test" in said
     share = config.training.batch_size / sizes[0]
-    assert 0.47 < share <= 0.5 and config.training.batch_size % 8 == 0
-    assert config.training.epochs == 24
+    assert 0.22 < share <= 0.25 and config.training.batch_size % 8 == 0
+    assert config.training.epochs == 60
     words = Path("mine.words.txt").read_text().split("\n")
     public = {t for n in ("communication", "health", "video")
               for u in make_utterances(n, size=500, seed=1) for t in u.tokens}  # fmt: skip
@@ -99,7 +99,7 @@ def test_users_are_the_unit_where_they_are_wanted(mine, tmp_path):
     assert "A user says up to 6 of them" in said
     assert "100 users" in init("users.jsonl", "--user-key", "user", "--force")
     config = load_config("users.yaml")
-    assert config.privacy.unit == "user" and config.training.batch_size == 40  # of 80 users
+    assert config.privacy.unit == "user" and config.training.batch_size == 16  # of 80 users
     assert "names no users" in init("mine.jsonl", "--user-key", "user", code=2)
 
 
