@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
-from edp_mx.runs.attack_records import keep_attacks
+from edp_mx.runs.attack_records import collect_attacks, keep_attacks
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import log_of
@@ -57,7 +57,7 @@ def attack_cells(
     records: Path,
     on_end: Callable[[], None] = lambda: None,
 ) -> List[str]:
-    """Make the attacks on a table's runs that were not made yet, and keep what they came to.
+    """Make the attacks on a table's runs that have no record yet, and keep what they came to.
 
     The paper's attack takes the SGD run on another corpus as its shadow. LiRA trains its shadow
     models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
@@ -72,11 +72,15 @@ def attack_cells(
         A line for each attack that was not made: what it lacks, or how it failed.
     """
     here = {found.record["hash"]: found.place for found in collect([trainings.folder])}
+    made = {(each["attacked_run"], each["attack"]) for each in collect_attacks([records])}
     said = []
     for attack in _attacks(request, cells, shadows):
         run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         if run is not None and (run.path / f"attack-{attack.name}" / "attack.json").exists():
             keep_attacks(run, records)
+            continue
+        record = attack.target.trial.record
+        if record is not None and (record["hash"], attack.name) in made:
             continue
         name = f"attack on {attack.target.name}"
         if run is None or helper is None:

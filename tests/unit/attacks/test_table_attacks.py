@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -100,6 +101,11 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
         assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
     assert {each["attacked_run"] for each in collect_attacks([tmp_path / "runs"])} == {
         each["attacked_run"] for each in collect_attacks([records])}  # fmt: skip
+
+    shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
+    (tmp_path / "runs").mkdir()
+    (gone,) = attack()
+    assert gone.startswith("attack on atis_clc_sgd, seed 1: the run of atis_clc_sgd, seed 1 is not")
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
