@@ -78,6 +78,34 @@ def test_the_recipe_of_each_corpus(pretrained, layer):
     assert 7.5 < read(pretrained / "runs" / f"r_{name}", "privacy")["holds_if"]["epsilon"] <= 8
 
 
+WARM_STARTS = sorted(path.stem for path in CONFIGS.glob("warm_start/*for_*.yaml"))
+
+
+@pytest.mark.parametrize("start", WARM_STARTS)
+def test_each_warm_start_trains(pretrained, start):
+    name = start.split("for_")[1]
+    vectors = f"vectors/for_{name}.vec.gz"  # of the same words and bytes each time
+    execute(
+        f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz && rm -rf {vectors} && "
+        "edp-mx data train-embeddings text/banking77.txt.gz --lowercase --dimension 16 "
+        f"--buckets 200 --out {vectors} && rm -rf runs/warm_{start} && "
+        f"edp-mx train configs/warm_start/{start}.yaml --run runs/warm_{start}",
+        pretrained,
+    )
+    assert read(pretrained / "runs" / f"warm_{start}", "privacy")["mechanism"] == "none"
+
+
+@pytest.mark.parametrize("name, layer", [("dstc8", "clc_dstc8"), ("health", "clc_few")])
+def test_the_recipe_of_a_clc_starts_from_its_warm_start(pretrained, name, layer):
+    test_each_warm_start_trains(pretrained, f"for_{name}")
+    execute(
+        f"edp-mx train configs/{name}_clc.yaml configs/recipe/{layer}.yaml --run runs/r_{layer} "
+        f"--set model.start_from=runs/warm_for_{name}",
+        pretrained,
+    )
+    assert 7.5 < read(pretrained / "runs" / f"r_{layer}", "privacy")["holds_if"]["epsilon"] <= 8
+
+
 def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
     longer = replace(TINY, max_positions=128)
     write_folder(
