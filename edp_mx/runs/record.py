@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import platform
 import re
 from functools import lru_cache
@@ -205,6 +206,12 @@ def _processor() -> str:
         text = ""
     found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
     return found.group(1) if found else platform.processor()
+
+
+def validation_ser(record: Record) -> float:
+    """Return the SER on the validation part, by which settings are chosen; ∞ if there is none."""
+    scores = record["validation"]
+    return scores["ser"] if scores else math.inf
 
 
 def find_record(

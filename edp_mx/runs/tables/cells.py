@@ -14,6 +14,7 @@ from edp_mx.runs.record import (
     absent_files,
     find_record,
     settings_of,
+    validation_ser,
 )
 from edp_mx.runs.sweep.trial import Trial
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, N, layers_of
@@ -128,7 +129,8 @@ def find_for_cell(
     """Return a record of a run with these settings, None if there is none.
 
     The micro-batches may have been shared by more or fewer workers. Of a file that is not on this
-    machine (a checkpoint, word vectors) any content counts: nobody could train the cell here.
+    machine (a checkpoint, word vectors) any content counts, since nobody could train the cell here;
+    of several records, that with the least SER on the validation part.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
@@ -138,13 +140,14 @@ def find_for_cell(
     absent = set(absent_files(config))
     if not absent or any(key.startswith(_CORPUS) for key in absent):
         return None
+    found = []
     for each, count in shared:
         wanted = _without(settings_of(each), absent)
         for record in records:
             is_one = (record["results_version"], record["workers"]) == (RESULTS_VERSION, count)
             if is_one and _without(record["settings"], absent) == wanted:
-                return record
-    return None
+                found.append(record)
+    return min(found, key=validation_ser, default=None)
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:

@@ -91,6 +91,9 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     found = find_for_cell(kept, one.trial.config, workers=1)
     # Both of seed 0, from two warm starts of which none is here, would answer.
     assert found["name"] in ("atis_bert_heads_epsilon_8", "atis_bert_heads_epsilon_8_seed_0")
+    ser = found["validation"]["ser"]
+    better, unknown = {**found, "validation": {"ser": ser - 0.01}}, {**found, "validation": None}
+    assert find_for_cell([*kept, better, unknown], one.trial.config, workers=1) is better
     other = cell("dp_sgd", seeds=(9,), **as_then)
     assert find_for_cell(kept, other.trial.config, workers=1) is None
     old = [{**found, "results_version": RESULTS_VERSION - 1}]
