@@ -8,6 +8,8 @@ from support.documentation import ROOT, blocks, execute
 from support.huggingface import PIECES, TINY, drawn, shapes_of, write_folder
 from support.shrunken import beginning_of, shrunken_folder, shrunken_script
 
+from edp_mx.config import load_config
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 CONFIGS = ROOT / "configs"
 TRAINED = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -68,10 +70,10 @@ def test_the_recipe(pretrained):
 @pytest.mark.parametrize("layer", sorted(CONFIGS.glob("recipe/heads_*.yaml")), ids=lambda p: p.stem)
 def test_the_recipe_of_each_corpus(pretrained, layer):
     name = layer.stem.replace("heads_", "")
+    start = load_config([CONFIGS / f"{name}_bert.yaml", layer]).model.start_from
     execute(
-        f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz && "
-        f"rm -rf runs/warm_for_{name} && "
-        f"edp-mx train configs/warm_start/for_{name}.yaml --run runs/warm_for_{name} && "
+        f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz && rm -rf {start} && "
+        f"edp-mx train configs/warm_start/{start.replace('runs/warm_', '')}.yaml --run {start} && "
         f"edp-mx train configs/{name}_bert.yaml configs/recipe/{layer.name} --run runs/r_{name}",
         pretrained,
     )
