@@ -16,9 +16,9 @@ HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log�
           "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
 EXPLANATION = (
     "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
-    "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD on the same "
-    "corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA TPR "
-    "is the share of the members that LiRA finds at a false-positive rate of 1 %. An ε as "
+    "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD's mean on the "
+    "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA "
+    "TPR is the share of the members that LiRA finds at a false-positive rate of 1 %. An ε as "
     "published is the paper's count with its δ; the one that holds is of what really ran, and "
     "where it is ∞, the number behind it would hold under the condition that its stars name."
 )
@@ -68,7 +68,7 @@ def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
 
 
 def _percent(spread: Optional[Spread], paper: Optional[float], name: str) -> Cell:
-    """A share in percent with its range; a change has a sign and one digit less."""
+    """A share in percent with its range; a change has a sign, one digit less and no range."""
     is_change = name.endswith("change")
     digits = 2 if name == "ser" else 1
     form = f"{{:{'+' * is_change}.{digits}f}}"
@@ -76,7 +76,7 @@ def _percent(spread: Optional[Spread], paper: Optional[float], name: str) -> Cel
     if spread is None:
         return Cell(MISSING, said)
     mean, low, high = (form.format(round(100 * value, digits) + 0.0) for value in spread)
-    several = f" ({low} to {high})" if low != high else ""
+    several = f" ({low}–{high})" if low != high and not is_change else ""
     return Cell(f"{mean}{several}", said, 100 * spread.mean)
 
 

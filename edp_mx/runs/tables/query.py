@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -43,9 +44,9 @@ class Entry:
 def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
     """Return what the records say of each method of Table 1, by family, corpus and method.
 
-    A corpus is shown at one size, that of SGD's largest run on it (without SGD, the largest). Of
-    several settings of a method the newest results count, and of these the best on the validation
-    part; seeds are put together.
+    A corpus is shown at one size, that at which most methods were measured (of several, the
+    largest). Of several settings of a method the newest results count, and of these the best on
+    the validation part; seeds are put together.
     """
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
@@ -71,14 +72,13 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
 
 def _sizes(chosen: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], int]:
     """The n at which each family and corpus is shown."""
-    sizes: Dict[Tuple[str, str], int] = {}
-    for (family, corpus, method), every in chosen.items():
-        n = max(each.n for each in every)
-        place = (family, corpus)
-        is_led_by_sgd = (*place, "sgd") in chosen
-        if method == "sgd" or not is_led_by_sgd:
-            sizes[place] = max(n, sizes.get(place, 0))
-    return sizes
+    methods: Dict[Tuple[str, str], Counter[int]] = {}
+    for (family, corpus, _), every in chosen.items():
+        methods.setdefault((family, corpus), Counter()).update({each.n for each in every})
+    return {
+        place: max((count, n) for n, count in counts.items())[1]
+        for place, counts in methods.items()
+    }
 
 
 def _order(measured: Measurement) -> Tuple[float, float, float]:
