@@ -90,8 +90,8 @@ def _against(measure: Against, largest: float) -> Panel:
         axes.set_xlim(-0.5, largest + _GAP + 0.5)
         if measure.chance is not None:
             axes.axhline(measure.chance, color="grey", linewidth=0.8)
-        bottom, highest = 45 if measure.chance == 50 else 0, axes.dataLim.ymax
-        bottom = min(bottom, axes.dataLim.ymin)
+        lowest, highest = axes.dataLim.intervaly
+        bottom = min(lowest, 45 if measure.chance == 50 else 0)
         axes.set_ylim(bottom, highest + 0.1 * (highest - bottom))
 
     return Panel("log₁₀ of the ε that holds", measure.y,
