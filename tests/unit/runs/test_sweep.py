@@ -158,6 +158,8 @@ def test_the_paper_s_grid_is_whole(decay, number):
     trial = Trial.of(proposals[0], base, workers=1)
     assert trial.config.privacy.decay.kind == decay
     assert trial.config.privacy.variant == "published"
+    small, _ = load_sweep(CONFIGS / "sweep" / f"small_{decay}.yaml")
+    assert small.parameters == tried and len(small.proposals()) == 42
 
 
 @pytest.mark.parametrize(
