@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -26,7 +25,12 @@ from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.step_costs import step_costs
-from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.reports.summary import (
+    footnotes,
+    format_epsilon,
+    format_holding_epsilon,
+    log10_or_infinity,
+)
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.table2 import table2
 from edp_mx.runs.attack_records import AttackRecord
@@ -174,17 +178,13 @@ def _run(record: Record, notes: List[str]) -> List[Cell]:
         Cell(record["name"]),
         _number(record["settings"].get("training.seed", 0)),
         *(Cell(f"{share:.2f}", "", share) for share in shares),
-        Cell(format_epsilon(record["as_published"]), "", _log10(record["as_published"])),
-        Cell(format_holding_epsilon(record, notes), "", _log10(record["holds"])),
+        Cell(format_epsilon(record["as_published"]), "", log10_or_infinity(record["as_published"])),
+        Cell(format_holding_epsilon(record, notes), "", log10_or_infinity(record["holds"])),
         Cell(f"{record['delta']:.2g}" if record["delta"] else MISSING, "", record["delta"]),
         *(_number(record[name]) for name in ("n", "epochs", "workers")),
         Cell(f"{record['seconds'] / 60:.1f}", "", record["seconds"]),
         Cell(record["date"]),
     ]
-
-
-def _log10(bound: Mapping[str, Any]) -> float:
-    return math.inf if bound["log10_epsilon"] is None else bound["log10_epsilon"]
 
 
 def _number(value: int) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from edp_mx.accounting.lognumber import NO_PROTECTION, LogNumber
 from edp_mx.errors import UserError
@@ -116,19 +116,37 @@ def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:
     holds, if_granted = (format_epsilon(privacy[key]) for key in ("holds", "holds_if"))
     if holds != "∞" or if_granted == "∞":
         return holds
-    note = "; ".join(privacy["holds_if"]["conditions"])
+    return f"∞ ({if_granted}{stars_of(privacy['holds_if'], notes)})"
+
+
+def stars_of(bound: Mapping[str, Any], notes: List[str]) -> str:
+    """Return the stars of an ε, whose footnote has its conditions, or why it is ∞.
+
+    Args:
+        bound: of `privacy.json`.
+        notes: those of the table so far, to which a new one is added.
+    """
+    if bound["log10_epsilon"] is None:
+        note = f"∞: {bound['reason']}"
+    else:
+        note = f"would hold if {'; '.join(bound['conditions'])}"
     notes += [note] if note not in notes else []
-    return f"∞ ({if_granted}{'*' * (notes.index(note) + 1)})"
+    return "*" * (notes.index(note) + 1)
 
 
 def footnotes(notes: Sequence[str]) -> List[str]:
-    """Return the conditions that the stars of `format_holding_epsilon` refer to."""
-    return [f"{'*' * (i + 1)} would hold if {note}" for i, note in enumerate(notes)]
+    """Return what the stars of `stars_of` refer to."""
+    return [f"{'*' * (i + 1)} {note}" for i, note in enumerate(notes)]
 
 
 def format_epsilon(bound: Dict[str, Any]) -> str:
     """Format an ε of `privacy.json` for the cell of a table."""
     return LogNumber.from_dict(bound).short(narrow=True)
+
+
+def log10_or_infinity(bound: Mapping[str, Any]) -> float:
+    """Return log10 of an ε of `privacy.json`."""
+    return math.inf if bound["log10_epsilon"] is None else bound["log10_epsilon"]
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.paper import NAMES, TABLE_1
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
-from edp_mx.reports.summary import footnotes
+from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
 from edp_mx.runs.measured import Spread
 from edp_mx.runs.tables.methods import METHODS
 from edp_mx.runs.tables.query import Entry, Key
+
+Bound = Mapping[str, Any]  # an ε of `privacy.json`
 
 HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log₁₀ ε published",
           "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
@@ -20,7 +21,8 @@ EXPLANATION = (
     "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA "
     "TPR is the share of the members that LiRA finds at a false-positive rate of 1 %. An ε as "
     "published is the paper's count with its δ; the one that holds is of what really ran, and "
-    "where it is ∞, the number behind it would hold under the condition that its stars name."
+    "where it is ∞, the number behind it would hold under the condition that its stars name. "
+    "Stars behind ∞ say why."
 )
 
 
@@ -44,7 +46,7 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
         Cell(NAMES.get(corpus, corpus.upper())),
         Cell(METHODS[method].name),
         *map(percent, ("ser", "auc", "ser_change", "auc_change")),
-        _log10(entry, "as_published", papers.get("log10_epsilon")),
+        _published(entry, papers.get("log10_epsilon"), notes),
         _holds(entry, notes),
         *map(percent, ("lira_auc", "lira_tpr")),
         _count(entry.records[0]["n"] if entry else None),
@@ -87,30 +89,34 @@ def _printed(paper: Optional[float], sign: str = "") -> str:
     return f"{paper:{sign}.1f}" if round(paper, 1) == paper else f"{paper:{sign}g}"
 
 
-def _log10(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
-    said = _printed(paper)
+def _published(entry: Optional[Entry], paper: Optional[float], notes: List[str]) -> Cell:
+    """log10 of the ε as published; where it is ∞ in spite of noise, stars say why."""
     if entry is None:
-        return Cell(MISSING, said)
-    value = _largest(entry, name)
-    return Cell("∞", said, math.inf) if value is None else Cell(f"{value:.1f}", said, value)
+        return Cell(MISSING, _printed(paper))
+    bound = _largest(entry, "as_published")
+    return Cell(_as_text(entry, bound, notes), _printed(paper), log10_or_infinity(bound))
 
 
 def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
-    """log10 of the ε that holds; where it is ∞, with what would hold under conditions."""
+    """log10 of the ε that holds; where it is ∞, with what would hold under conditions, or why."""
     if entry is None:
         return Cell()
     holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")
-    if holds is not None or granted is None:
-        return _log10(entry, "holds", None)
-    note = "; ".join(entry.records[0]["holds_if"]["conditions"])
-    notes += [note] if note not in notes else []
-    return Cell(f"∞ ({granted:.1f}{'*' * (notes.index(note) + 1)})", "", granted)
+    value = log10_or_infinity(granted)
+    if holds["log10_epsilon"] is None and granted["log10_epsilon"] is not None:
+        return Cell(f"∞ ({value:.1f}{stars_of(granted, notes)})", "", value)
+    return Cell(_as_text(entry, granted, notes), "", value)
 
 
-def _largest(entry: Entry, name: str) -> Optional[float]:
-    """The largest log10 ε over seeds; None if one is ∞."""
-    bounds = [record[name]["log10_epsilon"] for record in entry.records]
-    return None if None in bounds else max(bounds)
+def _as_text(entry: Entry, bound: Bound, notes: List[str]) -> str:
+    if bound["log10_epsilon"] is not None:
+        return f"{bound['log10_epsilon']:.1f}"
+    return "∞" if entry.records[0]["mechanism"] == "none" else f"∞{stars_of(bound, notes)}"
+
+
+def _largest(entry: Entry, name: str) -> Bound:
+    """The largest ε over seeds."""
+    return max((record[name] for record in entry.records), key=log10_or_infinity)
 
 
 def _count(number: Optional[int]) -> Cell:

@@ -95,6 +95,11 @@ def test_the_others_are_relative_to_sgd():
         "-5.0 [-12.9]", "-5.0 [-8.26]", "9.5 [4.4]", "∞ (10.4*)", "75.0", "8.3",
         "1,000", "2"]  # fmt: skip
     assert part.notes == ["* would hold if α were so"]
+    said = {"epsilon": None, "log10_epsilon": None, "reason": "the noise is too small"}
+    without = edp(0, 0.05, **PUBLISHED)
+    cells, part = row([{**without, "holds": said, "holds_if": said}], (), "edp_none")
+    assert cells["log₁₀ ε that holds"] == "∞*"
+    assert part.notes == ["* ∞: the noise is too small"]
     exact, _ = row(*made(), "dp_sgd")
     assert exact["ΔSER %"] == "+400.0" and exact["log₁₀ ε that holds"].startswith("∞ (0.9*")
 
