@@ -127,8 +127,8 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
         "What each method pays",
         "SER, LiRA's finds and seconds per epoch against the ε that holds, conditions granted. "
         "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "
-        "promises nothing, and SGD at ∞. Seconds are those of the run, whose machine and number "
-        "of workers may differ.",
+        "promises nothing, and SGD at ∞. Seconds are those of the run, with whatever else its "
+        "machine did: those of Table 2 can be compared.",
         pictures_by_place(here, panels),
         PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
     )
