@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Callable, List, Sequence
+from typing import Callable, Dict, Hashable, Iterable, List, Sequence, Tuple, TypeVar
 
 from edp_mx.runs.attack_records import keep_attacks
 from edp_mx.runs.record import absent_files, keep
@@ -15,6 +15,8 @@ from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.tables.cells import Cell
 
 logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
@@ -65,6 +67,29 @@ def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:
 
 
 def problems(cells: Sequence[Cell]) -> List[str]:
-    """Return a line for each cell without a record: why, or that it waits."""
+    """Return why cells have no record, or that they wait: a line for those that are alike."""
     lacking = [cell for cell in cells if cell.trial.record is None]
-    return [f"{cell.name}: {cell.trial.error or 'not trained yet'}" for cell in lacking]
+    methods = _grouped(
+        ((cell.trial.error or "not trained yet", cell.family, cell.corpus, cell.seed), cell.method)
+        for cell in lacking
+    )
+    corpora = _grouped(
+        ((reason, family, of_it, seed), f"{corpus}_{family}")
+        for (reason, family, corpus, seed), of_it in methods.items()
+    )
+    seeds = _grouped(
+        ((reason, of_it, there), str(seed)) for (reason, _, of_it, seed), there in corpora.items()
+    )
+    return [
+        f"{', '.join(there)} ({', '.join(of_it)}), seed{'s' * (len(each) > 1)} {', '.join(each)}: "
+        f"{reason}"
+        for (reason, of_it, there), each in seeds.items()
+    ]
+
+
+def _grouped(pairs: Iterable[Tuple[Key, str]]) -> Dict[Key, Tuple[str, ...]]:
+    """The values of each key, in their order."""
+    found: Dict[Key, List[str]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}

@@ -113,8 +113,26 @@ def test_a_cell_that_lacks_a_checkpoint_is_listed_and_not_trained(tmp_path, monk
     look_up(cells, Nothing())
     assert [each.trial.is_open for each in cells] == [True, False]
     waits, lacks = problems(cells)
-    assert waits == "atis_clc_sgd, seed 0: not trained yet"
+    assert waits == "atis_clc (sgd), seed 0: not trained yet"
     assert "needs what is not there (model.checkpoint: runs/pretrain_for_atis/model)" in lacks
+
+
+def test_cells_that_lack_the_same_share_a_line():
+    request = Request(CONFIGS, ("atis", "health", "video"), ("clc",), ("sgd", "edp_none"), (0, 1))
+    cells = cells_of(request)
+    for each in cells:
+        each.trial.record = {} if each.corpus == "atis" and each.seed == 0 else None
+    cells[2].trial.error = "exit code 2"  # SGD on health, seed 0
+    assert problems(cells) == [
+        "health_clc (sgd), seed 0: exit code 2",
+        "health_clc (edp_none), seed 0: not trained yet",
+        "video_clc (sgd, edp_none), seed 0: not trained yet",
+        "atis_clc, health_clc, video_clc (sgd, edp_none), seed 1: not trained yet",
+    ]
+    cells[0].trial.record = cells[1].trial.record = cells[2].trial.error = None
+    assert problems(cells) == [
+        "atis_clc, health_clc, video_clc (sgd, edp_none), seeds 0, 1: not trained yet"
+    ]
 
 
 @pytest.mark.parametrize(
