@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from edp_mx.reports.method_plots import Panel, Style
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Spread, granted, spread_of
-from edp_mx.runs.tables.query import LIRA, PAPERS_ATTACK, Entry, Key
+from edp_mx.runs.tables.query import LIRA, PAPERS_ATTACK, Entry, Key, best_lira
 
 Measure = Callable[[Entry], Optional[Spread]]
 
@@ -127,11 +127,12 @@ def _columns(entry: Entry, name: str) -> Iterator[Dict[str, List[float]]]:
 
 def roc_panels(attacks: Sequence[AttackRecord]) -> List[Panel]:
     """Return a panel with ROC curves for each kind of attack, both axes logarithmic."""
-    curves = {
-        (each["attacked_run"], each["attack"], name): (each["roc"]["fpr"], tpr)
-        for each in attacks
-        for name, tpr in each.get("roc", {}).get("tpr", {}).items()
-    }
+    curves = {}
+    for each in attacks:
+        lira = best_lira(each["success"])
+        for name, tpr in each.get("roc", {}).get("tpr", {}).items():
+            key = (each["attacked_run"], each["attack"], LIRA if name == lira else name)
+            curves[key] = (each["roc"]["fpr"], tpr)
     return [_roc(curves, *names, said) for names, said in _ATTACKS.items()]
 
 

@@ -19,10 +19,10 @@ EXPLANATION = (
     "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
     "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD's mean on the "
     "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA "
-    "TPR is the share of the members that LiRA finds at a false-positive rate of 1 %. An ε as "
-    "published is the paper's count with its δ; the one that holds is of what really ran, and "
-    "where it is ∞, the number behind it would hold under the condition that its stars name. "
-    "Stars behind ∞ say why."
+    "is that of its variants which tells members best, and its TPR the share of them that it finds "
+    "at a false-positive rate of 1 %. An ε as published is the paper's count with its δ; the one "
+    "that holds is of what really ran, and where it is ∞, the number behind it would hold under "
+    "the condition that its stars name. Stars behind ∞ say why."
 )
 
 

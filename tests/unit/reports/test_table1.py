@@ -104,6 +104,16 @@ def test_the_others_are_relative_to_sgd():
     assert exact["ΔSER %"] == "+400.0" and exact["log₁₀ ε that holds"].startswith("∞ (0.9*")
 
 
+def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
+    records, _ = made()
+    attacks = [attack(records[0], "lira", "LiRA online", 0.55, 0.02)]
+    better = attack(records[0], "lira", "LiRA offline", 0.7, 0.1)
+    other = attack(records[0], "lira", "loss calibrated by shadows", 0.9, 0.5)
+    attacks[0]["success"] = {**attacks[0]["success"], **better["success"], **other["success"]}
+    cells, _ = row(records, attacks, "sgd")
+    assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("70.0", "10.0")
+
+
 def test_what_is_not_measured_is_a_dash_beside_the_paper_s_number():
     cells, _ = row(*made(), "edp_linear")
     assert cells["ΔSER %"] == "– [-10.6]" and cells["log₁₀ ε published"] == "– [5.8]"
