@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -46,8 +47,9 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     """Return what the records say of each method of Table 1, by family, corpus and method.
 
     A corpus is shown at one size, that at which most methods were measured (of several, the
-    largest). Of several settings of a method the newest results count, and of these the best on
-    the validation part; seeds are put together.
+    largest). Of several settings of a method the newest results count, of these the runs that most
+    methods have alike but for their privacy, and then the best on the validation part; seeds are
+    put together.
     """
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
@@ -57,11 +59,14 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         for each in measurements(of_it, is_shown=lambda _: True):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = _sizes(chosen)
+    fitting = {
+        key: [each for each in every if each.n == sizes[key[:2]]] for key, every in chosen.items()
+    }
+    shared = _shared(fitting)
     best = {
-        key: min(fitting, key=_order)
-        for key, every in chosen.items()
-        for fitting in [[each for each in every if each.n == sizes[key[:2]]]]
-        if fitting
+        key: min(every, key=lambda each: _order(each, shared[key[:2]]))
+        for key, every in fitting.items()
+        if every
     }
     success = {(each["attacked_run"], each["attack"]): each["success"] for each in attacks}
     found: Dict[Key, Entry] = {}
@@ -82,9 +87,24 @@ def _sizes(chosen: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], int]:
     }
 
 
-def _order(measured: Measurement) -> Tuple[float, float, float]:
+def _shared(fitting: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], Counter[str]]:
+    """By family and corpus, how many methods have runs that are alike but for their privacy."""
+    methods: Dict[Tuple[str, str], Counter[str]] = {}
+    for key, every in fitting.items():
+        methods.setdefault(key[:2], Counter()).update(set(map(_but_for_privacy, every)))
+    return methods
+
+
+def _but_for_privacy(measured: Measurement) -> str:
+    settings = measured.records[0]["settings"]
+    left_out = ("privacy.", "training.seed")
+    return json.dumps({k: v for k, v in sorted(settings.items()) if not k.startswith(left_out)})
+
+
+def _order(measured: Measurement, shared: Counter[str]) -> Tuple[float, float, float, float]:
     version = max(record["results_version"] or 0 for record in measured.records)
-    return -version, measured.validation, -len(measured.records)
+    methods = shared[_but_for_privacy(measured)]
+    return -version, -methods, measured.validation, -len(measured.records)
 
 
 def _entry(

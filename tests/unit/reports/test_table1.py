@@ -140,6 +140,18 @@ def test_of_several_settings_the_best_on_validation_and_of_several_sizes_that_of
     assert row(without, (), "sgd")[0]["SER %"] == "9.00 [6.3]"  # the largest
 
 
+def test_sgd_is_shown_with_the_settings_of_the_others():
+    larger = {"model.hidden_size": 128}
+    tried = [
+        sgd(0, 0.04, validation=0.04, **larger),
+        sgd(0, 0.05, validation=0.05),
+        edp(0, 0.06, **PUBLISHED),
+    ]
+    assert row(tried, (), "sgd")[0]["SER %"] == "5.00 [6.3]"
+    tried += [edp(0, 0.03, **{**EDP, **larger}), edp(0, 0.07, **{**PUBLISHED, **larger})]
+    assert row(tried, (), "sgd")[0]["SER %"] == "4.00 [6.3]"
+
+
 @pytest.mark.parametrize(
     "record, method",
     [
