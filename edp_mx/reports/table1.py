@@ -102,10 +102,12 @@ def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
     if entry is None:
         return Cell()
     holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")
-    value = log10_or_infinity(granted)
-    if holds["log10_epsilon"] is None and granted["log10_epsilon"] is not None:
-        return Cell(f"∞ ({value:.1f}{stars_of(granted, notes)})", "", value)
-    return Cell(_as_text(entry, granted, notes), "", value)
+    if holds["log10_epsilon"] is not None:
+        return Cell(_as_text(entry, holds, notes), "", holds["log10_epsilon"])
+    text, value = _as_text(entry, granted, notes), log10_or_infinity(granted)
+    if granted["log10_epsilon"] is not None:
+        text = f"∞ ({text}{stars_of(granted, notes)})"
+    return Cell(text, "", value)
 
 
 def _as_text(entry: Entry, bound: Bound, notes: List[str]) -> str:

@@ -100,6 +100,9 @@ def test_the_others_are_relative_to_sgd():
     cells, part = row([{**without, "holds": said, "holds_if": said}], (), "edp_none")
     assert cells["log₁₀ ε that holds"] == "∞*"
     assert part.notes == ["* ∞: the noise is too small"]
+    lower, higher = ({"epsilon": 10.0**x, "log10_epsilon": x, "conditions": ["so"]} for x in (1, 2))
+    cells, _ = row([{**without, "holds": higher, "holds_if": lower}], (), "edp_none")
+    assert cells["log₁₀ ε that holds"] == "2.0"  # what holds, not what would
     exact, _ = row(*made(), "dp_sgd")
     assert exact["ΔSER %"] == "+400.0" and exact["log₁₀ ε that holds"].startswith("∞ (0.9*")
 
