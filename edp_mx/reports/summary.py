@@ -126,7 +126,7 @@ def stars_of(bound: Mapping[str, Any], notes: List[str]) -> str:
         bound: of `privacy.json`.
         notes: those of the table so far, to which a new one is added.
     """
-    if bound["log10_epsilon"] is None:
+    if LogNumber.from_dict(bound).is_infinite:
         note = f"∞: {bound['reason']}"
     else:
         note = f"would hold if {'; '.join(bound['conditions'])}"
@@ -146,7 +146,7 @@ def format_epsilon(bound: Dict[str, Any]) -> str:
 
 def log10_or_infinity(bound: Mapping[str, Any]) -> float:
     """Return log10 of an ε of `privacy.json`."""
-    return math.inf if bound["log10_epsilon"] is None else bound["log10_epsilon"]
+    return LogNumber.from_dict(bound).log / math.log(10)
 
 
 def _scores(run: RunDirectory) -> Dict[str, Any]:

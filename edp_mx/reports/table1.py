@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.paper import NAMES, TABLE_1
@@ -102,17 +103,18 @@ def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
     if entry is None:
         return Cell()
     holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")
-    if holds["log10_epsilon"] is not None:
-        return Cell(_as_text(entry, holds, notes), "", holds["log10_epsilon"])
+    if math.isfinite(log10_or_infinity(holds)):
+        return Cell(_as_text(entry, holds, notes), "", log10_or_infinity(holds))
     text, value = _as_text(entry, granted, notes), log10_or_infinity(granted)
-    if granted["log10_epsilon"] is not None:
+    if math.isfinite(value):
         text = f"∞ ({text}{stars_of(granted, notes)})"
     return Cell(text, "", value)
 
 
 def _as_text(entry: Entry, bound: Bound, notes: List[str]) -> str:
-    if bound["log10_epsilon"] is not None:
-        return f"{bound['log10_epsilon']:.1f}"
+    value = log10_or_infinity(bound)
+    if math.isfinite(value):
+        return f"{value:.1f}"
     return "∞" if entry.records[0]["mechanism"] == "none" else f"∞{stars_of(bound, notes)}"
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Hashable,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
@@ -15,6 +27,7 @@ from edp_mx.runs.tables.methods import METHODS, method_of
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 FPR = "0.01"
 Key = Tuple[str, str, str]  # family, corpus, method
+Value = TypeVar("Value", bound=Hashable)
 Success = Mapping[str, Any]  # by the name of an attack, what it found
 
 
@@ -58,11 +71,14 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     for method, of_it in by_method.items():
         for each in measurements(of_it, is_shown=lambda _: True):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
-    sizes = _sizes(chosen)
+    sizes = {
+        place: max((count, n) for n, count in counts.items())[1]
+        for place, counts in _counted(chosen, lambda each: each.n).items()
+    }
     fitting = {
         key: [each for each in every if each.n == sizes[key[:2]]] for key, every in chosen.items()
     }
-    shared = _shared(fitting)
+    shared = _counted(fitting, _but_for_privacy)
     best = {
         key: min(every, key=lambda each: _order(each, shared[key[:2]]))
         for key, every in fitting.items()
@@ -76,22 +92,13 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     return found
 
 
-def _sizes(chosen: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], int]:
-    """The n at which each family and corpus is shown."""
-    methods: Dict[Tuple[str, str], Counter[int]] = {}
-    for (family, corpus, _), every in chosen.items():
-        methods.setdefault((family, corpus), Counter()).update({each.n for each in every})
-    return {
-        place: max((count, n) for n, count in counts.items())[1]
-        for place, counts in methods.items()
-    }
-
-
-def _shared(fitting: Dict[Key, List[Measurement]]) -> Dict[Tuple[str, str], Counter[str]]:
-    """By family and corpus, how many methods have runs that are alike but for their privacy."""
-    methods: Dict[Tuple[str, str], Counter[str]] = {}
-    for key, every in fitting.items():
-        methods.setdefault(key[:2], Counter()).update(set(map(_but_for_privacy, every)))
+def _counted(
+    measured: Dict[Key, List[Measurement]], of: Callable[[Measurement], Value]
+) -> Dict[Tuple[str, str], Counter[Value]]:
+    """By family and corpus, how many methods have a run of which `of` says the same."""
+    methods: Dict[Tuple[str, str], Counter[Value]] = {}
+    for key, every in measured.items():
+        methods.setdefault(key[:2], Counter()).update(set(map(of, every)))
     return methods
 
 
