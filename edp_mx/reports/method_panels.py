@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import (
     Any,
     Callable,
@@ -49,12 +50,18 @@ SER = Against("test SER, %", lambda entry: entry.ser)
 AUC = Against("AUC of the paper's attack, %", lambda entry: entry.auc, chance=50)
 LIRA_AUC = Against("AUC of LiRA, %", lambda entry: entry.lira_auc, chance=50)
 LIRA_TPR = Against("LiRA's TPR at 1 % FPR, %", lambda entry: entry.lira_tpr, chance=1)
-SECONDS = Against("seconds per epoch", lambda entry: seconds_of(entry), factor=1)
+SECONDS = Against("processor seconds per epoch", lambda entry: seconds_of(entry), factor=1)
 
 
-def seconds_of(entry: Entry) -> Spread:
-    """Return the seconds of an epoch, over the seeds."""
-    return spread_of([record["seconds"] / max(1, record["epochs"]) for record in entry.records])
+def seconds_of(entry: Entry) -> Optional[Spread]:
+    """Return the processor seconds of an epoch's steps, over the seeds; None where unknown.
+
+    Of the epochs of a run the median: the first is longer, and an interrupted one is not known.
+    """
+    columns = (found["processor_seconds"] for found in _columns(entry, "processor_seconds"))
+    known = [[each for each in column if each is not None] for column in columns]
+    medians = [median(column) for column in known if column]
+    return spread_of(medians) if medians else None
 
 
 def log10_of(entry: Entry) -> Optional[float]:

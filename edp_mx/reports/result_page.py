@@ -44,7 +44,7 @@ RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε th
         "epochs", "workers", "minutes", "date")  # fmt: skip
 
 TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA TPR %",
-         "seconds per epoch")  # fmt: skip
+         "processor seconds per epoch")  # fmt: skip
 
 
 def summary_of(records: Sequence[Record]) -> str:
@@ -125,10 +125,11 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
     panels = against_epsilon(here, (SER, LIRA_TPR, SECONDS))
     return _drawn(
         "What each method pays",
-        "SER, LiRA's finds and seconds per epoch against the ε that holds, conditions granted. "
+        "SER, LiRA's finds and the processor's seconds per epoch against the ε that holds, "
+        "conditions granted. "
         "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "
-        "promises nothing, and SGD at ∞. Seconds are those of the run, with whatever else its "
-        "machine did: those of Table 2 can be compared.",
+        "promises nothing, and SGD at ∞. The seconds are those of an epoch's steps; they are of "
+        "one kind of machine if the runs are, which Environment tells.",
         pictures_by_place(here, panels),
         PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
     )
@@ -136,7 +137,7 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
 
 def _paid(item: Tuple[Key, Entry]) -> List[str]:
     (family, corpus, method), entry = item
-    bound, tpr = log10_of(entry), entry.lira_tpr
+    bound, tpr, seconds = log10_of(entry), entry.lira_tpr, seconds_of(entry)
     return [
         NAMES.get(corpus, corpus.upper()),
         family.upper(),
@@ -144,7 +145,7 @@ def _paid(item: Tuple[Key, Entry]) -> List[str]:
         f"{100 * entry.ser.mean:.2f}",
         "∞" if bound is None else f"{bound:.1f}",
         f"{100 * tpr.mean:.1f}" if tpr else MISSING,
-        f"{seconds_of(entry).mean:.1f}",
+        f"{seconds.mean:.2f}" if seconds else MISSING,
     ]
 
 

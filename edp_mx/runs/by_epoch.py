@@ -15,6 +15,7 @@ _KEPT = {
     "ser": ("validation_ser", 100),
     "noise_multiplier": ("noise_multiplier", 1),
     "clipped_fraction": ("clipped_fraction", 1),
+    "processor_seconds": ("processor_seconds", 1),
 }
 
 

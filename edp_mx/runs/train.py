@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from contextlib import nullcontext
 from dataclasses import astuple, replace
@@ -225,6 +226,7 @@ class _Run:
             "epoch": epoch.epoch + 1,
             "loss": epoch.loss,
             "seconds": epoch.seconds,
+            "processor_seconds": epoch.processor_seconds,
             "ser": 100 * scores.ser,
             "intent_accuracy": 100 * scores.intent_accuracy,
             "slot_f1": 100 * scores.slot_f1,
@@ -276,7 +278,7 @@ def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
             f"{workers.size} would divide the rest of it otherwise; resume with NP={len(losses)}"
         )
     loss = float(losses[workers.rank])
-    return EpochSoFar(state.epochs, state.steps, loss, state.epoch_seconds)
+    return EpochSoFar(state.epochs, state.steps, loss, state.epoch_seconds, math.nan)
 
 
 def refuse_diverged(model: gluon.Block, epoch: int) -> None:

@@ -35,12 +35,18 @@ class EpochSummary:
 
     Under Poisson sampling each step's loss is a sum over what was drawn, divided by the expected
     number; it scatters with the size of the draw.
+
+    Attributes:
+        seconds: by the clock, on this worker.
+        processor_seconds: of all workers together, which other programs on their machines change
+            little; NaN if the epoch was interrupted.
     """
 
     epoch: int
     steps: int
     loss: float
     seconds: float
+    processor_seconds: float
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,15 @@ class EpochSoFar:
         epoch: from 0; all before it are finished.
         steps: how many of its steps are taken.
         loss: the sum of their losses on this worker, a float32.
+        seconds: that they took by the clock.
+        processor_seconds: of this worker; NaN if another process took some of them.
     """
 
     epoch: int = 0
     steps: int = 0
     loss: float = 0.0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
 
 
 Save = Callable[[EpochSoFar], None]
@@ -124,8 +133,11 @@ class TrainingLoop:
             so_far = self._epoch(begin, losses.batches, take, pace, progress, save)
             if so_far.steps == 0:
                 return
-            mean = float(self.workers.mean(np.array([so_far.loss]) / so_far.steps)[0])
-            yield EpochSummary(so_far.epoch, so_far.steps, mean, so_far.seconds)
+            mine = np.array([so_far.loss / so_far.steps, so_far.processor_seconds])
+            loss, busy = map(float, self.workers.mean(mine))
+            yield EpochSummary(
+                so_far.epoch, so_far.steps, loss, so_far.seconds, busy * self.workers.size
+            )
             if so_far.steps < last:
                 return
             pace.saved()  # who asks for epochs writes a checkpoint after each
@@ -146,6 +158,7 @@ class TrainingLoop:
         self.workers.agree(f"the steps of {of}", (step, all_steps))
         total = mx.nd.full((1,), begin.loss, ctx=self.trainer.context)
         started, so_far = time.perf_counter() - begin.seconds, begin
+        busy_before = time.process_time() - begin.processor_seconds
         ending, ends = Ending(self.workers, self.is_asked), False
         made = prefetch(batches_of, islice(self.sampler.draws(epoch), step, None))
         bar = progress(made, f"epoch {epoch + 1}/{self.config.epochs}", all_steps - step)
@@ -163,7 +176,8 @@ class TrainingLoop:
                         break
                 mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
                 seconds = time.perf_counter() - started
-                so_far = EpochSoFar(epoch, step, float(total.asscalar()), seconds)
+                busy = time.process_time() - busy_before
+                so_far = EpochSoFar(epoch, step, float(total.asscalar()), seconds, busy)
                 if ends:
                     if save is not None:
                         save(so_far)

@@ -51,7 +51,8 @@ def training(run, configs, settings):
 
 
 def without_times(run):
-    return [{k: v for k, v in row.items() if k != "seconds"} for row in rows(run)]
+    times = ("seconds", "processor_seconds")
+    return [{k: v for k, v in row.items() if k not in times} for row in rows(run)]
 
 
 def assert_same(one, other):
@@ -80,7 +81,10 @@ def interrupt_before(monkeypatch, number):
 @pytest.mark.parametrize("kind", ["sgd", "poisson", pytest.param("loop", marks=pytest.mark.slow)])
 def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, kind, monkeypatch):
     """11 steps per epoch: interrupted in the second after 8 of them, resumed after 6."""
+    began = time.process_time()
     edp_mx(*training(tmp_path / "whole", *KINDS[kind]))
+    busy = [row["processor_seconds"] for row in rows(tmp_path / "whole")]
+    assert min(busy) > 0 and sum(busy) < time.process_time() - began
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
         interrupt_before(patch, 11 + 8)
@@ -90,6 +94,7 @@ def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, ki
     assert len(checkpoints(run / "checkpoint.npz")) == 2  # training.checkpoints.keep
     edp_mx("train", "--resume", run)
     assert_same(run, tmp_path / "whole")
+    assert [row["processor_seconds"] is None for row in rows(run)] == [False, True, False]
     assert not list(run.glob("checkpoint*"))
 
 

@@ -146,12 +146,14 @@ def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
     path = keep(run, tmp_path / "kept")
     assert json.loads(path.read_text()) == old  # there is no log either
     rows = [{"epoch": i, "ser": 100 / (i + 1), "loss": 1.23456 * i, "noise_multiplier": None,
-             "clipped_fraction": 0.5, "seconds": 3.0} for i in range(200)]  # fmt: skip
+             "clipped_fraction": 0.5, "seconds": 3.0, "processor_seconds": None if i == 7 else 2.5}
+            for i in range(200)]  # fmt: skip
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     for places in (["kept", "run"], ["run", "kept"]):
         (found,) = collect([tmp_path / name for name in places])
         kept = found.record["by_epoch"]
-        assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction"]
+        assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction",
+                              "processor_seconds"]  # fmt: skip
         assert len(kept["epoch"]) == 60 and (kept["epoch"][0], kept["epoch"][-1]) == (1, 200)
         assert kept["epoch"] == sorted(set(kept["epoch"]))
         for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):

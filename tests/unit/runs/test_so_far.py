@@ -37,7 +37,7 @@ def test_each_epoch_has_the_epsilon_of_what_the_ledger_has(clock):
     counter = EpsilonSoFar(spending)
     for epoch in range(4):
         spending.epochs = epoch + 1
-        found = counter.after(EpochSummary(epoch, 69, 1.0, 10.0), is_last=epoch == 3)
+        found = counter.after(EpochSummary(epoch, 69, 1.0, 10.0, 9.0), is_last=epoch == 3)
         expected = guarantee(spending.plan, spending.plan.entries()[: epoch + 1])
         assert found["epsilon_as_published"] == expected.as_published.epsilon.value
         assert found["epsilon_holds_if"] == expected.holds_if.epsilon.value
@@ -48,7 +48,7 @@ def test_slow_counts_are_left_out_but_the_last(clock):
     counter = EpsilonSoFar(Spending(clock, takes=2.0))
     last = 99
     counted = [
-        bool(counter.after(EpochSummary(epoch, 69, 1.0, 4.0), is_last=epoch == last))
+        bool(counter.after(EpochSummary(epoch, 69, 1.0, 4.0, 3.0), is_last=epoch == last))
         for epoch in range(last + 1)
     ]
     assert counted[0] and counted[last]
@@ -59,7 +59,7 @@ def test_without_a_mechanism_there_is_no_epsilon(clock):
     spending = Spending(clock, takes=0.0)
     spending.plan = plan_with()
     object.__setattr__(spending.plan, "release", None)
-    assert EpsilonSoFar(spending).after(EpochSummary(0, 1, 1.0, 1.0), is_last=True) == {}
+    assert EpsilonSoFar(spending).after(EpochSummary(0, 1, 1.0, 1.0, 1.0), is_last=True) == {}
     text = describe_epoch({**ROW, "epoch": 4}, 4, left=0.0)
     assert "ε" not in text and "left" not in text
 
