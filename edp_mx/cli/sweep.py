@@ -1,7 +1,8 @@
 """Train many settings and find the best on validation: a grid, random draws, successive halving.
 
-Each trial is an `edp-mx train` with a run directory of its own below --out. Call the same command
-again after an interruption: what is finished, here or in results/records, is not trained again.
+Each trial is an `edp-mx train` with a run directory of its own below --out, where trials.png shows
+what they came to. Call the same command again after an interruption: what is finished, here or in
+results/records, is not trained again.
 No epsilon covers a choice that was made on private data.
 """
 
@@ -13,7 +14,7 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from edp_mx.cli.console import add_wide, print_json, require_at_least, show, start_logging, whole
 from edp_mx.errors import UserError
@@ -21,6 +22,7 @@ from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.files import keep_private
 
 if TYPE_CHECKING:
+    from edp_mx.runs.sweep.run import Sweep
     from edp_mx.runs.sweep.trial import Trial
 
 EXAMPLES = """\
@@ -94,16 +96,32 @@ def run(arguments: argparse.Namespace) -> int:
         is_done = sweep.run(
             Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
         )
+    picture = _draw(sweep)
     if arguments.json:
         print_json([_as_json(trial) for trial in sweep.trials])
     else:
         show(describe_sweep(sweep.trials), is_wide=arguments.wide)
+        if picture:
+            print(f"{picture} shows the SER on validation against each setting")
     if not is_done:
         print(
             "the budget is spent before all trials were trained; call this again to go on",
             file=sys.stderr if arguments.json else sys.stdout,
         )
     return 0
+
+
+def _draw(sweep: Sweep) -> Optional[Path]:
+    """Write the picture of the trials that are trained; return where, None if there are too few."""
+    from edp_mx.reports.figures import save_figure
+    from edp_mx.reports.sweep_plot import plot_sweep
+
+    figure = plot_sweep(sweep.trials, rung=sweep.rung_key)
+    if figure is None:
+        return None
+    path = sweep.folder / "trials.png"
+    save_figure(figure, path)
+    return path
 
 
 def _as_json(trial: Trial) -> Dict[str, Any]:

@@ -13,12 +13,12 @@ from edp_mx.runs.sweep.trial import Trial
 def describe_sweep(trials: Sequence[Trial]) -> str:
     """Return the table, the trials that failed, the best one's `--set`, and the price."""
     scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
-    keys = _varied(trials)
+    keys = varied(trials)
     rows = [
         [
             trial.hash,
             f"{100 * (trial.ser or 0.0):.2f}",
-            *(_text(trial.values.get(key)) for key in keys),
+            *(text_of(trial.values.get(key)) for key in keys),
             f"{trial.record['seconds'] / 60:.1f}" if trial.record else "",
         ]
         for trial in scored
@@ -32,9 +32,9 @@ def describe_sweep(trials: Sequence[Trial]) -> str:
     return "\n".join(lines)
 
 
-def _varied(trials: Sequence[Trial]) -> List[str]:
-    """The settings in which trials differ."""
-    first = trials[0].values
+def varied(trials: Sequence[Trial]) -> List[str]:
+    """Return the settings in which trials differ."""
+    first = trials[0].values if trials else {}
     return [key for key in first if any(t.values.get(key) != first[key] for t in trials)]
 
 
@@ -65,5 +65,6 @@ def _price(scored: Sequence[Trial]) -> str:
     return f"{each} {math.fsum(bounds):.3g} at δ = {math.fsum(deltas):.2g}"
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return how the value of a setting is written."""
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -34,6 +34,8 @@ def test_a_killed_sweep_goes_on_without_repeating_a_trial(tmp_path):
     said = edp_mx(*command)
     assert "2 trials, 1 of them to be trained" in said.stderr
     assert said.stdout.count("\n| ") == 3 and "best: --set training.seed=" in said.stdout
+    assert f"{out / 'trials.png'} shows" in said.stdout
+    assert (out / "trials.png").read_bytes().startswith(b"\x89PNG")
     events = [json.loads(line) for line in journal.read_text().splitlines()]
     assert [e["event"] for e in events] == ["begun", "finished", "begun", "begun", "finished"]
     assert len({e["hash"] for e in events if e["event"] == "finished"}) == 2

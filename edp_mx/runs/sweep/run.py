@@ -40,9 +40,14 @@ class Sweep:
         records: Sequence[Path],
         is_retried: bool = False,
     ) -> None:
-        self.config, self.base = config, base
+        self.config, self.base, self.folder = config, base, folder
         self._trainings = Trainings(folder, workers=workers, records=records, is_retried=is_retried)
         self.trials: List[Trial] = []
+
+    @property
+    def rung_key(self) -> Optional[str]:
+        """The setting that grows from rung to rung; None without rungs."""
+        return self.config.halving.key if self.config.method == "halving" else None
 
     def close(self) -> None:
         """Let another sweep work in the folder."""
@@ -54,8 +59,7 @@ class Sweep:
         Raises:
             UserError: the settings of every trial are refused.
         """
-        is_halving = self.config.method == "halving"
-        rungs: Sequence[Optional[int]] = self.config.halving.rungs if is_halving else (None,)
+        rungs: Sequence[Optional[int]] = self.config.halving.rungs if self.rung_key else (None,)
         proposals = self.config.proposals()
         budget = Budget(limits)
         for number, rung in enumerate(rungs):
