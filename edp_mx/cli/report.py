@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RECORDS, TIMES
+from edp_mx.runs.record import GRIDS, RECORDS, TIMES
 
 PERFORMANCE = RECORDS.with_name("performance.json")
 EXAMPLES = """\
@@ -27,6 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"records, runs, and folders of them ({RECORDS})")  # fmt: skip
     add("--times", type=Path, default=TIMES, metavar="FILE.json",
         help=f"the record of Table 2, if it is there ({TIMES})")  # fmt: skip
+    add("--grids", type=Path, default=GRIDS, metavar="FOLDER",
+        help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.html",
         help="the page; beside it lies FILE.md, without pictures")  # fmt: skip
     add("--performance", type=Path, default=PERFORMANCE, metavar="FILE.json",
@@ -38,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.parts import as_html, as_markdown
     from edp_mx.reports.result_page import TITLE, parts_of, summary_of
     from edp_mx.runs.attack_records import collect_attacks
-    from edp_mx.runs.records import collect
+    from edp_mx.runs.records import collect, records_below
     from edp_mx.runs.tables.times import read_times
     from edp_mx.runtime.files import write_text
     from edp_mx.runtime.json_text import read_json
@@ -55,10 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     for option, given, usual in (
         ("--times", arguments.times, TIMES),
         ("--performance", arguments.performance, PERFORMANCE),
+        ("--grids", arguments.grids, GRIDS),
     ):
         words += [option, str(given)] if given != usual else []
     attacks, times = collect_attacks(places), read_times(arguments.times)
-    parts = parts_of(records, attacks, times, performance, shlex.join(words))
+    grids = records_below(arguments.grids)
+    parts = parts_of(records, attacks, times, performance, grids, shlex.join(words))
     content = (TITLE, summary_of(records), parts)
     write_text(out, as_html(*content))
     write_text(out.with_suffix(".md"), as_markdown(*content))

@@ -114,9 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _draw(sweep: Sweep) -> Optional[Path]:
     """Write the picture of the trials that are trained; return where, None if there are too few."""
     from edp_mx.reports.figures import save_figure
-    from edp_mx.reports.sweep_plot import plot_sweep
+    from edp_mx.reports.sweep_plot import Point, plot_sweep
 
-    figure = plot_sweep(sweep.trials, rung=sweep.rung_key)
+    points = [Point(trial.values, trial.ser) for trial in sweep.trials if trial.ser is not None]
+    figure = plot_sweep(points, rung=sweep.rung_key)
     if figure is None:
         return None
     path = sweep.folder / "trials.png"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, List
 
 from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, start_logging, whole
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RECORDS
+from edp_mx.runs.record import GRIDS, RECORDS
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="for the run directories (runs/table1)")  # fmt: skip
     add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
+    add("--grids", type=Path, default=GRIDS, metavar="FOLDER",
+        help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
     add("--small", action="store_true",
         help="small models (configs/small)")  # fmt: skip
@@ -80,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.attacks.tables import attack_cells, shadow_cells
     from edp_mx.reports.table1_page import table1_page
     from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.records import records_below
     from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
     from edp_mx.runs.tables.cells import cells_of, find_for_cell
     from edp_mx.runs.tables.fill import fill, look_up
@@ -93,11 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     start_logging(is_first=True)
     keep_private()
     folder, records = arguments.runs, arguments.records
+    grids = records_below(arguments.grids)
     said: List[str] = []
 
     def page() -> str:
         places = [path for path in (records, folder) if path.exists()]
-        return table1_page(request, cells, collect_attacks(places), said)
+        return table1_page(request, cells, collect_attacks(places), said, grids)
 
     def write() -> None:
         if arguments.out:

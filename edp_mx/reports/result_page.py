@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.reports.grid_choice import choice_of_settings
 from edp_mx.reports.method_panels import (
     AUC,
     LIRA_AUC,
@@ -60,6 +61,7 @@ def parts_of(
     attacks: Sequence[AttackRecord],
     times: Sequence[Dict[str, Any]],
     performance: Mapping[str, Any],
+    grids: Sequence[Record],
     command: str,
 ) -> List[Part]:
     """Return the parts of the page.
@@ -67,6 +69,7 @@ def parts_of(
     Args:
         times: the rows of Table 2.
         performance: what `benchmarks/performance.py` measured; empty where it is not there.
+        grids: records of the trials of the paper's grids.
         command: what makes the page anew.
     """
     entries = query(records, attacks)
@@ -75,6 +78,7 @@ def parts_of(
         table1(entries, keys, has_empty=False),
         *([table2(times)] if times else []),
         *_trade(entries),
+        *choice_of_settings(grids, entries, has_pictures=True),
         *_by_epsilon(plot_by_epsilon(chosen(measurements(records)), columns=1)),
         *_drawn(
             "Membership inference against ε",

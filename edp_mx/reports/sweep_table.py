@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, Sequence
+from typing import Any, List, Mapping, Sequence
 
 from edp_mx.reports.table import render_table
 from edp_mx.runs.sweep.config import overrides_of
@@ -13,7 +13,7 @@ from edp_mx.runs.sweep.trial import Trial
 def describe_sweep(trials: Sequence[Trial]) -> str:
     """Return the table, the trials that failed, the best one's `--set`, and the price."""
     scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
-    keys = varied(trials)
+    keys = varied([trial.values for trial in trials])
     rows = [
         [
             trial.hash,
@@ -32,10 +32,10 @@ def describe_sweep(trials: Sequence[Trial]) -> str:
     return "\n".join(lines)
 
 
-def varied(trials: Sequence[Trial]) -> List[str]:
-    """Return the settings in which trials differ."""
-    first = trials[0].values if trials else {}
-    return [key for key in first if any(t.values.get(key) != first[key] for t in trials)]
+def varied(values: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return the settings in which trials differ, from what each sets by dotted key."""
+    first = values[0] if values else {}
+    return [key for key in first if any(each.get(key) != first[key] for each in values)]
 
 
 def _best(scored: Sequence[Trial]) -> List[str]:

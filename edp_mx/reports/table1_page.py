@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from typing import List, Sequence
 
+from edp_mx.reports.grid_choice import choice_of_settings
 from edp_mx.reports.parts import Part, as_markdown
 from edp_mx.reports.result_page import environment_part, summary_of
 from edp_mx.reports.table1 import table1
 from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.record import Record
 from edp_mx.runs.tables.cells import Cell, Request
 from edp_mx.runs.tables.fill import problems
 from edp_mx.runs.tables.query import query
@@ -19,16 +21,20 @@ def table1_page(
     cells: Sequence[Cell],
     attacks: Sequence[AttackRecord],
     said: Sequence[str] = (),
+    grids: Sequence[Record] = (),
 ) -> str:
     """Return the page of a table, of the records that its cells have.
 
     Args:
         said: lines about attacks that were not made.
+        grids: records of the trials of the paper's grids.
     """
     records = [cell.trial.record for cell in cells if cell.trial.record]
     keys = list(dict.fromkeys((cell.family, cell.corpus, cell.method) for cell in cells))
     command = f"Made by `{command_of(request)}`."
-    parts = [table1(query(records, attacks), keys)]
+    entries = query(records, attacks)
+    asked = {key: entry for key, entry in entries.items() if key in keys}
+    parts = [table1(entries, keys), *choice_of_settings(grids, asked)]
     lacking = [*problems(cells), *said]
     if lacking:
         parts.append(Part("What is missing", points=lacking))

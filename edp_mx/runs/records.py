@@ -43,6 +43,11 @@ def collect(paths: Sequence[Path]) -> List[Found]:
     return list(found.values())
 
 
+def records_below(folder: Path) -> List[Record]:
+    """Return the records below a folder, none if it is not there."""
+    return [found.record for found in collect([folder])] if folder.exists() else []
+
+
 def _below(path: Path) -> Iterator[Found]:
     if path.is_file():
         record = read_json(path)

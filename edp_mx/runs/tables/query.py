@@ -78,7 +78,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     fitting = {
         key: [each for each in every if each.n == sizes[key[:2]]] for key, every in chosen.items()
     }
-    shared = _counted(fitting, _but_for_privacy)
+    shared = _counted(fitting, lambda each: but_for_privacy(each.records[0]))
     best = {
         key: min(every, key=lambda each: _order(each, shared[key[:2]]))
         for key, every in fitting.items()
@@ -102,15 +102,16 @@ def _counted(
     return methods
 
 
-def _but_for_privacy(measured: Measurement) -> str:
-    settings = measured.records[0]["settings"]
+def but_for_privacy(record: Record) -> str:
+    """Return the settings of a run but for its seed and what makes it private."""
     left_out = ("privacy.", "training.seed")
-    return json.dumps({k: v for k, v in sorted(settings.items()) if not k.startswith(left_out)})
+    kept = {k: v for k, v in record["settings"].items() if not k.startswith(left_out)}
+    return json.dumps(kept, sort_keys=True)
 
 
 def _order(measured: Measurement, shared: Counter[str]) -> Tuple[float, float, float, float]:
     version = max(record["results_version"] or 0 for record in measured.records)
-    methods = shared[_but_for_privacy(measured)]
+    methods = shared[but_for_privacy(measured.records[0])]
     return -version, -methods, measured.validation, -len(measured.records)
 
 

@@ -2,13 +2,11 @@
 
 import pytest
 
-from edp_mx.reports.sweep_plot import plot_sweep
-from edp_mx.runs.sweep.trial import Trial
+from edp_mx.reports.sweep_plot import Point, plot_sweep
 
 
 def trial(ser, **values):
-    scores = None if ser is None else {"validation": {"ser": ser}}
-    return Trial(values, [], record=scores)
+    return Point(values, ser)
 
 
 def drawn(axes):
@@ -18,11 +16,10 @@ def drawn(axes):
 
 def test_each_setting_that_differs_has_a_panel_and_the_best_a_ring():
     first = [trial(0.3, z=1e-4, c=1.0, epochs=4), trial(0.2, z=1e-2, c=1.0, epochs=4)]
-    trials = [*first, trial(0.1, z=1e-4, c=1.0, epochs=20), trial(None, z=1.0, c=1.0, epochs=4)]
-    (axes,) = plot_sweep(trials, rung="epochs").axes
+    (axes,) = plot_sweep([*first, trial(0.1, z=1e-4, c=1.0, epochs=20)], rung="epochs").axes
     assert axes.get_xlabel() == "z" and axes.get_xscale() == "log"
     points = drawn(axes)
-    assert points["epochs = 4"] == [(1e-2, 20.0), (1e-4, 30.0)]
+    assert points["epochs = 4"] == [(1e-4, 30.0), (1e-2, 20.0)]
     assert points["epochs = 20"] == points["the best"] == [(1e-4, 10.0)]
 
 
@@ -36,11 +33,10 @@ def test_texts_have_a_place_each_and_near_numbers_a_linear_axis():
     assert number.get_xscale() == "linear"
     names = [label.get_text() for label in text.get_xticklabels()]
     assert sorted(names) == ["", "linear", "none"]
-    places = {names[int(x)]: y for x, y in drawn(text)["_child0"]}
+    places = {names[int(x)]: y for x, y in drawn(text)["a trial"]}
     assert places == pytest.approx({"none": 30, "linear": 20, "": 25})
 
 
-@pytest.mark.parametrize("trials", [[], [trial(0.1, a=1)], [trial(0.1, a=1), trial(0.2, a=1)],
-                                    [trial(0.1, a=1), trial(None, a=2)]])  # fmt: skip
+@pytest.mark.parametrize("trials", [[], [trial(0.1, a=1)], [trial(0.1, a=1), trial(0.2, a=1)]])
 def test_what_shows_no_difference_is_not_drawn(trials):
     assert plot_sweep(trials) is None

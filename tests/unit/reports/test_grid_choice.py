@@ -1,0 +1,101 @@
+"""The grids beside Table 1: their best trial, the table's settings, and what all trials spend."""
+
+import math
+
+import pytest
+from support.commands import ROOT, edp_mx
+from support.records import kept, record_of
+
+from edp_mx.reports.grid_choice import HEADER, choice_of_settings, log10_epsilon_of
+from edp_mx.runs.record import GRIDS
+from edp_mx.runs.records import records_below
+from edp_mx.runs.tables.query import query
+
+DELTA = 5e-4
+
+
+def edp(ser, *, z=1e-4, c=1.0, tau=None, epochs=20, seed=0, **changes):
+    settings = {"privacy.noise_multiplier": z, "privacy.max_grad_norm": c, "training.seed": seed,
+                "privacy.micro_batches_per_worker": 8, "privacy.variant": "published",
+                "training.epochs": epochs}  # fmt: skip
+    if tau is not None:
+        settings.update({"privacy.decay.kind": "exponential", "privacy.decay.rate": tau})
+    record = record_of("atis", "clc", "edp_sgd", ser=ser, **{"delta": DELTA, **settings, **changes})
+    return {**record, "epochs": epochs}
+
+
+def summed(runs):
+    """log10 ε of (z₀, τ, epochs) by summing each epoch's ρ = 1 / (2 z_t²)."""
+    rho = math.fsum(
+        1 / (2 * (z * math.exp(-tau * t)) ** 2) for z, tau, epochs in runs for t in range(epochs)
+    )
+    return math.log10(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
+
+
+TRIALS = [edp(0.2, z=1e-2, epochs=4), edp(0.05, z=1e-3, epochs=4), edp(0.1, z=1e-2),
+          edp(0.08, z=1e-3, c=0.5)]  # fmt: skip
+TABLE = [edp(0.09), edp(0.11, seed=1)]
+
+
+def row(trials, table):
+    ((part),) = choice_of_settings(trials, query(table), has_pictures=True)
+    (cells,) = part.tables[0].rows
+    return dict(zip(HEADER, map(str, cells))), part
+
+
+def test_the_best_of_the_longest_trials_stands_beside_the_table_s_settings():
+    cells, part = row(TRIALS, TABLE)
+    assert (cells["the best"], cells["trials"]) == ("C = 0.5, z₀ = 0.001", "4")
+    assert list(cells.values())[5:8] == ["8.00", "C = 1, z₀ = 0.0001", "10.00 (9.00–11.00)"]
+    alone, together = (cells[f"log₁₀ ε of {what}"] for what in ("one", "all trials"))
+    assert alone == f"{summed([(1e-4, 0, 20)]):.1f}"
+    runs = [(1e-2, 0, 4), (1e-3, 0, 4), (1e-2, 0, 20), (1e-3, 0, 20)]
+    assert together == f"{summed(runs):.1f}"
+    assert [name in part.pictures[0].panels[i] for i, name in enumerate(
+        ["privacy.max_grad_norm", "privacy.noise_multiplier"])] == [True, True]  # fmt: skip
+
+
+@pytest.mark.parametrize("tau", [None, 0.05, 2.0])
+def test_what_trials_spend_adds_up(tau):
+    runs = [(1e-3, tau or 0.0, 5), (2.0, tau or 0.0, 30)]
+    records = [edp(0.1, z=z, tau=tau, epochs=epochs) for z, _, epochs in runs]
+    assert log10_epsilon_of(records) == pytest.approx(summed(runs), rel=1e-9)
+    assert log10_epsilon_of(records[:1]) == pytest.approx(summed(runs[:1]), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "trials, table",
+    [
+        ([], TABLE),
+        (TRIALS, []),
+        ([edp(0.1, tau=0.1)], TABLE),  # another method
+        ([edp(0.1, **{"model.hidden_size": 8})], TABLE),
+        ([record_of("atis", "clc", "none")], [record_of("atis", "clc", "none")]),
+        ([{**each, "validation": None} for each in TRIALS], TABLE),
+    ],
+)
+def test_what_table_1_does_not_have_is_not_compared(trials, table):
+    assert choice_of_settings(trials, query(table)) == []
+
+
+def test_both_commands_print_the_grids(tmp_path):
+    records, grids = kept(tmp_path / "records", TABLE), kept(tmp_path / "grids", TRIALS)
+    options = ["--grids", grids, "--out", tmp_path / "page.html"]
+    edp_mx("report", records, *options)
+    html, text = ((tmp_path / f"page.{end}").read_text() for end in ("html", "md"))
+    assert "C = 0.5, z₀ = 0.001" in html and "C = 0.5, z₀ = 0.001" in text
+    assert 'aria-label="ATIS, CLC, eDP-SGD, no decay, published: validation SER' in html
+    assert f"--grids {grids}" in text
+    dry = ["table1", "--corpora", "atis", "--models", "clc", "--methods", "edp_none", "--dry-run",
+           "--records", ROOT / "results" / "records", "--runs", tmp_path / "runs", "--small",
+           "--grids", grids, "--configs", ROOT / "configs"]  # fmt: skip
+    said = edp_mx(*dry).stdout
+    assert "The choice of settings" not in said  # the grid is of another model
+
+
+def test_what_is_kept_of_the_grids_is_counted_as_their_runs_were():
+    records = records_below(ROOT / GRIDS)
+    assert len(records) >= 49
+    for record in records:
+        log10 = record["as_published"]["log10_epsilon"]
+        assert log10_epsilon_of([record]) == pytest.approx(log10, abs=1e-6), record["hash"]
