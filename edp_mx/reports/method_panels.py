@@ -50,10 +50,10 @@ SER = Against("test SER, %", lambda entry: entry.ser)
 AUC = Against("AUC of the paper's attack, %", lambda entry: entry.auc, chance=50)
 LIRA_AUC = Against("AUC of LiRA, %", lambda entry: entry.lira_auc, chance=50)
 LIRA_TPR = Against("LiRA's TPR at 1 % FPR, %", lambda entry: entry.lira_tpr, chance=1)
-SECONDS = Against("processor seconds per epoch", lambda entry: seconds_of(entry), factor=1)
+SECONDS = Against("processor seconds per epoch", lambda each: processor_seconds_of(each), factor=1)
 
 
-def seconds_of(entry: Entry) -> Optional[Spread]:
+def processor_seconds_of(entry: Entry) -> Optional[Spread]:
     """Return the processor seconds of an epoch's steps, over the seeds; None where unknown.
 
     Of the epochs of a run the median: the first is longer, and an interrupted one is not known.

@@ -15,8 +15,8 @@ from edp_mx.reports.method_panels import (
     against_epsilon,
     log10_of,
     over_epochs,
+    processor_seconds_of,
     roc_panels,
-    seconds_of,
 )
 from edp_mx.reports.method_plots import pictures_by_place
 from edp_mx.reports.panels import Picture
@@ -35,7 +35,7 @@ from edp_mx.reports.summary import (
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.table2 import table2
 from edp_mx.runs.attack_records import AttackRecord
-from edp_mx.runs.measured import chosen, measurements
+from edp_mx.runs.measured import chosen, measurements, spread_of
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
 from edp_mx.runs.tables.query import Entry, Key, query
@@ -45,7 +45,7 @@ RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε th
         "epochs", "workers", "minutes", "date")  # fmt: skip
 
 TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA TPR %",
-         "processor seconds per epoch")  # fmt: skip
+         "seconds per epoch", "of the processor")  # fmt: skip
 
 
 def summary_of(records: Sequence[Record]) -> str:
@@ -129,11 +129,12 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
     panels = against_epsilon(here, (SER, LIRA_TPR, SECONDS))
     return _drawn(
         "What each method pays",
-        "SER, LiRA's finds and the processor's seconds per epoch against the ε that holds, "
-        "conditions granted. "
+        "SER, LiRA's finds and the processor's seconds per epoch, of all workers together, "
+        "against the ε that holds, conditions granted. "
         "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "
-        "promises nothing, and SGD at ∞. The seconds are those of an epoch's steps; they are of "
-        "one kind of machine if the runs are, which Environment tells.",
+        "promises nothing, and SGD at ∞. An epoch is its training steps. By the clock it tells "
+        "what else the machine did; a GPU's time is in no processor's. Environment lists the "
+        "machines.",
         pictures_by_place(here, panels),
         PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
     )
@@ -141,7 +142,8 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
 
 def _paid(item: Tuple[Key, Entry]) -> List[str]:
     (family, corpus, method), entry = item
-    bound, tpr, seconds = log10_of(entry), entry.lira_tpr, seconds_of(entry)
+    bound, tpr, busy = log10_of(entry), entry.lira_tpr, processor_seconds_of(entry)
+    seconds = [record["seconds"] / max(1, record["epochs"]) for record in entry.records]
     return [
         NAMES.get(corpus, corpus.upper()),
         family.upper(),
@@ -149,7 +151,8 @@ def _paid(item: Tuple[Key, Entry]) -> List[str]:
         f"{100 * entry.ser.mean:.2f}",
         "∞" if bound is None else f"{bound:.1f}",
         f"{100 * tpr.mean:.1f}" if tpr else MISSING,
-        f"{seconds.mean:.2f}" if seconds else MISSING,
+        f"{spread_of(seconds).mean:.2f}",
+        f"{busy.mean:.2f}" if busy else MISSING,
     ]
 
 

@@ -2,7 +2,7 @@
 
 from support.records import record_of
 
-from edp_mx.reports.method_panels import seconds_of
+from edp_mx.reports.method_panels import processor_seconds_of
 from edp_mx.runs.tables.query import query
 
 
@@ -18,10 +18,14 @@ def entry(*columns):
 
 
 def test_seconds_are_the_median_of_the_epochs_that_were_not_interrupted():
-    assert seconds_of(entry([9.0, 2.0, 3.0])) == (3.0, 3.0, 3.0)
-    assert seconds_of(entry([9.0, None, 2.0], [1.0, 1.5, None], None)) == (3.375, 1.25, 5.5)
+    assert processor_seconds_of(entry([9.0, 2.0, 3.0])) == (3.0, 3.0, 3.0)
+    assert processor_seconds_of(entry([9.0, None, 2.0], [1.0, 1.5, None], None)) == (
+        3.375,
+        1.25,
+        5.5,
+    )
 
 
 def test_seconds_that_no_record_has_are_unknown():
-    assert seconds_of(entry(None)) is None
-    assert seconds_of(entry([None, None, None])) is None
+    assert processor_seconds_of(entry(None)) is None
+    assert processor_seconds_of(entry([None, None, None])) is None
