@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.runs.attack_records import collect_attacks, keep_attacks
-from edp_mx.runs.records import collect
+from edp_mx.runs.record import absent_files
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import log_of
 from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runs.tables.cells import Cell, Request, cells_of
+from edp_mx.runs.tables.fill import runs_below
 
 
 class Attack(NamedTuple):
@@ -47,6 +48,26 @@ def shadow_cells(request: Request) -> List[Cell]:
     return [cell for cell in wanted if cell.corpus not in is_there]
 
 
+def want_runs(
+    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
+) -> None:
+    """Have the runs trained again that an attack lacks and of which only the record is left.
+
+    Those for which a file is missing, such as a warm start, are left out.
+
+    Args:
+        folder: of the runs.
+        records: the folder of the records of attacks.
+    """
+    here, made = runs_below(folder), _made(records)
+    for attack in _attacks(request, cells, shadows):
+        if (_hash_of(attack.target), attack.name) in made:
+            continue
+        for trial in (attack.target.trial, attack.helper.trial):
+            if trial.record and trial.config and not absent_files(trial.config):
+                trial.is_wanted_again = trial.record["hash"] not in here
+
+
 def attack_cells(
     request: Request,
     cells: Sequence[Cell],
@@ -71,21 +92,22 @@ def attack_cells(
     Returns:
         A line for each attack that was not made: what it lacks, or how it failed.
     """
-    here = {found.record["hash"]: found.place for found in collect([trainings.folder])}
-    made = {(each["attacked_run"], each["attack"]) for each in collect_attacks([records])}
+    here = runs_below(trainings.folder)
+    made = _made(records)
     said = []
     for attack in _attacks(request, cells, shadows):
         run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         if run is not None and (run.path / f"attack-{attack.name}" / "attack.json").exists():
             keep_attacks(run, records)
             continue
-        record = attack.target.trial.record
-        if record is not None and (record["hash"], attack.name) in made:
+        if (_hash_of(attack.target), attack.name) in made:
             continue
         name = f"attack on {attack.target.name}"
         if run is None or helper is None:
             lacking = attack.target if run is None else attack.helper
-            said.append(f"{name}: the run of {lacking.name} is not in the runs' folder")
+            is_gone = lacking.trial.record is not None
+            why = "of which only the record is left" if is_gone else "which is not trained yet"
+            said.append(f"{name}: needs {lacking.name}, {why}{'; see --retrain' * is_gone}")
         elif not budget.permits():
             said.append(f"{name}: not made yet")
         else:
@@ -119,7 +141,16 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
                 yield Attack(cell, "lira", lender)
 
 
+def _made(records: Path) -> Set[Tuple[Optional[str], str]]:
+    """The attacks that have a record: the hash of the run, and their name."""
+    return {(each["attacked_run"], each["attack"]) for each in collect_attacks([records])}
+
+
+def _hash_of(cell: Cell) -> Optional[str]:
+    return cell.trial.record["hash"] if cell.trial.record else None
+
+
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:
     """The run directory of a cell, if it is here."""
-    place = here.get(cell.trial.record["hash"]) if cell.trial.record else None
-    return RunDirectory(place) if place is not None and place.is_dir() else None
+    place = here.get(_hash_of(cell) or "")
+    return RunDirectory(place) if place is not None else None

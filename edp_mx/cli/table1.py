@@ -29,6 +29,8 @@ examples:
     edp-mx table1 --corpora atis --models clc --seeds 0 1 2 --budget-hours 2 --out results/table1.md
   the paper's attack too, and LiRA with 16 shadow models for each corpus, model and seed:
     edp-mx table1 --corpora atis --models clc --attacks --lira 16
+  the same on runs of which only the records are left, which are trained again:
+    edp-mx table1 --corpora atis --models clc --attacks --lira 16 --retrain
   small models:
     edp-mx table1 --small --corpora atis snips --models clc
 """
@@ -72,6 +74,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--lira", type=whole, default=0, metavar="K",
         help="LiRA on each run too, by K shadow models of SGD: 4 or more")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
+    add(
+        "--retrain",
+        action="store_true",
+        help="train again what an attack lacks and of which only the record is left",
+    )
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
     add_wide(parser)
@@ -79,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
-    from edp_mx.attacks.tables import attack_cells, shadow_cells
+    from edp_mx.attacks.tables import attack_cells, shadow_cells, want_runs
     from edp_mx.reports.table1_page import table1_page
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import records_below
@@ -118,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
     budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))
     with closing(trainings):
         look_up([*cells, *shadows], trainings)
+        if arguments.retrain:
+            want_runs(request, cells, shadows, folder, records)
         if not arguments.dry_run:
             fill([*cells, *shadows], trainings, budget, records=records, on_end=write)
             said += attack_cells(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -46,6 +47,14 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     assert "0 of them to be trained" in again.stderr and again.stdout == said.stdout
     dry = edp_mx(*command, "--dry-run", "--seeds", "0", "1").stdout
     assert "health_clc (sgd, edp_none, edp_linear_calibrated), seed 1: not trained yet" in dry
+
+    shutil.rmtree(runs)
+    attacks = [*command, "--attacks"]
+    attacked = edp_mx(*attacks, "--retrain")
+    assert "4 of them to be trained" in attacked.stderr  # and the shadow
+    assert len(list(records.glob("*-attack-shadow.json"))) == 3
+    assert "0 of them to be trained" in edp_mx(*attacks, "--retrain").stderr
+
     html = tmp_path / "report.html"
     edp_mx("report", records, "--out", html)
     assert "health_clc_edp_none" in html.read_text()

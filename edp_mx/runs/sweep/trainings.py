@@ -135,7 +135,7 @@ class Trainings:
         """Write down what became of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
-            trial.record = run.read("record")
+            trial.record, trial.is_wanted_again = run.read("record"), False
             self._records.append(run.read("record"))
             self._journal.add("finished", trial, seconds=round(ended.seconds, 1))
             return

@@ -33,6 +33,7 @@ class Trial:
         hash: of all its settings.
         record: once it has been trained, here or before.
         error: why it failed.
+        is_wanted_again: it is to be trained although it has a record.
     """
 
     values: Values
@@ -42,6 +43,7 @@ class Trial:
     config: Optional[ExperimentConfig] = None
     record: Optional[Record] = None
     error: Optional[str] = None
+    is_wanted_again: bool = False
 
     @classmethod
     def of(cls, values: Values, base: Sequence[Path], *, workers: int, cost: float = 1.0) -> Trial:
@@ -63,7 +65,7 @@ class Trial:
     @property
     def is_open(self) -> bool:
         """Whether it is still to be trained."""
-        return self.record is None and self.error is None
+        return (self.record is None or self.is_wanted_again) and self.error is None
 
 
 def folder_of(trial: Trial, folder: Path) -> RunDirectory:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Callable, Dict, Hashable, Iterable, List, Sequence, Tuple, TypeVar
 
 from edp_mx.runs.attack_records import keep_attacks
+from edp_mx.runs.by_epoch import without_epochs
 from edp_mx.runs.record import absent_files, keep
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.tables.cells import Cell
+from edp_mx.runtime.json_text import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,12 @@ def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
                 )
 
 
+def runs_below(folder: Path) -> Dict[str, Path]:
+    """Return where the finished runs below a folder are, by the hash of their records."""
+    found = collect([folder]) if folder.exists() else []
+    return {each.record["hash"]: each.place for each in found if each.place.is_dir()}
+
+
 def fill(
     cells: Sequence[Cell],
     trainings: Trainings,
@@ -51,7 +59,7 @@ def fill(
 
     def ended(one: Ended) -> None:
         if one.trial.record is not None:
-            keep(one.run, records)
+            keep_whole(one.run, records)
         on_end()
 
     trainings.train([cell.trial for cell in cells], budget, on_end=ended)
@@ -60,10 +68,23 @@ def fill(
 def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:
     """Keep the records of this table's finished runs, which a killed call may have left behind."""
     wanted = {cell.trial.record["hash"] for cell in cells if cell.trial.record}
-    for found in collect([folder]):
-        if found.place.is_dir() and found.record["hash"] in wanted:
-            keep(RunDirectory(found.place), records)
-            keep_attacks(RunDirectory(found.place), records)
+    for its_hash, place in runs_below(folder).items():
+        if its_hash in wanted:
+            keep_whole(RunDirectory(place), records)
+
+
+def keep_whole(run: RunDirectory, records: Path) -> None:
+    """Keep the records of a run and of the attacks on it.
+
+    Those of another run with the same settings, which was trained before, go.
+    """
+    record = run.read("record")
+    for path in records.glob(f"*-{record['hash']}.json"):
+        if without_epochs(read_json(path)) != without_epochs(record):
+            for each in (path, *records.glob(f"*-{record['hash']}-attack-*.json")):
+                each.unlink()
+    keep(run, records)
+    keep_attacks(run, records)
 
 
 def problems(cells: Sequence[Cell]) -> List[str]:

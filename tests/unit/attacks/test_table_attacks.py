@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from support.records import record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
-from edp_mx.attacks.tables import attack_cells, shadow_cells
+from edp_mx.attacks.tables import attack_cells, shadow_cells, want_runs
 from edp_mx.config import dump_config
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.run_directory import RunDirectory
@@ -82,9 +83,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
                               (runs["atis_clc_edp_none, seed 0"], shadow)]  # fmt: skip
     named = [line.split(":")[0] for line in said]
     assert named == [f"attack on atis_clc_{name}, seed 1" for name in ("sgd", "edp_none")]
-    assert all(
-        "the run of snips_clc_sgd, seed 1 is not in the runs' folder" in line for line in said
-    )
+    assert all("needs snips_clc_sgd, seed 1, which is not trained yet" in line for line in said)
 
     finished(tmp_path / "runs", shadows[1])
     spent = attack(hours=0.0)
@@ -105,7 +104,19 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
     (tmp_path / "runs").mkdir()
     (gone,) = attack()
-    assert gone.startswith("attack on atis_clc_sgd, seed 1: the run of atis_clc_sgd, seed 1 is not")
+    assert gone.startswith("attack on atis_clc_sgd, seed 1: needs atis_clc_sgd, seed 1, of which")
+    assert "only the record is left; see --retrain" in gone
+    assert not any(each.trial.is_open for each in (*cells, *shadows))
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    wanted = {each.name for each in (*cells, *shadows) if each.trial.is_open}
+    assert wanted == {"atis_clc_sgd, seed 1", "snips_clc_sgd, seed 1"}
+    (sgd,) = (each for each in cells if each.name == "atis_clc_sgd, seed 1")
+    sgd.trial.is_wanted_again = False
+    lacking = replace(sgd.trial.config.data.embeddings, path="not-there.vec")
+    data = replace(sgd.trial.config.data, embeddings=lacking)
+    sgd.trial.config = replace(sgd.trial.config, data=data)
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    assert not sgd.trial.is_open  # it could not be trained
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
