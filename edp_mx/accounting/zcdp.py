@@ -57,6 +57,18 @@ def log_epsilon_simple(log_rho: float, delta: float) -> float:
     return float(np.logaddexp(log_rho, root)) if log_rho < math.inf else math.inf
 
 
+def log_rho_simple(log_epsilon: float, delta: float) -> float:
+    """Return log ρ of what has this log ε by `log_epsilon_simple`, its inverse.
+
+    √ρ = √(ε + ln 1/δ) − √(ln 1/δ) = ε / (√(ε + ln 1/δ) + √(ln 1/δ)), whose second form loses no
+    digits.
+    """
+    check_delta(delta)
+    target = log_of(-math.log(delta))
+    divisor = np.logaddexp(0.5 * float(np.logaddexp(log_epsilon, target)), 0.5 * target)
+    return 2 * (log_epsilon - float(divisor)) if log_epsilon < math.inf else math.inf
+
+
 def log_epsilon_renyi(log_rho: float, delta: float) -> float:
     """Return log ε at the optimal Rényi order 1 + x; −inf where ε would be negative.
 

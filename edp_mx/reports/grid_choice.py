@@ -7,8 +7,8 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.zcdp import log_epsilon_simple, log_rho_rf
+from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.paper import NAMES
 from edp_mx.reports.parts import Part, PartTable
@@ -61,18 +61,18 @@ def choice_of_settings(
     return [Part(TITLE, [EXPLANATION], [each for each in pictures if each], [table])]
 
 
-def log10_epsilon_of(records: Sequence[Record]) -> float:
-    """Return log₁₀ ε of runs of eDP-SGD on one training part, as the paper counts.
+def epsilon_of(records: Sequence[Record]) -> LogNumber:
+    """Return ε of all these runs of eDP-SGD on one training part, as the paper counts.
 
-    Their ρ add up, and ε = ρ + 2 √(ρ ln 1/δ) with the largest of their δ.
+    The ρ behind the ε that each has as published add up, and the sum becomes ε in the same way,
+    with the largest of their δ.
     """
-    log_rhos = []
-    for record in records:
-        of = {name: value_of(record, key) for name, key in _CHOSEN.items()}
-        decay = Decay(value_of(record, "privacy.decay.kind"), of["τ"])
-        log_rhos.append(log_rho_rf(of["z₀"], decay=decay, epochs=record["epochs"]))
+    log_rhos = [
+        log_rho_simple(LogNumber.from_dict(record["as_published"]).log, record["delta"])
+        for record in records
+    ]
     delta = max(record["delta"] for record in records)
-    return log_epsilon_simple(float(np.logaddexp.reduce(log_rhos)), delta) / math.log(10)
+    return LogNumber(log_epsilon_simple(float(np.logaddexp.reduce(log_rhos)), delta))
 
 
 def _is_like(entry: Entry, grid: Sequence[Record]) -> bool:
@@ -98,8 +98,8 @@ def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
         f"{100 * validation_ser(best):.2f}",
         _settings(chosen),
         _percent(spread_of([validation_ser(record) for record in entry.records])),
-        f"{log10_epsilon_of([chosen]):.1f}",
-        f"{log10_epsilon_of(grid):.1f}",
+        _log10(epsilon_of([chosen])),
+        _log10(epsilon_of(grid)),
     ]
 
 
@@ -107,6 +107,10 @@ def _settings(record: Record) -> str:
     """C, z₀ and τ, where there is one."""
     values = {name: value_of(record, key) for name, key in _CHOSEN.items()}
     return ", ".join(f"{name} = {value:g}" for name, value in values.items() if value)
+
+
+def _log10(epsilon: LogNumber) -> str:
+    return "∞" if epsilon.log10 is None else f"{epsilon.log10:.1f}"
 
 
 def _percent(spread: Spread) -> str:

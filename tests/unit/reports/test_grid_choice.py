@@ -6,9 +6,9 @@ import pytest
 from support.commands import ROOT, edp_mx
 from support.records import kept, record_of
 
-from edp_mx.reports.grid_choice import HEADER, choice_of_settings, log10_epsilon_of
+from edp_mx.reports.grid_choice import HEADER, choice_of_settings, epsilon_of
 from edp_mx.runs.record import GRIDS
-from edp_mx.runs.records import records_below
+from edp_mx.runs.records import records_below, value_of
 from edp_mx.runs.tables.query import query
 
 DELTA = 5e-4
@@ -21,7 +21,8 @@ def edp(ser, *, z=1e-4, c=1.0, tau=None, epochs=20, seed=0, **changes):
     if tau is not None:
         settings.update({"privacy.decay.kind": "exponential", "privacy.decay.rate": tau})
     record = record_of("atis", "clc", "edp_sgd", ser=ser, **{"delta": DELTA, **settings, **changes})
-    return {**record, "epochs": epochs}
+    log10 = summed([(z, tau or 0.0, epochs)])
+    return {**record, "epochs": epochs, "as_published": {"epsilon": None, "log10_epsilon": log10}}
 
 
 def summed(runs):
@@ -29,6 +30,10 @@ def summed(runs):
     rho = math.fsum(
         1 / (2 * (z * math.exp(-tau * t)) ** 2) for z, tau, epochs in runs for t in range(epochs)
     )
+    return epsilon_by_paper(rho)
+
+
+def epsilon_by_paper(rho):
     return math.log10(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
 
 
@@ -57,10 +62,12 @@ def test_the_best_of_the_longest_trials_stands_beside_the_table_s_settings():
 
 @pytest.mark.parametrize("tau", [None, 0.05, 2.0])
 def test_what_trials_spend_adds_up(tau):
-    runs = [(1e-3, tau or 0.0, 5), (2.0, tau or 0.0, 30)]
-    records = [edp(0.1, z=z, tau=tau, epochs=epochs) for z, _, epochs in runs]
-    assert log10_epsilon_of(records) == pytest.approx(summed(runs), rel=1e-9)
-    assert log10_epsilon_of(records[:1]) == pytest.approx(summed(runs[:1]), rel=1e-9)
+    runs = [(1e-3, tau or 0.0, 5), (2.0, tau or 0.0, 30), (50.0, 0.0, 1)]
+    records = [edp(0.1, z=z, tau=tau and each, epochs=epochs) for z, each, epochs in runs]
+    assert epsilon_of(records).log10 == pytest.approx(summed(runs), rel=1e-9)
+    assert epsilon_of(records[2:]).log10 == pytest.approx(summed(runs[2:]), rel=1e-9)
+    endless = {"epsilon": None, "log10_epsilon": None}
+    assert epsilon_of([*records, {**records[0], "as_published": endless}]).is_infinite
 
 
 @pytest.mark.parametrize(
@@ -93,9 +100,18 @@ def test_both_commands_print_the_grids(tmp_path):
     assert "The choice of settings" not in said  # the grid is of another model
 
 
-def test_what_is_kept_of_the_grids_is_counted_as_their_runs_were():
-    records = records_below(ROOT / GRIDS)
-    assert len(records) == 3 * 49
+@pytest.mark.parametrize("kind", ["none", "linear", "exponential"])
+def test_what_is_kept_of_a_grid_spends_the_sum_of_its_epochs(kind):
+    records = [
+        each
+        for each in records_below(ROOT / GRIDS)
+        if each["settings"].get("privacy.decay.kind", "none") == kind
+    ]
+    assert len(records) == 42 + 7
+    rho = 0.0
     for record in records:
-        log10 = record["as_published"]["log10_epsilon"]
-        assert log10_epsilon_of([record]) == pytest.approx(log10, abs=1e-6), record["hash"]
+        z, tau = (value_of(record, f"privacy.{key}") for key in ("noise_multiplier", "decay.rate"))
+        for t in range(record["epochs"]):
+            decay = {"none": 1, "linear": 1 / (1 + tau * t), "exponential": math.exp(-tau * t)}
+            rho += 1 / (2 * (z * decay[kind]) ** 2)
+    assert epsilon_of(records).log10 == pytest.approx(epsilon_by_paper(rho), rel=1e-9)
