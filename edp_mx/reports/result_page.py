@@ -132,9 +132,9 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
         "SER, LiRA's finds and the processor's seconds per epoch, of all workers together, "
         "against the ε that holds, conditions granted. "
         "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "
-        "promises nothing, and SGD at ∞. An epoch is its training steps. By the clock it tells "
-        "what else the machine did; a GPU's time is in no processor's. Environment lists the "
-        "machines.",
+        "promises nothing, and SGD at ∞. An epoch is its training steps. Its time by the clock "
+        "depends on what else the machine did, and the processor's leaves out a GPU's; "
+        "Environment lists the machines.",
         pictures_by_place(here, panels),
         PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
     )
