@@ -53,6 +53,7 @@ def want_runs(
 ) -> None:
     """Have the runs trained again that an attack lacks and of which only the record is left.
 
+    A run that is trained again is attacked again in all ways, for which other runs may be needed.
     Those for which a file is missing, such as a warm start, are left out.
 
     Args:
@@ -60,12 +61,17 @@ def want_runs(
         records: the folder of the records of attacks.
     """
     here, made = runs_below(folder), _made(records)
-    for attack in _attacks(request, cells, shadows):
-        if (_hash_of(attack.target), attack.name) in made:
-            continue
-        for trial in (attack.target.trial, attack.helper.trial):
-            if trial.record and trial.config and not absent_files(trial.config):
-                trial.is_wanted_again = trial.record["hash"] not in here
+    attacks = list(_attacks(request, cells, shadows))
+    before, wanted = -1, 0
+    while before < wanted:
+        for attack in attacks:
+            is_made = (_hash_of(attack.target), attack.name) in made
+            if is_made and not attack.target.trial.is_wanted_again:
+                continue
+            for trial in (attack.target.trial, attack.helper.trial):
+                if trial.record and trial.config and not absent_files(trial.config):
+                    trial.is_wanted_again = trial.record["hash"] not in here
+        before, wanted = wanted, sum(cell.trial.is_wanted_again for cell in (*cells, *shadows))
 
 
 def attack_cells(

@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.retrain:
             want_runs(request, cells, shadows, folder, records)
         if not arguments.dry_run:
-            fill([*cells, *shadows], trainings, budget, records=records, on_end=write)
+            fill(cells, shadows, trainings, budget, records=records, on_end=write)
             said += attack_cells(
                 request, cells, shadows, trainings, budget, records=records, on_end=write
             )

@@ -43,6 +43,7 @@ def runs_below(folder: Path) -> Dict[str, Path]:
 
 def fill(
     cells: Sequence[Cell],
+    shadows: Sequence[Cell],
     trainings: Trainings,
     budget: Budget,
     *,
@@ -52,17 +53,20 @@ def fill(
     """Train the cells that have no record, as far as the budget goes, and keep their records.
 
     Args:
+        shadows: trained after them; what they left before, with the attacks on it, stays.
         records: the folder to keep them in.
         on_end: told after each training.
     """
-    keep_known(cells, trainings.folder, records)
+    new = [each for each in shadows if not any(records.glob(f"*-{each.trial.hash}.json"))]
+    keep_known([*cells, *new], trainings.folder, records)
+    to_keep = {cell.trial.hash for cell in (*cells, *new)}
 
     def ended(one: Ended) -> None:
-        if one.trial.record is not None:
+        if one.trial.record is not None and one.trial.hash in to_keep:
             keep_whole(one.run, records)
         on_end()
 
-    trainings.train([cell.trial for cell in cells], budget, on_end=ended)
+    trainings.train([cell.trial for cell in (*cells, *shadows)], budget, on_end=ended)
 
 
 def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:

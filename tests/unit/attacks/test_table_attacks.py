@@ -119,6 +119,21 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     assert not sgd.trial.is_open  # it could not be trained
 
 
+def test_a_run_that_is_trained_again_is_attacked_again_in_all_ways(tmp_path, generator, request_):
+    """LiRA lacks a run, whose attack by the shadow was made before: the shadow is needed too."""
+    request_ = request_._replace(seeds=(0,))
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    for each in (*cells, *shadows):
+        finished(tmp_path / "runs", each)
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    attack_cells(request_, cells, shadows, trainings, Budget(Limits()), records=records)
+    shutil.rmtree(tmp_path / "runs")
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    assert not any(each.trial.is_open for each in (*cells, *shadows))
+    want_runs(request_._replace(lira=16), cells, shadows, tmp_path / "runs", records)
+    assert all(each.trial.is_open for each in (*cells, *shadows))
+
+
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
 def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
     tmp_path, generator, request_, methods
