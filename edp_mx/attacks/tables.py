@@ -7,14 +7,24 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
-from edp_mx.runs.attack_records import collect_attacks, keep_attacks
+from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import (
+    AttackRecord,
+    attack_records_of,
+    collect_attacks,
+    keep_attacks,
+)
 from edp_mx.runs.record import absent_files
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import log_of
 from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runs.tables.cells import Cell, Request, cells_of
-from edp_mx.runs.tables.fill import runs_below
+from edp_mx.runs.tables.fill import is_its_record, lines_of, runs_below
+
+Made = Set[Tuple[Optional[str], str]]  # attacks: the hash of the run, and their name
+_NAMES = {"shadow": "the paper's attack", "lira": "LiRA"}
+_OPTIONS = {"shadow": "--attacks", "lira": "--lira K"}
 
 
 class Attack(NamedTuple):
@@ -30,11 +40,16 @@ class Attack(NamedTuple):
     name: str
     helper: Cell
 
+    @property
+    def is_on_itself(self) -> bool:
+        """Whether it is the attack that trains LiRA's shadow models, by which others judge too."""
+        return self.name == "lira" and self.helper is self.target
+
     def options(self, helper: RunDirectory, request: Request, jobs: int) -> List[str]:
         """Return what `edp-mx attack` is to be given beside the attacked run."""
         if self.name == "shadow":
             return ["--shadow", str(helper.path)]
-        if self.helper is self.target:
+        if self.is_on_itself:
             return ["--lira", str(request.lira), "--jobs", str(jobs)]
         return ["--shadows-of", str(helper.path)]
 
@@ -54,14 +69,22 @@ def want_runs(
     """Have the runs trained again that an attack lacks and of which only the record is left.
 
     A run that is trained again is attacked again in all ways, for which other runs may be needed.
-    Those for which a file is missing, such as a warm start, are left out.
+    Attacks for which a file is missing, such as a warm start, are left out.
 
     Args:
         folder: of the runs.
         records: the folder of the records of attacks.
+
+    Raises:
+        UserError: a run would be trained again, so that an attack on it would be lost which the
+            table does not ask for.
     """
-    here, made = runs_below(folder), _made(records)
-    attacks = list(_attacks(request, cells, shadows))
+    here, made = runs_below(folder), _made(records, request.lira)
+    attacks = [
+        each
+        for each in _attacks(request, cells, shadows)
+        if all(_can_be_here(cell, here) for cell in (each.target, each.helper))
+    ]
     before, wanted = -1, 0
     while before < wanted:
         for attack in attacks:
@@ -69,9 +92,32 @@ def want_runs(
             if is_made and not attack.target.trial.is_wanted_again:
                 continue
             for trial in (attack.target.trial, attack.helper.trial):
-                if trial.record and trial.config and not absent_files(trial.config):
-                    trial.is_wanted_again = trial.record["hash"] not in here
+                record = trial.record
+                trial.is_wanted_again = record is not None and record["hash"] not in here
         before, wanted = wanted, sum(cell.trial.is_wanted_again for cell in (*cells, *shadows))
+    _refuse_losses(request, cells, _made(records, 0))
+
+
+def _can_be_here(cell: Cell, here: Dict[str, Path]) -> bool:
+    """Whether a run is here or can be trained."""
+    trial = cell.trial
+    if trial.record is None:
+        return trial.is_open
+    return trial.record["hash"] in here or (
+        trial.config is not None and not absent_files(trial.config)
+    )
+
+
+def _refuse_losses(request: Request, cells: Sequence[Cell], made: Made) -> None:
+    """Refuse to train a run again without an attack that was made on it."""
+    for cell in cells:
+        for name, is_asked in (("shadow", request.is_attacked), ("lira", bool(request.lira))):
+            is_made = (_hash_of(cell), name) in made
+            if cell.trial.is_wanted_again and is_made and not is_asked:
+                raise UserError(
+                    f"--retrain would train {cell.name} again, and {_NAMES[name]} on the run "
+                    f"before would be lost: add {_OPTIONS[name]}, which makes it again"
+                )
 
 
 def attack_cells(
@@ -96,35 +142,101 @@ def attack_cells(
         on_end: told after each attack.
 
     Returns:
-        A line for each attack that was not made: what it lacks, or how it failed.
+        Why attacks were not made, what they lack or how they failed: a line for those alike.
     """
     here = runs_below(trainings.folder)
-    made = _made(records)
     said = []
-    for attack in _attacks(request, cells, shadows):
+    for attack in _lacking(request, cells, shadows, here, records):
         run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
-        if run is not None and (run.path / f"attack-{attack.name}" / "attack.json").exists():
-            keep_attacks(run, records)
-            continue
-        if (_hash_of(attack.target), attack.name) in made:
-            continue
-        name = f"attack on {attack.target.name}"
-        if run is None or helper is None:
-            lacking = attack.target if run is None else attack.helper
-            is_gone = lacking.trial.record is not None
-            why = "of which only the record is left" if is_gone else "which is not trained yet"
-            said.append(f"{name}: needs {lacking.name}, {why}{'; see --retrain' * is_gone}")
-        elif not budget.permits():
-            said.append(f"{name}: not made yet")
-        else:
+        problem = _obstacle(attack, here)
+        if not problem and not budget.permits():
+            problem = "not made yet"
+        if not problem and run is not None and helper is not None:
             words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
             options = attack.options(helper, request, budget.at_once)
             if trainings.run([*words, *options], log_of(run)):
-                said.append(f"{name}: {last_sentence(log_of(run))}")
+                problem = last_sentence(log_of(run))
             else:
-                keep_attacks(run, records)
+                _keep(run, records)
                 on_end()
-    return list(dict.fromkeys(said))
+        if problem:
+            said.append((attack.target, f"{_NAMES[attack.name]}: {problem}"))
+    return lines_of(said)
+
+
+def attacks_not_made(
+    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
+) -> List[str]:
+    """Return which attacks have no record, and what they lack, as `attack_cells` does."""
+    here = runs_below(folder)
+    lacking = _lacking(request, cells, shadows, here, records, is_read_only=True)
+    return lines_of(
+        (each.target, f"{_NAMES[each.name]}: {_obstacle(each, here) or 'not made yet'}")
+        for each in lacking
+    )
+
+
+def _lacking(
+    request: Request,
+    cells: Sequence[Cell],
+    shadows: Sequence[Cell],
+    here: Dict[str, Path],
+    records: Path,
+    *,
+    is_read_only: bool = False,
+) -> List[Attack]:
+    """Return the attacks that are to be made; keep the records of those that were made here.
+
+    Where LiRA lacks a run, its shadow models may be wanted although their own run's is made.
+    """
+    attacks = list(_attacks(request, cells, shadows))
+    runs = [_run_of(attack.target, here) for attack in attacks]
+    is_done = [
+        run is not None and _is_done(run, attack, request) for run, attack in zip(runs, attacks)
+    ]
+    for run in {run.path: run for run, done in zip(runs, is_done) if run and done}.values():
+        if not is_read_only:
+            _keep(run, records)
+    made = _made(records, request.lira)
+    open_ = [
+        not done and (_hash_of(attack.target), attack.name) not in made
+        for done, attack in zip(is_done, attacks)
+    ]
+    lenders = {
+        attack.helper.name
+        for is_open, attack in zip(open_, attacks)
+        if is_open and attack.name == "lira" and not _obstacle(attack, here)
+    }
+    return [
+        attack
+        for is_open, done, attack in zip(open_, is_done, attacks)
+        if is_open or (not done and attack.is_on_itself and attack.target.name in lenders)
+    ]
+
+
+def _is_done(run: RunDirectory, attack: Attack, request: Request) -> bool:
+    """Whether an attack was made in a run to its end, LiRA with as many shadow models as asked."""
+    folder = run.path / f"attack-{attack.name}"
+    if not all((folder / name).exists() for name in ("attack.json", "roc.csv")):
+        return False
+    made = {each["attack"]: each for each in attack_records_of(run)}
+    return _suffices(made[attack.name], request.lira)
+
+
+def _keep(run: RunDirectory, records: Path) -> None:
+    """Keep the attacks on a run, unless the record there is another run's."""
+    if is_its_record(run, records):
+        keep_attacks(run, records)
+
+
+def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
+    """Return why an attack cannot be made, or nothing."""
+    cells = [cell for cell in (attack.target, attack.helper) if _run_of(cell, here) is None]
+    if not cells:
+        return ""
+    if any(cell.trial.record is None or cell.trial.is_open for cell in cells):
+        return "the run, or one that the attack needs, is not trained yet"
+    return "of the run, or of one that the attack needs, only the record is left; see --retrain"
 
 
 def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -> Iterator[Attack]:
@@ -147,9 +259,14 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
                 yield Attack(cell, "lira", lender)
 
 
-def _made(records: Path) -> Set[Tuple[Optional[str], str]]:
-    """The attacks that have a record: the hash of the run, and their name."""
-    return {(each["attacked_run"], each["attack"]) for each in collect_attacks([records])}
+def _made(records: Path, lira: int) -> Made:
+    """The attacks that have a record, of LiRA those with so many shadow models or more."""
+    found = collect_attacks([records])
+    return {(each["attacked_run"], each["attack"]) for each in found if _suffices(each, lira)}
+
+
+def _suffices(record: AttackRecord, lira: int) -> bool:
+    return record["attack"] != "lira" or (record["shadows"] or 0) >= lira
 
 
 def _hash_of(cell: Cell) -> Optional[str]:

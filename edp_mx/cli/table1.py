@@ -86,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
-    from edp_mx.attacks.tables import attack_cells, shadow_cells, want_runs
+    from edp_mx.attacks.tables import attack_cells, attacks_not_made, shadow_cells, want_runs
     from edp_mx.reports.table1_page import table1_page
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import records_below
@@ -127,7 +127,9 @@ def run(arguments: argparse.Namespace) -> int:
         look_up([*cells, *shadows], trainings)
         if arguments.retrain:
             want_runs(request, cells, shadows, folder, records)
-        if not arguments.dry_run:
+        if arguments.dry_run:
+            said += attacks_not_made(request, cells, shadows, folder, records)
+        else:
             fill(cells, shadows, trainings, budget, records=records, on_end=write)
             said += attack_cells(
                 request, cells, shadows, trainings, budget, records=records, on_end=write

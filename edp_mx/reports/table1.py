@@ -19,11 +19,12 @@ HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log�
 EXPLANATION = (
     "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
     "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD's mean on the "
-    "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA "
-    "is that of its variants which tells members best, and its TPR the share of them that it finds "
-    "at a false-positive rate of 1 %. An ε as published is the paper's count with its δ; the one "
-    "that holds is of what really ran, and where it is ∞, the number behind it would hold under "
-    "the condition that its stars name. Stars behind ∞ say why."
+    "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; "
+    "LiRA's AUC is the largest of its variants', and its TPR the largest share of members that one "
+    "of them finds at a false-positive rate of 1 %. Where fewer runs were attacked than were "
+    "trained, their number stands behind. An ε as published is the paper's count with its δ; the "
+    "one that holds is of what really ran, and where it is ∞, the number behind it would hold "
+    "under the condition that its stars name. Stars behind ∞ say why."
 )
 
 
@@ -41,7 +42,7 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
 
     def percent(name: str) -> Cell:
         spread = getattr(entry, name) if entry else None
-        return _percent(spread, papers.get(name), name)
+        return _percent(spread, papers.get(name), name, _runs_behind(entry, name))
 
     cells = [
         Cell(NAMES.get(corpus, corpus.upper())),
@@ -70,7 +71,15 @@ def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
             "log10_epsilon": change.log10_epsilon}  # fmt: skip
 
 
-def _percent(spread: Optional[Spread], paper: Optional[float], name: str) -> Cell:
+def _runs_behind(entry: Optional[Entry], name: str) -> str:
+    """How many runs a number is of, where not all of an entry's were attacked."""
+    if entry is None or name.startswith("ser"):
+        return ""
+    count = entry.lira_attacked if name.startswith("lira") else entry.attacked
+    return "" if count == len(entry.records) else f"{count} run{'s' * (count > 1)}"
+
+
+def _percent(spread: Optional[Spread], paper: Optional[float], name: str, runs: str = "") -> Cell:
     """A share in percent with its range; a change has a sign, one digit less and no range."""
     is_change = name.endswith("change")
     digits = 2 if name == "ser" else 1
@@ -79,8 +88,9 @@ def _percent(spread: Optional[Spread], paper: Optional[float], name: str) -> Cel
     if spread is None:
         return Cell(MISSING, said)
     mean, low, high = (form.format(round(100 * value, digits) + 0.0) for value in spread)
-    several = f" ({low}–{high})" if low != high and not is_change else ""
-    return Cell(f"{mean}{several}", said, 100 * spread.mean)
+    several = [f"{low}–{high}"] if low != high else []
+    added = [] if is_change else [*several, *([runs] if runs else [])]
+    return Cell(mean + (f" ({', '.join(added)})" if added else ""), said, 100 * spread.mean)
 
 
 def _printed(paper: Optional[float], sign: str = "") -> str:

@@ -11,11 +11,14 @@ import numpy as np
 
 from edp_mx.runs.by_epoch import rounded
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.shapes import check, check_file
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 
 AttackRecord = Dict[str, Any]
 _MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
+_ESTIMATE = {"value": "a number"}
+_SUCCESS = {"auc": _ESTIMATE, "tpr_at_fpr": {"0.01": _ESTIMATE}}  # what Table 1 takes
 ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
@@ -79,12 +82,21 @@ def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
     found: Dict[str, AttackRecord] = {}
     for path in paths:
         files = [path] if path.is_file() else sorted(path.rglob("*-attack-*.json"))
-        records = [read_json(file) for file in files if file.suffix == ".json"]
+        read = [(file, read_json(file)) for file in files if file.suffix == ".json"]
+        records = [_checked(value, file) for file, value in read if _is_attack(value)]
         for attack in {file.parent.parent for file in path.glob("**/attack-*/attack.json")}:
             records += attack_records_of(RunDirectory(attack))
-        for record in filter(_is_attack, records):
+        for record in records:
             found[f"{record['attacked_run']} {record['attack']}"] = record
     return list(found.values())
+
+
+def _checked(value: Any, path: Path) -> AttackRecord:
+    """Return the record in a file; refuse what no attack has found."""
+    record = check_file("attack_record", value, path)
+    for name, found in record["success"].items():
+        check(found, _SUCCESS, path, ("success", name))
+    return record
 
 
 def _is_attack(value: Any) -> bool:

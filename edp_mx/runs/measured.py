@@ -68,22 +68,41 @@ def is_comparable(record: Record) -> bool:
     return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
 
 
+def _newest_first(record: Record) -> int:
+    return -int(record["date"].replace("-", "") or 0)
+
+
 def measurements(
-    records: Iterable[Record], *, is_shown: Callable[[Record], bool] = is_comparable
+    records: Iterable[Record],
+    *,
+    is_shown: Callable[[Record], bool] = is_comparable,
+    passed_over: Sequence[str] = (),
+    rank: Callable[[Record], Any] = _newest_first,
 ) -> List[Measurement]:
     """Return what was measured, one for all seeds of the same settings, in the order of conditions.
 
     Args:
         is_shown: says which records count.
+        passed_over: settings in which seeds may differ.
+        rank: of several runs with the same seed, that with the least rank counts.
     """
     groups: Dict[Tuple[Any, ...], List[Record]] = defaultdict(list)
     for record in filter(is_shown, records):
-        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
+        left_out = (_SEED, *passed_over)
+        settings = {k: value for k, value in record["settings"].items() if k not in left_out}
         said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
         key = (*_condition(record), said)
         groups[key].append(record)
-    found = (_measurement(group) for group in groups.values())
+    found = (_measurement(_one_per_seed(group, rank)) for group in groups.values())
     return sorted(found, key=lambda each: (each.condition, each.validation))
+
+
+def _one_per_seed(records: Sequence[Record], rank: Callable[[Record], Any]) -> List[Record]:
+    """Leave one run of each seed: trained twice, a seed must not count twice."""
+    kept: Dict[Any, Record] = {}
+    for record in sorted(records, key=rank):
+        kept.setdefault(record["settings"].get(_SEED), record)
+    return [record for record in records if any(record is each for each in kept.values())]
 
 
 def epsilon_of(record: Record) -> float:

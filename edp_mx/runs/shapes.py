@@ -68,6 +68,7 @@ SHAPES: Dict[str, Shape] = {
         "template": "a text",
     },
     "layers": ["an object"],
+    "attack_record": {"attack": "a text", "attacked_run": "a text", "success": "an object"},
     "record": {
         "name": "a text",
         "hash": "a text or null",

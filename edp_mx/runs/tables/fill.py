@@ -57,7 +57,7 @@ def fill(
         records: the folder to keep them in.
         on_end: told after each training.
     """
-    new = [each for each in shadows if not any(records.glob(f"*-{each.trial.hash}.json"))]
+    new = [each for each in shadows if not _records_of(each.trial.hash, records)]
     keep_known([*cells, *new], trainings.folder, records)
     to_keep = {cell.trial.hash for cell in (*cells, *new)}
 
@@ -70,11 +70,17 @@ def fill(
 
 
 def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:
-    """Keep the records of this table's finished runs, which a killed call may have left behind."""
+    """Keep the records of this table's finished runs, which a killed call may have left behind.
+
+    A record that was kept later than a run ended, such as a colleague's, stays.
+    """
     wanted = {cell.trial.record["hash"] for cell in cells if cell.trial.record}
     for its_hash, place in runs_below(folder).items():
-        if its_hash in wanted:
-            keep_whole(RunDirectory(place), records)
+        run = RunDirectory(place)
+        kept = _records_of(its_hash, records)
+        ended = (place / "record.json").stat().st_mtime
+        if its_hash in wanted and all(path.stat().st_mtime < ended for path in kept):
+            keep_whole(run, records)
 
 
 def keep_whole(run: RunDirectory, records: Path) -> None:
@@ -82,21 +88,42 @@ def keep_whole(run: RunDirectory, records: Path) -> None:
 
     Those of another run with the same settings, which was trained before, go.
     """
-    record = run.read("record")
-    for path in records.glob(f"*-{record['hash']}.json"):
-        if without_epochs(read_json(path)) != without_epochs(record):
-            for each in (path, *records.glob(f"*-{record['hash']}-attack-*.json")):
-                each.unlink()
+    its_hash = run.read("record")["hash"]
+    if not is_its_record(run, records):
+        for attack in records.glob(f"*-{its_hash}-attack-*.json"):
+            attack.unlink()  # before the record, lest they seem to be of the new run
+        for path in _records_of(its_hash, records):
+            path.unlink()
     keep(run, records)
     keep_attacks(run, records)
 
 
+def is_its_record(run: RunDirectory, records: Path) -> bool:
+    """Return whether no other run with the same settings has a record there."""
+    record = without_epochs(run.read("record"))
+    kept = _records_of(record["hash"], records)
+    return all(without_epochs(read_json(path)) == record for path in kept)
+
+
+def _records_of(its_hash: str, records: Path) -> List[Path]:
+    return list(records.glob(f"*-{its_hash}.json"))
+
+
 def problems(cells: Sequence[Cell]) -> List[str]:
     """Return why cells have no record, or that they wait: a line for those that are alike."""
-    lacking = [cell for cell in cells if cell.trial.record is None]
+    said = []
+    for cell in cells:
+        trial = cell.trial
+        if trial.error or trial.is_open:
+            waits = "is to be trained again" if trial.record else "not trained yet"
+            said.append((cell, trial.error or waits))
+    return lines_of(said)
+
+
+def lines_of(said: Iterable[Tuple[Cell, str]]) -> List[str]:
+    """Return a line for all cells of which the same is said."""
     methods = _grouped(
-        ((cell.trial.error or "not trained yet", cell.family, cell.corpus, cell.seed), cell.method)
-        for cell in lacking
+        ((reason, cell.family, cell.corpus, cell.seed), cell.method) for cell, reason in said
     )
     corpora = _grouped(
         ((reason, family, of_it, seed), f"{corpus}_{family}")

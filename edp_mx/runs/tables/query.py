@@ -21,11 +21,12 @@ from typing import (
 
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
-from edp_mx.runs.record import Record
+from edp_mx.runs.record import Record, validation_ser
 from edp_mx.runs.tables.methods import METHODS, method_of
 
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 FPR = "0.01"
+_WARM_START = "model.start_from"  # of which a record has the content, not the name
 Key = Tuple[str, str, str]  # family, corpus, method
 Value = TypeVar("Value", bound=Hashable)
 Success = Mapping[str, Any]  # by the name of an attack, what it found
@@ -41,8 +42,11 @@ class Entry:
         ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing.
         auc: of the paper's attack.
         auc_change: relative to SGD's, as `ser_change`.
-        lira_auc: LiRA's AUC, of its variants that which tells members best.
-        lira_tpr: the share of members that it finds at a false-positive rate of 1 %.
+        lira_auc: LiRA's AUC, of its variants that with the largest.
+        lira_tpr: the share of members that it finds at a false-positive rate of 1 %, by that of its
+            variants which finds most.
+        attacked: how many of the runs have the paper's attack.
+        lira_attacked: how many have LiRA.
 
     Units: shares of 1; a change of -0.1 is 10 % less.
     """
@@ -54,6 +58,8 @@ class Entry:
     auc_change: Optional[Spread] = None
     lira_auc: Optional[Spread] = None
     lira_tpr: Optional[Spread] = None
+    attacked: int = 0
+    lira_attacked: int = 0
 
 
 def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
@@ -62,14 +68,22 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     A corpus is shown at one size, that at which most methods were measured (of several, the
     largest). Of several settings of a method the newest results count, of these the runs that most
     methods have alike but for their privacy, and then the best on the validation part; seeds are
-    put together.
+    put together, also of warm starts that were trained anew. Where a seed was trained twice, a run
+    that was attacked counts, and then the better on the validation part.
     """
+    attacked = {each["attacked_run"] for each in attacks}
+
+    def rank(record: Record) -> Tuple[bool, float]:
+        return record["hash"] not in attacked, validation_ser(record)
+
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
         by_method.get(method_of(record) or "", []).append(record)
     chosen: Dict[Key, List[Measurement]] = {}
     for method, of_it in by_method.items():
-        for each in measurements(of_it, is_shown=lambda _: True):
+        for each in measurements(
+            of_it, is_shown=lambda _: True, passed_over=[_WARM_START], rank=rank
+        ):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = {
         place: max((count, n) for n, count in counts.items())[1]
@@ -122,7 +136,7 @@ def _entry(
         return [success.get((record["hash"], attack), {}) for record in measured.records]
 
     by_shadow = [each[PAPERS_ATTACK] for each in of("shadow") if PAPERS_ATTACK in each]
-    by_lira = [each[name] for each in of("lira") for name in [best_lira(each)] if name]
+    by_lira = [each for each in map(_liras, of("lira")) if each]
     auc = _spread([each["auc"]["value"] for each in by_shadow])
     ser = measured.test["ser"]
     return Entry(
@@ -131,19 +145,35 @@ def _entry(
         ser_change=_change(ser, sgd.ser if sgd else None),
         auc=auc,
         auc_change=_change(auc, sgd.auc if sgd else None),
-        lira_auc=_spread([each["auc"]["value"] for each in by_lira]),
-        lira_tpr=_spread([each["tpr_at_fpr"][FPR]["value"] for each in by_lira]),
+        lira_auc=_spread([max(map(_auc, each.values())) for each in by_lira]),
+        lira_tpr=_spread([max(map(_tpr, each.values())) for each in by_lira]),
+        attacked=len(by_shadow),
+        lira_attacked=len(by_lira),
     )
 
 
-def best_lira(success: Success) -> Optional[str]:
-    """Return the variant of LiRA with the largest AUC, None where there is none.
+def _liras(success: Success) -> Success:
+    """What each variant of LiRA found.
 
     The shadow models are trained by SGD. Where another method leaves other losses than they have,
-    the online variant takes members for others, and says little of what leaks.
+    the online variant takes members for others, and says little of what leaks: the best variant is
+    nearest to that.
     """
-    aucs = {name: each["auc"]["value"] for name, each in success.items() if name.startswith(LIRA)}
-    return max(aucs, key=lambda name: aucs[name]) if aucs else None
+    return {name: found for name, found in success.items() if name.startswith(LIRA)}
+
+
+def best_lira(success: Success) -> Optional[str]:
+    """Return the variant of LiRA with the largest AUC, None where there is none."""
+    variants = _liras(success)
+    return max(variants, key=lambda name: _auc(variants[name])) if variants else None
+
+
+def _auc(found: Mapping[str, Any]) -> float:
+    return found["auc"]["value"]
+
+
+def _tpr(found: Mapping[str, Any]) -> float:
+    return found["tpr_at_fpr"][FPR]["value"]
 
 
 def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread]:

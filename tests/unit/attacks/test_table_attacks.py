@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import shutil
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +15,14 @@ from support.records import record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
-from edp_mx.attacks.tables import attack_cells, shadow_cells, want_runs
+from edp_mx.attacks.tables import attack_cells, attacks_not_made, shadow_cells, want_runs
 from edp_mx.config import dump_config
+from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.trainings import Budget, Limits
 from edp_mx.runs.tables.cells import Request, cells_of
+from edp_mx.runs.tables.fill import keep_known, keep_whole
 
 
 def finished(folder, cell):
@@ -49,10 +53,11 @@ class Trainings:
         scores = made_scores(self.generator, 60, gap=1.0)
         values = np.where(scores.labels, 1.0, 0.0)
         guess = Guesses("shadow classifier", "says", values)
-        facts = {"shadow corpus": "snips", "shadow": "private-folder"}
+        facts = {"shadow corpus": "snips", "shadow": "private-folder", "shadows": 16}
         name = "shadow" if option == "--shadow" else "lira"
-        write_outcome(RunDirectory(self.folder / run.split("/")[-1]), name, [guess], scores,
-                      facts=facts)  # fmt: skip
+        attacked = RunDirectory(self.folder / run.split("/")[-1])
+        write_outcome(attacked, name, [guess], scores, facts=facts)
+        (attacked.path / f"attack-{name}" / "roc.csv").write_text("attack,fpr,tpr\n")
         return 0
 
 
@@ -81,15 +86,19 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     shadow = runs["snips_clc_sgd, seed 0"]
     assert trainings.made == [(runs["atis_clc_sgd, seed 0"], shadow),
                               (runs["atis_clc_edp_none, seed 0"], shadow)]  # fmt: skip
-    named = [line.split(":")[0] for line in said]
-    assert named == [f"attack on atis_clc_{name}, seed 1" for name in ("sgd", "edp_none")]
-    assert all("needs snips_clc_sgd, seed 1, which is not trained yet" in line for line in said)
+    assert said == [
+        "atis_clc (sgd, edp_none), seed 1: the paper's attack: the run, or one that the attack "
+        "needs, is not trained yet"
+    ]
 
     finished(tmp_path / "runs", shadows[1])
     spent = attack(hours=0.0)
-    assert all("not made yet" in line for line in spent) and len(trainings.made) == 2
+    assert spent == ["atis_clc (sgd, edp_none), seed 1: the paper's attack: not made yet"]
+    assert len(trainings.made) == 2
+    folders = tmp_path / "runs", records
+    assert attacks_not_made(request_, cells, shadows, *folders) == spent
     (failed,) = attack()
-    assert failed == "attack on atis_clc_sgd, seed 1: the shadow has diverged"
+    assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
 
     kept = {path.name: json.loads(path.read_text()) for path in records.glob("*.json")}
@@ -104,8 +113,10 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
     (tmp_path / "runs").mkdir()
     (gone,) = attack()
-    assert gone.startswith("attack on atis_clc_sgd, seed 1: needs atis_clc_sgd, seed 1, of which")
-    assert "only the record is left; see --retrain" in gone
+    assert gone == (
+        "atis_clc (sgd), seed 1: the paper's attack: of the run, or of one that the attack needs, "
+        "only the record is left; see --retrain"
+    )
     assert not any(each.trial.is_open for each in (*cells, *shadows))
     want_runs(request_, cells, shadows, tmp_path / "runs", records)
     wanted = {each.name for each in (*cells, *shadows) if each.trial.is_open}
@@ -115,8 +126,10 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     lacking = replace(sgd.trial.config.data.embeddings, path="not-there.vec")
     data = replace(sgd.trial.config.data, embeddings=lacking)
     sgd.trial.config = replace(sgd.trial.config, data=data)
+    shadows[1].trial.is_wanted_again = False
     want_runs(request_, cells, shadows, tmp_path / "runs", records)
     assert not sgd.trial.is_open  # it could not be trained
+    assert not shadows[1].trial.is_open  # which nothing else needs
 
 
 def test_a_run_that_is_trained_again_is_attacked_again_in_all_ways(tmp_path, generator, request_):
@@ -130,8 +143,77 @@ def test_a_run_that_is_trained_again_is_attacked_again_in_all_ways(tmp_path, gen
     shutil.rmtree(tmp_path / "runs")
     want_runs(request_, cells, shadows, tmp_path / "runs", records)
     assert not any(each.trial.is_open for each in (*cells, *shadows))
+    only_lira = request_._replace(lira=16, is_attacked=False)
+    with pytest.raises(UserError, match="atis_clc_sgd, seed 0 again, .* lost: add --attacks"):
+        want_runs(only_lira, cells, shadow_cells(only_lira), tmp_path / "runs", records)
+    for each in cells:
+        each.trial.is_wanted_again = False
     want_runs(request_._replace(lira=16), cells, shadows, tmp_path / "runs", records)
     assert all(each.trial.is_open for each in (*cells, *shadows))
+
+
+def test_a_shadow_that_is_trained_again_keeps_its_record_and_lends_new_shadow_models(
+    tmp_path, generator, request_
+):
+    """LiRA on the SGD run has a record, but its shadow models are gone, and eDP-SGD needs them."""
+    request_ = request_._replace(methods=("edp_none",), seeds=(0,), is_attacked=False, lira=16)
+    (cell,), (sgd,) = cells_of(request_), shadow_cells(request_)
+    folder, records = tmp_path / "runs", tmp_path / "records"
+    run = finished(folder, sgd)
+    trainings = Trainings(folder, generator)
+    trainings.run(["attack", str(run.path), "--lira", "16"], None)
+    keep_whole(run, records)
+    before = {path.name: path.read_text() for path in records.iterdir()}
+    assert len(before) == 2
+    shutil.rmtree(folder)
+    old, cell.trial.record = sgd.trial.record, None
+    finished(folder, cell)
+    want_runs(request_, [cell], [sgd], folder, records)
+    assert sgd.trial.is_open
+    run = finished(folder, sgd)
+    run.write("record", {**old, "date": "2030-01-01"})  # trained again: another run
+    trainings.made.clear()
+    assert attack_cells(request_, [cell], [sgd], trainings, Budget(Limits()), records=records) == []
+    assert [words[1:] for words in trainings.made] == [
+        ("--lira", "16"),
+        ("--shadows-of", str(run.path)),
+    ]
+    after = {path.name: path.read_text() for path in records.iterdir()}
+    assert {name: after[name] for name in before} == before and len(after) == 3
+
+
+def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
+    tmp_path, generator, request_
+):
+    request_ = request_._replace(methods=("sgd",), seeds=(0,), is_attacked=False, lira=16)
+    cells = cells_of(request_)
+    finished(tmp_path / "runs", cells[0])
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    for count, made in ((16, 1), (8, 1), (64, 2)):
+        more = request_._replace(lira=count)
+        assert attack_cells(more, cells, [], trainings, Budget(Limits()), records=records) == []
+        assert len(trainings.made) == made
+
+
+def test_a_record_that_was_kept_later_stays_and_an_older_one_goes_with_its_attacks(
+    tmp_path, generator, request_
+):
+    cell = cells_of(request_)[0]
+    folder, records = tmp_path / "runs", tmp_path / "records"
+    run = finished(folder, cell)
+    Trainings(folder, generator).run(["attack", str(run.path), "--shadow", "x"], None)
+    keep_whole(run, records)
+    before = {path.name: path.read_text() for path in records.iterdir()}
+    run.write("record", {**cell.trial.record, "date": "2030-01-01"})
+    shutil.rmtree(run.path / "attack-shadow")
+    record = run.path / "record.json"
+    for hours, is_replaced in ((-1, False), (1, True)):
+        moved = time.time() + 3600 * hours
+        os.utime(record, (moved, moved))
+        keep_known([cell], folder, records)
+        assert ({p.name: p.read_text() for p in records.iterdir()} != before) == is_replaced
+    (kept,) = records.iterdir()
+    assert json.loads(kept.read_text())["date"] == "2030-01-01"
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
@@ -172,3 +254,20 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
     both = request_._replace(corpora=("atis", "snips"), lira=16)
     assert shadow_cells(both) == []
     assert len(shadow_cells(both._replace(methods=("edp_none",)))) == 4
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"auc": None}, "auc"),
+        ({"auc": {"value": "much"}}, "auc.*value"),
+        ({"tpr_at_fpr": {"0.01": {"value": None}}}, "tpr_at_fpr"),
+    ],
+)
+def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
+    success = {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}, **changes}
+    record = {"attack": "lira", "attacked_run": "0" * 16, "success": {"LiRA online": success}}
+    path = tmp_path / "x-attack-lira.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=f"x-attack-lira.json.*{said}"):
+        collect_attacks([tmp_path])
