@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -37,10 +40,10 @@ def train(
     """
     from edp_mx.cli.train import train as train_into
 
-    words = ["train", *map(str, configs)]
-    if run is not None:
-        words += ["--run", str(run)]
-    return load(train_into(parser().parse_args([*words, *_set(settings)])).path)
+    if not configs:
+        raise UserError("train: name the configuration's YAML files")
+    words = ["train", *map(str, configs), *([] if run is None else [f"--run={run}"])]
+    return load(train_into(_arguments([*words, *_set(settings)])).path)
 
 
 def load(run: PathLike) -> TrainedRun:
@@ -110,10 +113,10 @@ def attack(
     from edp_mx.cli.attack import attack as attacks
 
     words = ["attack", str(_path(run))]
-    words += [] if shadow is None else ["--shadow", str(shadow)]
-    words += [] if lira is None else ["--lira", str(lira)]
+    words += [] if shadow is None else [f"--shadow={shadow}"]
+    words += [] if lira is None else [f"--lira={lira}"]
     words += ["--canaries"] if canaries else []
-    found = attacks(parser().parse_args([*words, *_set(settings)]))
+    found = attacks(_arguments([*words, *_set(settings)]))
     return {outcome["attack"]: outcome for outcome, _ in found}
 
 
@@ -121,10 +124,23 @@ def _path(run: Run) -> Path:
     return Path(run) if isinstance(run, (str, Path)) else run.run.path
 
 
+def _arguments(words: List[str]) -> Namespace:
+    """Parse the words of a command; what is wrong with them is the sentence of a UserError."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return parser().parse_args(words)
+    except SystemExit:
+        raise UserError(said.getvalue().strip()) from None
+
+
 def _set(settings: Optional[Mapping[str, Any]]) -> List[str]:
     """Return the option `--set`; JSON values are YAML too."""
     try:
-        pairs = [f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()]
+        pairs = [
+            f"{key}={json.dumps(value, ensure_ascii=False)}"
+            for key, value in (settings or {}).items()
+        ]
     except TypeError as error:
         raise UserError(f"settings: {error}; give numbers, texts, lists and mappings") from None
     return ["--set", *pairs] if pairs else []

@@ -152,7 +152,7 @@ def _bounded(stream: TextIO) -> Iterator[str]:
 def read_requests(lines: Iterable[str]) -> Iterator[Request]:
     """Yield what each line asks for: plain text, or JSON with `text` or `tokens`."""
     for number, line in enumerate(lines, start=1):
-        kept, tokens, error = _parse(line)
+        kept, tokens, error = _parse(line.lstrip("\ufeff") if number == 1 else line)
         yield Request(kept, tokens, f"line {number}: {error}" if error else "")
 
 
@@ -170,8 +170,9 @@ def _parse(line: str) -> Request:
     except NotJSON as error:
         return Request({}, [], f"begins like JSON and is not ({error})")
     record.pop("error", None)
-    text = record.get("text")
-    tokens = record.get("tokens", text.split() if isinstance(text, str) else None)
+    text, tokens = record.get("text"), record.get("tokens")
+    if tokens is None and isinstance(text, str):
+        tokens = text.split()
     if not are_words(tokens):
         return Request(record, [], 'needs a word in {"text": "…"} or {"tokens": ["…"]}')
     return Request(record, tokens)

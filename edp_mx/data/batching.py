@@ -179,4 +179,5 @@ def _flatten(rows: Iterable[List[int]]) -> Tuple[np.ndarray, np.ndarray]:
 
 def _small(numbers: np.ndarray) -> np.ndarray:
     """Cast numbers ≥ 0 to the smallest signed type of at least two bytes that holds them."""
-    return numbers.astype(np.result_type(np.min_scalar_type(-int(numbers.max(initial=0))), "i2"))
+    largest = int(numbers.max(initial=0))
+    return numbers.astype(np.result_type(np.min_scalar_type(-largest - 1), "i2"))

@@ -13,7 +13,7 @@ from edp_mx.data.readers import FORMATS
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import HELD_OUT, SplitConfig
 from edp_mx.data.vocabulary import VocabularyConfig
-from edp_mx.runtime.files import path_field
+from edp_mx.runtime.files import PathLike, path_field
 from edp_mx.runtime.limits import MOST_AT_ONCE, MOST_COUNTED, MOST_SEED
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
@@ -64,14 +64,10 @@ class DataConfig(Settings):
             raise SettingError(
                 "embeddings.path", "must be set, because vocabulary.source is embeddings"
             )
-        for key in ("vocabulary", "labels", "embeddings"):
-            path = getattr(self, key).path
-            if path is not None and self.path is not None and _lies_in(path, self.path):
-                raise SettingError(
-                    f"{key}.path",
-                    f"must not be {path}, because that is the corpus, which is private; name "
-                    "public text from elsewhere, or use source: train, which the report states",
-                )
+        for place in (self.path, self.test_file):
+            found = place and self.list_within(place)
+            if found:
+                raise SettingError(*found)
 
     @property
     def fractions(self) -> Optional[Tuple[float, float, float]]:
@@ -96,13 +92,28 @@ class DataConfig(Settings):
         """The file or folder that is the test part, if it lies beside the corpus."""
         return self.split.file if isinstance(self.split, SplitConfig) else None
 
+    def list_within(self, corpus: PathLike) -> Optional[Tuple[str, str]]:
+        """Return the key of a list that is read from a corpus itself, and why it must not be.
+
+        Words and labels from elsewhere count as public, so that ε would seem to cover them.
+        """
+        for key in ("vocabulary", "labels", "embeddings"):
+            path = getattr(self, key).path
+            if path is not None and _overlap(path, corpus):
+                return f"{key}.path", (
+                    f"must not be {path}, because that shares files with the corpus, {corpus}, "
+                    "which is private; name public text from elsewhere, or use source: train, "
+                    "which the report states"
+                )
+        return None
+
     @property
     def held_out(self) -> float:
         """The share of a training part that is held out where there is no validation part."""
         return self.split.validation if isinstance(self.split, SplitConfig) else HELD_OUT
 
 
-def _lies_in(path: str, folder: str) -> bool:
-    """Return whether a file is `folder` or lies below it."""
-    inner, outer = Path(path).resolve(), Path(folder).resolve()
-    return inner == outer or outer in inner.parents
+def _overlap(one: PathLike, other: PathLike) -> bool:
+    """Return whether two files or folders are the same, or one of them lies below the other."""
+    first, second = Path(one).resolve(), Path(other).resolve()
+    return first == second or first in second.parents or second in first.parents

@@ -116,7 +116,9 @@ def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int
 ) -> Tuple[np.ndarray, int]:
     """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
-    lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens))
+    lengths = np.empty(
+        len(rows), np.min_scalar_type(-max_tokens - 1)
+    )  # -n - 1 is a type that holds n
     num_cut = 0
     for chunk in chunks(len(rows)):
         starts, spoken = columns.spans(rows[chunk])  # (rows,)

@@ -80,13 +80,26 @@ def named_utterances(
     return utterances
 
 
+def refuse_private_lists(config: DataConfig) -> None:
+    """Refuse words, labels or vectors from the corpus itself, wherever it was found.
+
+    Raises:
+        UserError: a path of theirs is the corpus, lies in it, or holds it.
+    """
+    found = None if is_made(config) else config.list_within(find_corpus(config))
+    if found:
+        key, reason = found
+        raise UserError(f"data.{key} {reason}")
+
+
 def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     """Return utterances from which words or labels may be taken at no cost to privacy.
 
-    Without a path a stand-in draws its own, by another seed than its data: its grammar is public.
+    Those of a file are read by `data.columns`, as the corpus is. Without a path a stand-in draws
+    its own, by another seed than its data: its grammar is public.
     """
     if path is not None:
-        return read_utterances(path)
+        return read_utterances(path, columns=config.columns)
     if config.corpus not in STANDINS:
         raise UserError("data: the source sample needs a path; only stand-ins can draw their own")
     seed = _SAMPLE_SEED + config.split_seed

@@ -33,8 +33,8 @@ class VocabularyConfig(Settings):
             with a tokenizer in Hugging Face's layout), "embeddings" (the words of the embeddings'
             file) or "checkpoint" (those of `model.start_from` or `model.checkpoint`). With "train"
             and "sample" a BERT's pieces are learned.
-        path: the list, with "file"; the utterances, with "sample" (a stand-in needs none, since it
-            draws a sample of its own).
+        path: the list, with "file"; the utterances, with "sample", which `data.columns` reads as it
+            reads the corpus (a stand-in needs none, since it draws a sample of its own).
         min_count: with "train" and "sample", rarer words become unknown words.
         lowercase: whether words are looked up in lower case. Characters always keep their case.
         max_words: with "file" and "embeddings", how many words are taken from the beginning of the

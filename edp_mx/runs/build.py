@@ -14,7 +14,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
-from edp_mx.data.sources import public_sample
+from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.splits import PARTS
 from edp_mx.data.stored import lines_of
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
@@ -51,6 +51,7 @@ def vocabulary_for(
 ) -> Vocabulary:
     """Build words or pieces, and labels, from where the configuration takes them."""
     data = config.data
+    refuse_private_lists(data)
     word_sample, label_sample = (
         public_sample(data, part.path) if part.source == "sample" else []
         for part in (data.vocabulary, data.labels)

@@ -93,7 +93,7 @@ def read_json_object(path: Any) -> Any:
 
 def _decoded(content: bytes) -> str:
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise NotJSON(f"not UTF-8 text, byte {error.start}", line) from error

@@ -134,7 +134,8 @@ def _tokens_of(utterance: Any) -> Tokens:
     """The tokens of one utterance: {"tokens": […]}, {"text": "…"} or the text itself."""
     tokens = utterance
     if isinstance(utterance, dict):
-        tokens = utterance.get("tokens", utterance.get("text"))
+        tokens = utterance.get("tokens")
+        tokens = utterance.get("text") if tokens is None else tokens
     if isinstance(tokens, str):
         tokens = tokens.split()
     if not are_words(tokens) or len(tokens) > MOST_TOKENS:

@@ -43,7 +43,8 @@ def _find(path: Path) -> Sources:
     """A file, the folder itself, or its folders `train`, `dev` and `test`."""
     if _files_of(path):
         return {"": [(path, "")]}
-    return sources_by_part(lambda name: path / name if _files_of(path / name) else None)
+    folders = [found.parent for found in path.glob(f"*/{_FILES}")]
+    return sources_by_part({folder.name: folder for folder in folders})
 
 
 def _files_of(source: Path) -> List[Path]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Tuple
 
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
 
 # By part ("train", "validation", "test"; "" where a corpus has none) what a reader opens, each with
 # the beginning of the ids that come from it.
@@ -15,7 +16,7 @@ Sources = Dict[str, List[Tuple[Path, str]]]
 # Our name for a part → the names that its folder or file may have.
 _PART_NAMES = {
     "train": ("train",),
-    "validation": ("valid", "validation", "dev"),
+    "validation": ("valid", "validation", "dev", "val"),
     "test": ("test",),
 }
 
@@ -39,15 +40,30 @@ class Format:
     files_of: Callable[[Path], List[Path]] = lambda source: [source]
 
 
-def sources_by_part(find: Callable[[str], Optional[Path]]) -> Sources:
-    """Return the source of each part that `find` knows under one of the part's names."""
-    found: Sources = {}
+def sources_by_part(found: Dict[str, Path]) -> Sources:
+    """Return the source of each part among the files or folders found, by name; {} if none is one.
+
+    Raises:
+        UserError: two of them are the same part, or one is no part and would not be read.
+    """
+    sources: Sources = {}
     for part, names in _PART_NAMES.items():
-        for name in names:
-            path = find(name)
-            if path is not None:
-                found.setdefault(part, [(path, name)])
-    return found
+        present = [name for name in names if name in found]
+        if len(present) > 1:
+            raise UserError(
+                f"{found[present[0]]} and {found[present[1]]} would both be the {part} part; leave "
+                "one of them"
+            )
+        if present:
+            sources[part] = [(found[present[0]], present[0])]
+    others = sorted(found.keys() - {name for names in _PART_NAMES.values() for name in names})
+    if sources and others:
+        known = ", ".join(name for names in _PART_NAMES.values() for name in names)
+        raise UserError(
+            f"{found[others[0]]} would not be read, because a folder with parts holds nothing but "
+            f"{known}; give it one of these names, join it to a part, or move it elsewhere"
+        )
+    return sources
 
 
 def relative_sources(folder: Path, files: Dict[str, List[Path]]) -> Sources:
@@ -68,9 +84,13 @@ def file_or_folder(path: Path, suffixes: Tuple[str, ...]) -> Sources:
     """Take a file; or `train`, `valid` and `test` with a suffix, else all files with one."""
     if path.is_file():
         return single_file(path, *suffixes)
-
-    def part(name: str) -> Optional[Path]:
-        return next((p for s in suffixes if (p := path / f"{name}{s}").is_file()), None)
-
-    every = sorted(found for suffix in suffixes for found in path.glob(f"*{suffix}"))
-    return sources_by_part(part) or relative_sources(path, {"": every})
+    found: Dict[str, Path] = {}
+    for suffix in suffixes:
+        for file in path.glob(f"*{suffix}"):
+            other = found.setdefault(file.name[: -len(suffix)], file)
+            if other != file:
+                raise UserError(
+                    f"{other} and {file} would both be read, and have the same name; leave one of "
+                    "them, or give it another name"
+                )
+    return sources_by_part(found) or relative_sources(path, {"": sorted(found.values())})

@@ -52,6 +52,11 @@ def _rows(path: Path) -> Iterator[Tuple[int, List[str]]]:
     number = 1
     try:
         for row in rows:
+            if delimiter == "\t" and any("\t" in cell or "\n" in cell for cell in row):
+                raise UserError(
+                    f"{path}, line {number}: a cell that begins with a quotation mark goes on over "
+                    'tabs or lines; write each quotation mark in it twice and the cell between "…"'
+                )
             cells = [cell.strip() for cell in row]
             if any(cells):
                 yield number, cells

@@ -19,9 +19,8 @@ def _find(path: Path) -> Sources:
     """Take the folder itself, or its folders `train`, `valid` and `test`."""
     if (path / TOKENS_FILE).is_file():
         return {"": [(path, "")]}
-    return sources_by_part(
-        lambda name: path / name if (path / name / TOKENS_FILE).is_file() else None
-    )
+    folders = [found.parent for found in path.glob(f"*/{TOKENS_FILE}")]
+    return sources_by_part({folder.name: folder for folder in folders})
 
 
 def _parallel_files(folder: Path) -> List[Path]:
@@ -43,6 +42,11 @@ def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
             empty_since = empty_since or number
             continue
         place = f"{folder / TOKENS_FILE}, line {number}"
+        if any(item is not None and "\r" in item[1] for item in row):
+            raise UserError(
+                f"{place}: a carriage return within the line, here or in a file beside it; let "
+                "lines end with a line feed"
+            )
         if empty_since:
             place = f"{folder / TOKENS_FILE}, line {empty_since}"
             raise UserError(f"{place}: the utterance is empty; remove it from all files")

@@ -56,6 +56,14 @@ def test_a_broken_line_gets_an_answer_and_the_next_is_read(line, error):
     assert broken.startswith(f"error: {error}") and whole == "call: call [who: mum]"
 
 
+@pytest.mark.parametrize("line", ["call mum", '{"text": "call mum"}', '{"tokens": ["call", "mum"]}',
+                                  '{"tokens": null, "text": "call mum"}'])  # fmt: skip
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_line_may_be_text_or_an_object_behind_a_byte_order_mark(line, mark):
+    (answer,) = map(json.loads, answered(f"{mark}{line}\n"))
+    assert answer["tokens"] == ["call", "mum"] and "error" not in answer
+
+
 def test_the_other_keys_of_a_line_are_kept():
     given = {"id": 7, "text": "hang up", "intent": "other", "session": {"at": [1]}, "error": "old"}
     (found,) = map(json.loads, answered(json.dumps(given)))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.utterances import drawn_corpora, say
 
+from edp_mx.data.batching import _small
 from edp_mx.data.encoding import encode, evaluation_batches
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -87,6 +88,21 @@ spelled = drawn_corpora(st.text("abz'", min_size=1, max_size=6), max_size=8)
 
 def vocabulary_of(corpus, wordpiece=WORDPIECE, template=None):
     return Vocabulary.of_pieces(wordpiece, corpus, word_source="file", template=template)
+
+
+@pytest.mark.parametrize("most", [127, 128, 129])
+@pytest.mark.parametrize("has_pieces", [False, True])
+def test_lengths_at_the_edge_of_a_number_s_type(most, has_pieces):
+    corpus = [say("ab " * count) for count in (3, 127, 128, 129, 300)]
+    vocabulary = vocabulary_of(corpus) if has_pieces else Vocabulary.build(corpus)
+    encoded = encode(corpus, vocabulary, max_tokens=most, max_pieces=1000)
+    assert encoded.lengths.tolist() == [min(len(u.tokens), most) for u in corpus]
+    assert encoded.batch(range(5)).slots.shape == (5, most)
+
+
+@pytest.mark.parametrize("largest", [0, 127, 128, 32767, 32768, 2**31 - 1])
+def test_numbers_keep_their_value_in_a_small_type(largest):
+    assert _small(np.array([1, largest])).tolist() == [1, largest]
 
 
 # Templates, and their pieces before and after those of the utterance.

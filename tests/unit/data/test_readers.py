@@ -17,6 +17,7 @@ from edp_mx.data.readers import (
     require_own_split,
     stream_utterances,
 )
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.readers.nlu_eval import split_fields
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -94,6 +95,7 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
     ("contents", "complaint"),
     [
         (("a\nb\n", "O\n"), r"seq\.out ends after line 1"),
+        (("a\rb\r", "O\rO\r", "x\rx\r"), r"seq\.in, line 1: a carriage return within the line"),
         (("a\n",), r"seq\.in ends after line 1"),
         (("a\nb\n", "O\nO\n", "x\n"), r"label ends after line 1"),
         (("a\nb c\n",), r"seq\.in, line 2: 2 tokens but 1 slot tags"),
@@ -187,6 +189,46 @@ def test_a_folder_of_json_lines_is_split_by_its_names(tmp_path):
         (tmp_path / f"{part}.jsonl").write_text(GOOD)
     assert [u.id for u in read_utterances(tmp_path)] == ["train/1", "dev/1", "test/1"]
     assert [len(p) for p in parts_of(tmp_path).values()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["valid", "validation", "dev", "val"])
+def test_the_validation_part_has_many_names(tmp_path, name):
+    for part in ("train", name, "test"):
+        three_files(tmp_path / part)
+    assert [len(p) for p in parts_of(tmp_path).values()] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["train.jsonl", "test.jsonl", "evaluation.jsonl"], r"evaluation\.jsonl would not be read"),
+        (["train-00000-of-00002.jsonl", "test.jsonl"], r"train-00000-of-00002\.jsonl would not be"),
+        (["train.jsonl", "valid.jsonl", "dev.jsonl"], "would both be the validation part"),
+        (["mine.jsonl", "mine.jsonl.gz"], "have the same name"),
+        (["train.csv", "train.tsv"], "have the same name"),
+        (["train/seq.in", "more/seq.in"], "more would not be read"),
+        (["train/dialogues_001.json", "more/dialogues_001.json"], "more would not be read"),
+    ],
+)
+def test_nothing_in_a_folder_is_passed_over_or_read_twice(tmp_path, names, complaint):
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(GOOD.encode()) if name.endswith("gz") else GOOD.encode())
+    with pytest.raises(UserError, match=complaint):
+        read_utterances(tmp_path)
+
+
+def test_a_quotation_mark_in_a_table_with_tabs_takes_in_no_other_row(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('text\tintent\n"hello there\tgreet\nbye\tbye\nthe end"\tbye\n')
+    with pytest.raises(
+        UserError, match=r"a\.tsv, line 2: a cell that begins with a quotation mark"
+    ):
+        read_utterances(path, columns=ColumnsConfig(slots="none"))
+    path.write_text('text\tintent\n"say ""hello"""\tgreet\n')
+    (utterance,) = read_utterances(path, columns=ColumnsConfig(slots="none"))
+    assert utterance.tokens == ("say", '"hello"')
 
 
 # ---------------------------------------------------------------------------------- SNIPS' JSON
