@@ -10,6 +10,7 @@ import argparse
 import math
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, List
 
@@ -19,6 +20,7 @@ from edp_mx.runs.record import GRIDS, RECORDS
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
 
 if TYPE_CHECKING:
+    from edp_mx.runs.attack_records import AttackRecord
     from edp_mx.runs.tables.cells import Request
 
 EXAMPLES = """\
@@ -106,9 +108,11 @@ def run(arguments: argparse.Namespace) -> int:
     grids = records_below(arguments.grids)
     said: List[str] = []
 
+    def attacks() -> List[AttackRecord]:
+        return collect_attacks([path for path in (records, folder) if path.exists()])
+
     def page() -> str:
-        places = [path for path in (records, folder) if path.exists()]
-        return table1_page(request, cells, collect_attacks(places), said, grids)
+        return table1_page(request, cells, attacks(), said, grids)
 
     def write() -> None:
         if arguments.out:
@@ -119,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=request.workers,
         records=[records],
         is_retried=arguments.retry,
-        find=find_for_cell,
+        find=partial(find_for_cell, attacked={each["attacked_run"] for each in attacks()}),
         is_read_only=arguments.dry_run,
     )
     budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    AbstractSet,
+    Any,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.errors import UserError
@@ -124,13 +135,21 @@ def settings_given(overrides: Sequence[str]) -> Dict[str, Any]:
 
 
 def find_for_cell(
-    records: Sequence[Record], config: ExperimentConfig, *, workers: int
+    records: Sequence[Record],
+    config: ExperimentConfig,
+    *,
+    workers: int,
+    attacked: AbstractSet[str] = frozenset(),
 ) -> Optional[Record]:
     """Return a record of a run with these settings, None if there is none.
 
     The micro-batches may have been shared by more or fewer workers. Of a file that is not on this
     machine (a checkpoint, word vectors) any content counts, since nobody could train the cell here;
-    of several records, that with the least SER on the validation part.
+    of several records, one whose run was attacked, and then that with the least SER on the
+    validation part.
+
+    Args:
+        attacked: the hashes of the runs that were attacked.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
@@ -147,7 +166,12 @@ def find_for_cell(
             is_one = (record["results_version"], record["workers"]) == (RESULTS_VERSION, count)
             if is_one and _without(record["settings"], absent) == wanted:
                 found.append(record)
-    return min(found, key=validation_ser, default=None)
+    return min(found, key=lambda each: preference(each, attacked), default=None)
+
+
+def preference(record: Record, attacked: AbstractSet[str]) -> Tuple[bool, float]:
+    """Return what is least for the run that counts, of several that are one training of a table."""
+    return record["hash"] not in attacked, validation_ser(record)
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:

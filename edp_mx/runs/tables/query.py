@@ -21,7 +21,8 @@ from typing import (
 
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
-from edp_mx.runs.record import Record, validation_ser
+from edp_mx.runs.record import Record
+from edp_mx.runs.tables.cells import preference
 from edp_mx.runs.tables.methods import METHODS, method_of
 
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
@@ -72,17 +73,16 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     that was attacked counts, and then the better on the validation part.
     """
     attacked = {each["attacked_run"] for each in attacks}
-
-    def rank(record: Record) -> Tuple[bool, float]:
-        return record["hash"] not in attacked, validation_ser(record)
-
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
         by_method.get(method_of(record) or "", []).append(record)
     chosen: Dict[Key, List[Measurement]] = {}
     for method, of_it in by_method.items():
         for each in measurements(
-            of_it, is_shown=lambda _: True, passed_over=[_WARM_START], rank=rank
+            of_it,
+            is_shown=lambda _: True,
+            passed_over=[_WARM_START],
+            rank=lambda record: preference(record, attacked),
         ):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = {

@@ -94,6 +94,10 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     ser = found["validation"]["ser"]
     better, unknown = {**found, "validation": {"ser": ser - 0.01}}, {**found, "validation": None}
     assert find_for_cell([*kept, better, unknown], one.trial.config, workers=1) is better
+    anew = {**found, "hash": "anew", "validation": {"ser": ser + 0.1}}
+    both = [*kept, anew]
+    assert find_for_cell(both, one.trial.config, workers=1, attacked={"anew"}) is anew
+    assert find_for_cell(both, one.trial.config, workers=1)["hash"] == found["hash"]
     other = cell("dp_sgd", seeds=(9,), **as_then)
     assert find_for_cell(kept, other.trial.config, workers=1) is None
     old = [{**found, "results_version": RESULTS_VERSION - 1}]
