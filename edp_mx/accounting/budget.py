@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from typing import Callable, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from itertools import takewhile
+from typing import Callable, Iterator, Optional, Sequence, Tuple
 
 from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
@@ -76,34 +75,40 @@ def committed_entries(
     as far as `max_epsilon` allows.
 
     Args:
-        first_epoch: with which a resumed run goes on, from 0; what was spent on it counts besides.
-            Left out, no epoch is repeated.
+        first_epoch: with which a resumed run goes on, from 0; what was spent on it and on later
+            ones counts besides. Left out, the run goes on after its ledger's last entry.
         first_step: of that epoch, from 0.
     """
-    done: Dict[str, int] = Counter()
-    for entry in spent:
-        done[entry.what] += entry.event.count
-    scales = [entry for entry in plan.scales_entries() if not done[entry.what]]
+    if first_epoch is None:
+        first_epoch, first_step = _place_after(plan, spent)
+    known = {entry.what for entry in spent}
+    scales = [entry for entry in plan.scales_entries() if entry.what not in known]
     entries = (*spent, *scales)
-    planned = tuple(
-        _rest(plan, done) if first_epoch is None else _from(plan, first_epoch, first_step)
-    )
+    planned = tuple(_from(plan, first_epoch, first_step))
     if not planned or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)
     whole = _largest(len(planned), lambda count: _fits(plan, (*entries, *planned[:count])))
     entries, cut = (*entries, *planned[:whole]), planned[whole]
     assert cut.epoch is not None
-    first = first_step if cut.epoch == first_epoch else done[cut.what]
+    first = first_step if cut.epoch == first_epoch else 0
     steps = permitted_steps(plan, entries, cut.epoch, first=first)
     return (*entries, plan.entry(cut.epoch, steps)) if steps else entries
 
 
-def _rest(plan: Plan, done: Mapping[str, int]) -> Iterator[Entry]:
-    """What is planned and was not spent: whole epochs, and the rest of one that was begun."""
-    for entry in map(plan.entry, range(plan.epochs)):
-        left = entry.event.count - done.get(entry.what, 0)
-        if left > 0:
-            yield replace(entry, event=replace(entry.event, count=left))
+def _place_after(plan: Plan, spent: Sequence[Entry]) -> Tuple[int, int]:
+    """The epoch and the step, both from 0, with which a run goes on after what was spent.
+
+    A run that was resumed from an older checkpoint may repeat each epoch after its last entry,
+    however often it was done before. Within that epoch the entries count as one after the other.
+    """
+    of_epochs = [entry for entry in spent if entry.epoch is not None]
+    if not of_epochs:
+        return 0, 0
+    last = of_epochs[-1].epoch
+    assert last is not None
+    its = takewhile(lambda entry: entry.epoch == last, reversed(of_epochs))
+    done, whole = sum(entry.event.count for entry in its), plan.entry(0).event.count
+    return (last, done) if done < whole else (last + 1, 0)
 
 
 def _from(plan: Plan, epoch: int, step: int) -> Iterator[Entry]:

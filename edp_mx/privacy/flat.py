@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -16,6 +16,8 @@ from edp_mx.runtime.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
 CHUNK = 1 << 18  # floats whose squares a thread sums at once
+# A sum of squares below it may have lost terms to the range of float32.
+LEAST_SAFE_SQUARES = 1e-24
 
 
 class FlatGradients:
@@ -130,18 +132,35 @@ class FlatGradients:
         }
 
     def squared_norms(self, gradients: np.ndarray) -> np.ndarray:
-        """Return the squared L2 norm of each layer's part, (L,) float64, exact to 1e-6."""
+        """Return the squared L2 norm of each layer's part, (L,) float64, exact to 1e-6.
+
+        However small the gradients are: what float32 cannot square is squared in float64. A layer
+        whose squares exceed the range of float32 has the norm ∞.
+        """
+        norms = self._add_up(sum_of_squares, gradients, range(len(self.layers)))  # (L,)
+        small = [k for k, norm in enumerate(norms) if norm < LEAST_SAFE_SQUARES]
+        if small:
+            norms[small] = self._add_up(_squares_in_float64, gradients, small)
+        return norms
+
+    def _add_up(
+        self,
+        of_chunk: Callable[[np.ndarray], float],
+        gradients: np.ndarray,
+        numbers: Sequence[int],
+    ) -> np.ndarray:
+        """Add up, for each of these layers, what a function says of its chunks; (n,) float64."""
         chunks = [
-            (k, gradients[start : min(start + CHUNK, offset + size)])
-            for k, layer in enumerate(self.layers)
-            for _, offset, size in (self._places[p.name] for p in layer.parameters)
+            (place, gradients[start : min(start + CHUNK, offset + size)])
+            for place, k in enumerate(numbers)
+            for _, offset, size in (self._places[p.name] for p in self.layers[k].parameters)
             for start in range(offset, offset + size, CHUNK)
         ]
         threads = allowed_threads() if self.size > CHUNK else 1
-        squares = in_threads(sum_of_squares, [chunk for _, chunk in chunks], threads=threads)
-        norms = np.zeros(len(self.layers))  # (L,)
-        np.add.at(norms, [k for k, _ in chunks], squares)
-        return norms
+        found = in_threads(of_chunk, [chunk for _, chunk in chunks], threads=threads)
+        sums = np.zeros(len(numbers))  # (n,)
+        np.add.at(sums, [place for place, _ in chunks], found)
+        return sums
 
 
 def sum_of_squares(values: np.ndarray) -> float:
@@ -150,3 +169,8 @@ def sum_of_squares(values: np.ndarray) -> float:
     MXNet's own norms, summed in float32, come out too low: more than C would pass the clipping.
     """
     return kernels().sum_of_squares(np.ascontiguousarray(values, np.float32))
+
+
+def _squares_in_float64(values: np.ndarray) -> float:
+    """Sum the squares of a float32 array in float64: several times slower, whatever their size."""
+    return float(np.square(values, dtype=np.float64).sum())

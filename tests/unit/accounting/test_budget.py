@@ -95,6 +95,51 @@ def test_what_was_repeated_adds_to_what_was_committed():
     assert [entry.epoch for entry in found.entries] == [0, 1, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
+@pytest.mark.parametrize("again", [(4, 5, 6), (0,), (0, 1, 2, 5, 6, 7, 8), (8, 8)])
+def test_a_run_that_went_on_from_an_older_checkpoint_might_have_repeated_all_that_follows(again):
+    """Of 40 epochs 9 were done, then some again: what follows the last may all have come again."""
+    spent = tuple(STOPS.entry(epoch) for epoch in (*range(9), *again))
+    found = guarantee(STOPS, spent)
+    longest = (*range(9), *again, *range(again[-1] + 1, 40))
+    assert [entry.epoch for entry in found.entries] == list(longest)
+    assert found.holds.rho.value == pytest.approx(rho_of(len(longest)), rel=1e-12)
+
+
+def test_the_rest_of_a_poisson_epoch_is_that_of_its_last_time():
+    """Three epochs of 70 steps, then 30 and 10 steps of the second again: 30 are left of it."""
+    plan = poisson_plan(stops_early=True)
+    spent = (*plan.entries(), plan.entry(1, 30), plan.entry(1, 10))
+    assert committed_entries(plan, spent) == (*spent, plan.entry(1, 30), plan.entry(2))
+    whole = (*plan.entries(), plan.entry(1), plan.entry(1, 70))  # the last was repeated whole
+    assert committed_entries(plan, whole) == (*whole, plan.entry(2))
+
+
+REPEATED = ((0, 70), (1, 70), (2, 70), (2, 30))  # epochs and steps in a ledger
+
+
+@pytest.mark.parametrize("spent", [REPEATED[:3], REPEATED])
+@pytest.mark.parametrize("first_step", [0, 50])
+def test_a_resumed_run_begins_each_later_epoch_anew_whatever_was_done_of_it(spent, first_step):
+    """It goes on within epoch 1, of which the budget leaves all, and then 5 steps of epoch 2."""
+    plan = poisson_plan()
+    done = tuple(plan.entry(*of_epoch) for of_epoch in spent)
+    rest = plan.entry(1, 70 - first_step)
+    limit = count_what_holds(plan, (*done, rest, plan.entry(2, 5))).epsilon.value * (1 + 1e-7)
+    plan = dataclasses.replace(plan, max_epsilon=limit)
+    found = committed_entries(plan, done, first_epoch=1, first_step=first_step)
+    assert found == (*done, rest, plan.entry(2, 5))
+
+
+def test_a_resumed_run_may_have_room_for_a_part_of_its_first_epoch_only():
+    plan = poisson_plan()
+    done = tuple(plan.entry(*of_epoch) for of_epoch in REPEATED)
+    limit = count_what_holds(plan, (*done, plan.entry(1, 9))).epsilon.value * (1 + 1e-7)
+    plan = dataclasses.replace(plan, max_epsilon=limit)
+    for first_step in (0, 50):
+        found = committed_entries(plan, done, first_epoch=1, first_step=first_step)
+        assert found == (*done, plan.entry(1, 9))
+
+
 def test_alpha_is_committed_from_the_start():
     plan = dataclasses.replace(STOPS, scales_source="dp_release", scales_multiplier=1.0)
     for spent in ((), plan.entries()[:1], plan.entries()[:3]):

@@ -201,3 +201,19 @@ def test_what_lies_between_parameters_does_not_count(flat):
     for view in flat.views(values).values():
         view.fill(1)
     np.testing.assert_allclose(flat.squared_norms(values), [sum(sizes) for sizes in SIZES])
+
+
+@pytest.mark.parametrize("value", [1e-13, 1e-18, 1e-21, 1e-24, 1e-30, 1e-40])
+def test_norms_of_gradients_that_float32_cannot_square(flat, value):
+    """All layers are that small, or one beside others, whose norms stay as they are."""
+    values = np.full(flat.size, value, np.float32)
+    exact = float(values[0]) ** 2 * np.array([sum(sizes) for sizes in SIZES])
+    np.testing.assert_allclose(flat.squared_norms(values), exact, rtol=1e-6)
+    values[flat.segments[0]] = 1
+    values[flat.segments[2]] = np.nan
+    exact[0], exact[2] = 5, np.nan
+    np.testing.assert_allclose(flat.squared_norms(values), exact, rtol=1e-6)
+
+
+def test_a_gradient_of_zero_has_the_norm_zero(flat):
+    assert not flat.squared_norms(np.zeros(flat.size, np.float32)).any()

@@ -112,6 +112,23 @@ def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, 
     assert np.linalg.norm(scaled) <= clipping.sensitivity * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(
+    "c, scales, gradient",
+    [
+        (1e-25, (1.0, 1.0), [1e-23] * 7),  # whose squares are 0 in float32
+        (1e-30, (1.0, 0.01), [0.0] * 3 + [1e-27] * 4),
+        (1e-9, (1.0, 1e-16), [1e-12] * 3 + [1e-24] * 4),  # long only once it is scaled
+    ],
+)
+def test_what_float32_cannot_square_is_clipped_too(c, scales, gradient):
+    flat = flat_of(SHAPES)
+    clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=scales)
+    total = taken(clipping.clip([losses_with(flat, put(flat, gradient))]))
+    scaled = [total[part] / scale for part, scale in zip(flat.segments, scales)]
+    assert np.linalg.norm(np.concatenate(scaled)) == pytest.approx(c, rel=1e-5)
+    assert clipping.statistics.clipped == 1
+
+
 @pytest.mark.parametrize("size", [1, 5, running_sum.PIECE + 17])
 def test_scaled_arrays_are_added_in_float64(size, generator):
     total, values = generator.normal(size=size), generator.normal(size=size).astype(np.float32)

@@ -1,5 +1,6 @@
 """Runs that were interrupted: what is left of them, and what resuming costs."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -47,6 +48,16 @@ def test_steps_drawn_by_poisson_that_a_budget_cut_off_are_counted(tmp_path):
     plan = poisson_plan(epochs=4, max_epsilon=100.0)
     run = made(tmp_path, plan, [plan.entry(0), plan.entry(1, 40)], 1)
     assert "repeats 40 steps of epoch 2" in resumes_with(run)
+
+
+def test_a_budget_counts_a_later_epoch_that_was_repeated_before(tmp_path):
+    """It goes on after epoch 1, though epoch 3 was done and begun again: 90 more steps fit."""
+    plan = poisson_plan()
+    spent = [*plan.entries(), plan.entry(2, 30)]
+    ahead = guarantee(plan, [*spent, plan.entry(1), plan.entry(2, 20)]).holds.epsilon
+    plan = dataclasses.replace(plan, max_epsilon=ahead.value * (1 + 1e-7))
+    said = resumes_with(made(tmp_path, plan, spent, 1))
+    assert said.endswith(f"in the end ε will be {ahead.short()} (target 2.5)")
 
 
 def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
