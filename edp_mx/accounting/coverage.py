@@ -50,6 +50,11 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
         "bring a public vocabulary and label list: data.vocabulary and data.labels, source file (a "
         'list of labels that was read from the corpus counts once its line "private" is removed)',
     ),
+    "start": PrivateInput(
+        "the model starts from a run that was trained on the same corpus (model.start_from)",
+        "the run that the model starts from had been trained on other utterances",
+        "let model.start_from name a run that was trained on another, public corpus",
+    ),
     "lengths": PrivateInput(
         "batches were made by the lengths of private utterances (length_buckets)",
         "the lengths of all utterances were public",

@@ -75,8 +75,8 @@ class PrivacyConfig(Settings):
             the safe side. Excludes noise_multiplier.
         max_epsilon: the run ends before the step that would make ε exceed it.
         assume_public: inputs from the training part that are public nevertheless: vocabulary,
-            lengths or layer_scales. Every report repeats them. Otherwise a target or a budget is
-            refused if such an input makes ε infinite.
+            lengths, layer_scales or start (the run of `model.start_from`). Every report repeats
+            them. Otherwise a target or a budget is refused if such an input makes ε infinite.
         delta: δ; the default is 1/(2n).
         delta_mode: default, or paper (5e-4 for public corpora, 5e-5 for the internal ones).
         insecure_fixed_seed: makes the noise repeatable, for tests; there is then no privacy.

@@ -13,6 +13,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.draws import Sampler
 from edp_mx.runs.prepare import Prepared
+from edp_mx.runs.start_from import starts_from_own
 
 
 def plan_for(
@@ -26,6 +27,7 @@ def plan_for(
     private = {
         "layer_scales": privacy.layer_scales == "first_batch",
         "vocabulary": not prepared.vocabulary.is_public,
+        "start": starts_from_own(config, prepared.corpus),
         "lengths": training.length_buckets > 0,
     }
     is_released = privacy.layer_scales == "dp_release"

@@ -340,3 +340,19 @@ def test_without_a_mechanism_nothing_is_written(directory):
     assert spending.permit(0) == plan.steps_per_epoch and spending.mark() is None
     assert spending.spent().holds.epsilon.is_infinite
     assert not directory.ledger.exists()
+
+
+def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corpus(tmp_path):
+    """Its words and weights have learned from the utterances that ε is to hide."""
+    first = tmp_path / "first"
+    first.mkdir()
+    (first / "config.yaml").write_text("data: {corpus: atis}")
+    (tmp_path / "c.yaml").write_text("training: {epochs: 4}")
+    settings = [f"model.start_from={first}", "privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
+    config = load_config(tmp_path / "c.yaml", settings)
+    with pytest.raises(UserError, match=r"the model starts from a run .*assume_public: \[start\]"):
+        planned(config, "poisson")
+    granted = load_config(tmp_path / "c.yaml", [*settings, "privacy.assume_public=[start]"])
+    assert planned(granted, "poisson").private_inputs == ("start",)
+    (first / "config.yaml").write_text("data: {corpus: snips}")
+    assert planned(config, "poisson").private_inputs == ()

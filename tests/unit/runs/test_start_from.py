@@ -7,11 +7,13 @@ import pytest
 
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.models.rgp import is_carrier
 from edp_mx.runs.prepare import prepare_corpus
+from edp_mx.runs.start_from import starts_from_own
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
 
@@ -67,6 +69,35 @@ def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, mo
     old = values(first)
     for name, new in values(second).items():
         np.testing.assert_array_equal(new, old[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "seed", "is_own"),
+    [("communication", 0, True), ("communication", 1, False), ("health", 0, False)],
+)
+def test_a_start_on_the_same_corpus_makes_epsilon_infinite(tmp_path, run, corpus, seed, is_own):
+    folder, _ = run(CLC)
+    settings = SETTINGS.format(corpus=corpus, words="checkpoint", rarest=1,
+                               model=CLC.replace("START", str(folder)))  # fmt: skip
+    (tmp_path / "again.yaml").write_text(settings)
+    config = load_config(tmp_path / "again.yaml", [f"data.split_seed={seed}", "data.size=60"])
+    assert starts_from_own(config, load_corpus(config.data)) == is_own
+
+
+def test_a_start_on_the_same_training_part_is_known_by_its_fingerprint(tmp_path, run):
+    """Also where the corpus lies elsewhere under another name."""
+    folder, _ = run(CLC)
+    lines = [{"tokens": [f"a{i}"], "slots": ["O"], "intent": "x"} for i in range(100)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "again.yaml").write_text("data: {corpus: mine, split: 80/10/10}")
+    settings = [f"data.path={tmp_path / 'mine.jsonl'}", f"model.start_from={folder}"]
+    config = load_config(tmp_path / "again.yaml", settings)
+    corpus = load_corpus(config.data)
+    assert not starts_from_own(config, corpus)
+    for text, is_own in (("another", False), (fingerprint(corpus.train), True)):
+        environment = {"num_workers": 1, "fingerprints": {"train": keyed(text)}}
+        (folder / "environment.json").write_text(json.dumps(environment))
+        assert starts_from_own(config, corpus) == is_own
 
 
 def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog):
