@@ -29,18 +29,29 @@ def refuse_blind_budget(plan: Plan, key: str) -> None:
 
 
 def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
-    """Refuse to release α if its cost and what was spent exceed `max_epsilon`.
+    """Refuse to release α if `max_epsilon` has no room for it and for a first step.
 
     A run that was interrupted before it wrote α down releases it again; then both releases count.
+
+    Args:
+        spent: what the ledger has of a run that has not begun its first epoch.
     """
     if plan.max_epsilon is None:
         return
     refuse_blind_budget(plan, "privacy.max_epsilon")
-    bound = count_what_holds(plan, (*spent, *plan.scales_entries()))
+    scales = (*spent, *plan.scales_entries())
+    bound = count_what_holds(plan, scales)
     if not bound.is_within(plan.max_epsilon):
         raise UserError(
             f"privacy.max_epsilon: {plan.max_epsilon:g} is less than the {bound.epsilon} that the "
             "layer scales cost (privacy.scale_release); nothing was released"
+        )
+    if not permitted_steps(plan, scales, 0):
+        epoch = count_what_holds(plan, (*scales, plan.entry(0)))
+        raise UserError(
+            f"privacy.max_epsilon: {plan.max_epsilon:g} leaves no room for a step: the first epoch "
+            f"costs {epoch.epsilon}; raise it, or let privacy.target_epsilon find the noise with "
+            "which all epochs fit; nothing was released"
         )
 
 

@@ -13,7 +13,9 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.zcdp import log_rho_of
 from edp_mx.errors import UserError
 
-_NUDGE = 1e-7  # relative: where rounding puts a calibrated multiplier on the wrong side
+# Significant digits of z₀. The last digits of a double depend on the processor, and a run must find
+# the same z₀ on every worker and when it is resumed elsewhere.
+_DIGITS = 8
 
 
 def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
@@ -28,9 +30,16 @@ def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
     Guarantee: `count_what_holds` of the result is at most the target.
     """
     z = max(_multiplier(plan, target_epsilon), least_noise_multiplier(plan))
-    while not _bound(plan, z).is_within(target_epsilon):
-        z *= 1 + _NUDGE
-    return plan.with_noise_multiplier(z)
+    step = 10.0 ** (math.floor(math.log10(z)) + 1 - _DIGITS)
+    digits, more = math.ceil(z / step), 1
+    while not _bound(plan, _decimal(digits * step)).is_within(target_epsilon):
+        digits, more = digits + more, 2 * more
+    return plan.with_noise_multiplier(_decimal(digits * step))
+
+
+def _decimal(z: float) -> float:
+    """Return the double nearest to the number of `_DIGITS` digits that is meant."""
+    return float(f"{z:.{_DIGITS}g}")
 
 
 def _multiplier(plan: Plan, target_epsilon: float) -> float:

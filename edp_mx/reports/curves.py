@@ -101,12 +101,14 @@ def _plot(run: RunDirectory, panels: Sequence[Panel], x: str) -> None:
     save_figure(figure, run.path / "curves.png")
 
 
-def picture_of_curves(run: RunDirectory) -> Picture:
-    """Return the curves of a training for a page."""
+def pictures_of_curves(run: RunDirectory) -> List[Picture]:
+    """Return the curves of a training for a page, none where its budget permitted no epoch."""
     rows = run.epochs()
     known = {key for row in rows for key, value in row.items() if value is not None}
     panels = [panel for panel in TRAINING if any(line.key in known for line in panel.lines)]
-    return Picture.of("By epoch", _figure(panels, rows, "epoch", columns=1))
+    if not panels:
+        return []
+    return [Picture.of("By epoch", _figure(panels, rows, "epoch", columns=1))]
 
 
 def _figure(

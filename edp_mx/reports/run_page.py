@@ -9,7 +9,7 @@ from edp_mx.attacks.directory import attack_folder, read_attack
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
 from edp_mx.reports.baselines import verdict
-from edp_mx.reports.curves import picture_of_curves
+from edp_mx.reports.curves import pictures_of_curves
 from edp_mx.reports.exposure_page import HEADER as EXPOSURE_HEADER
 from edp_mx.reports.exposure_page import TRAINED, exposure_rows
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html
@@ -37,7 +37,7 @@ def write_run_page(run: RunDirectory) -> None:
         _scores(run, results, privacy),
         *_privacy(privacy, notes),
         *_attacks(run),
-        Part("Curves", pictures=[picture_of_curves(run)]),
+        Part("Curves", pictures=pictures_of_curves(run)),
         _settings(run),
         Part("Commands", commands=_commands(run)),
     ]

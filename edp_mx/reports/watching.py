@@ -49,7 +49,7 @@ def screen(run: RunDirectory) -> str:
 
 def read_rows(run: RunDirectory) -> List[Dict[str, Any]]:
     """Return the epochs (or steps) so far."""
-    return run.epochs() if run.metrics.exists() else []
+    return run.epochs()
 
 
 def state_of(run: RunDirectory) -> str:

@@ -211,7 +211,9 @@ class RunDirectory:
         return check_file(name, read_json(path), path)
 
     def epochs(self) -> List[Dict[str, Any]]:
-        """Return the lines of `metrics.jsonl`; a torn last line is left out."""
+        """Return the lines of `metrics.jsonl`, if there are any; a torn last line is left out."""
+        if not self.metrics.exists():
+            return []
         try:
             lines = self.metrics.read_bytes().splitlines()
         except OSError as error:

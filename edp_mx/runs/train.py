@@ -167,6 +167,8 @@ class _Run:
 
     def _train(self) -> None:
         """Train until the plan, the budget or the patience is at its end."""
+        if self.begin.steps == 0 and self.selection.has_stopped(self.begin.epoch - 1):
+            return  # before the interruption
         log = None
         if self.workers.is_first:
             log = MetricsLog(self.directory.metrics, start=self.begin.epoch + 1)

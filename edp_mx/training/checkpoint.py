@@ -122,6 +122,10 @@ class Selection:
             self._best_ser, self._best_epoch = ser, epoch
             if self._keeps_best:
                 self._best_weights = weights_of(self._model)
+        return self.has_stopped(epoch)
+
+    def has_stopped(self, epoch: int) -> bool:
+        """Return whether patience was at its end after an epoch, from 0; -1 for none."""
         return 0 < self._patience <= epoch - self._best_epoch
 
     @property

@@ -193,6 +193,15 @@ def test_a_budget_with_a_known_seed_is_refused():
     refuse_blind_budget(plan_with(), "privacy.max_epsilon")
 
 
+@pytest.mark.parametrize("made", [plan_with, poisson_plan])
+def test_a_budget_without_room_for_a_step_is_refused_before_anything_is_released(made):
+    plan = made(noise_multiplier=0.1, max_epsilon=0.01)
+    with pytest.raises(UserError, match="0.01 leaves no room for a step: the first epoch costs"):
+        refuse_unaffordable(plan)
+    cost = count_what_holds(plan, [plan.entry(0)]).epsilon.value
+    refuse_unaffordable(dataclasses.replace(plan, max_epsilon=cost * 1.001))
+
+
 def test_alpha_is_paid_for_before_it_is_released():
     """z_a = 1 alone costs more than 0.5; and what was spent on it before is spent."""
     plan = plan_with(scales_source="dp_release", scales_multiplier=1.0, max_epsilon=0.5)

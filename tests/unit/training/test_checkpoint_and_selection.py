@@ -172,12 +172,15 @@ def test_which_weights_a_run_ends_with(sers, settings, epochs, weight, is_interr
     for epoch, ser in enumerate(sers):
         set_weights(net, {k: np.full_like(v, epoch + 1) for k, v in weights_of(net).items()}, "")
         done += 1
-        if selection.stops_after(epoch, ser):
-            break
+        stops = selection.stops_after(epoch, ser)
         if is_interrupted:
             standing = selection.standing
             selection = Selection(net, TrainingConfig(**settings))
+            assert not selection.has_stopped(-1)
             selection.resume(*standing)
+        assert selection.has_stopped(epoch) == stops  # so that a resumed run trains no further
+        if stops:
+            break
     selection.restore()
     assert (done, int(net.weight.data()[0, 0].asscalar())) == (epochs, weight)
 
