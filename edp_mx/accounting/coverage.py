@@ -51,8 +51,10 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
         'list of labels that was read from the corpus counts once its line "private" is removed)',
     ),
     "start": PrivateInput(
-        "the model starts from a run that was trained on the same corpus (model.start_from)",
-        "the run that the model starts from had been trained on other utterances",
+        "the model starts from a run that was trained on the same corpus, or may have been "
+        "(model.start_from)",
+        "the run that the model starts from, and those before it, had been trained on other "
+        "utterances",
         "let model.start_from name a run that was trained on another, public corpus",
     ),
     "lengths": PrivateInput(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from collections import Counter
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=request.workers,
         records=[records],
         is_retried=arguments.retry,
-        find=partial(find_for_cell, attacked={each["attacked_run"] for each in attacks()}),
+        find=partial(find_for_cell, attacks=Counter(each["attacked_run"] for each in attacks())),
         is_read_only=arguments.dry_run,
     )
     budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))

@@ -28,7 +28,8 @@ class ModelConfig(Settings):
         trained: all, heads (the encoder is frozen, and its outputs are computed once) or biases
             (of the encoder, and the heads).
         start_from: a folder to start from: a finished run, or for a BERT a checkpoint in Hugging
-            Face's layout. What fits is taken, and it counts as public.
+            Face's layout. What fits is taken, and it counts as public unless it is from the same
+            corpus.
         heads: drawn, or names: with a run in start_from, a label that the run does not know starts
             from the run's labels that are most alike in name.
         intents: how the intent is read; pooled: from one vector of the utterance.

@@ -148,13 +148,15 @@ def disjoint_passes(
     """
     release, seed = config.privacy.scale_release, config.training.seed
     size = micro_batch_of(sampler)
-    most = release.share(0, num_workers=workers.size)  # no worker has more
-    if most * size > len(prepared.train) // workers.size:
-        raise UserError(
-            f"privacy.scale_release.micro_batches: {release.micro_batches} disjoint micro-batches "
-            f"of {size} records need {most * size * workers.size} records, and the training part "
-            f"has {len(prepared.train)}; lower it or training.batch_size, or use layer_scales: ones"
-        )
+    for rank, found in enumerate(workers.gather(len(sampler.indices))):
+        needed = release.share(rank, num_workers=workers.size) * size
+        if needed > found:
+            raise UserError(
+                f"privacy.scale_release.micro_batches: {release.micro_batches} disjoint "
+                f"micro-batches of {size} records need {needed} records of worker {rank}, which "
+                f"has {found}; lower it or training.batch_size, or use layer_scales: ones",
+                is_shared=True,
+            )
     generator = np.random.default_rng(np.random.SeedSequence([seed, 0xA1FA, workers.rank]))
     records = generator.permutation(sampler.indices)
     for number in range(release.share(workers.rank, num_workers=workers.size)):

@@ -12,8 +12,8 @@ from edp_mx.accounting.target import calibrated
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.draws import Sampler
+from edp_mx.runs.ancestors import has_own_words, starts_from_own
 from edp_mx.runs.prepare import Prepared
-from edp_mx.runs.start_from import starts_from_own
 
 
 def plan_for(
@@ -24,10 +24,11 @@ def plan_for(
     A target or budget that cannot see why ε is infinite is refused.
     """
     privacy, training = config.privacy, config.training
+    vocabulary, corpus = prepared.vocabulary, prepared.corpus
     private = {
         "layer_scales": privacy.layer_scales == "first_batch",
-        "vocabulary": not prepared.vocabulary.is_public,
-        "start": starts_from_own(config, prepared.corpus),
+        "vocabulary": not vocabulary.is_public or has_own_words(config, corpus),
+        "start": starts_from_own(config, corpus),
         "lengths": training.length_buckets > 0,
     }
     is_released = privacy.layer_scales == "dp_release"
@@ -42,7 +43,7 @@ def plan_for(
             num_examples=draws.num_units,
             delta=privacy.delta,
             delta_mode=privacy.delta_mode,
-            corpus_is_public=prepared.corpus.name in PUBLIC_CORPORA,
+            corpus_is_public=corpus.name in PUBLIC_CORPORA,
         ),
         delta_mode=privacy.delta_mode if privacy.delta is None else "value",
         scales_source=privacy.layer_scales,

@@ -5,16 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional
 
 import mxnet as mx
 import numpy as np
 
-from edp_mx.config import ExperimentConfig, load_config
-from edp_mx.data.config import DataConfig
-from edp_mx.data.corpus import Corpus
-from edp_mx.data.fingerprint import fingerprint, is_same
-from edp_mx.data.sources import is_made
+from edp_mx.config import load_config
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -29,33 +25,6 @@ from edp_mx.training.checkpoint import Arrays, read_arrays
 logger = logging.getLogger(__name__)
 
 _INTENT = "intent_dense"  # how the names of the intent head's parameters begin
-
-
-def starts_from_own(config: ExperimentConfig, corpus: Corpus) -> bool:
-    """Return whether a model starts from a run that was trained on its own corpus.
-
-    That is so if both have the same training part, or a corpus from the same place, however it was
-    split. Whether a corpus that was merged, copied or changed holds the same utterances cannot be
-    seen.
-    """
-    folder = config.model.start_from
-    run = None if folder is None else RunDirectory(Path(folder))
-    if run is None or not run.config.is_file():  # a checkpoint in Hugging Face's layout
-        return False
-    if _place_of(load_config(run.config).data) == _place_of(config.data):
-        return True
-    parts = run.read("environment").get("fingerprints") if run.has("environment") else None
-    recorded = (parts or {}).get("train")
-    return recorded is not None and bool(is_same(recorded, fingerprint(corpus.train)))
-
-
-def _place_of(data: DataConfig) -> Tuple[str, ...]:
-    """Where the utterances of a corpus come from: files, or a grammar and its seed."""
-    if is_made(data):
-        return data.corpus, str(data.split_seed)
-    if data.path is not None:
-        return (str(Path(data.path).resolve()),)
-    return (data.corpus,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import (
-    AbstractSet,
     Any,
     Dict,
     Iterator,
     List,
+    Mapping,
     NamedTuple,
     Optional,
     Sequence,
@@ -139,17 +140,17 @@ def find_for_cell(
     config: ExperimentConfig,
     *,
     workers: int,
-    attacked: AbstractSet[str] = frozenset(),
+    attacks: Mapping[str, int] = MappingProxyType({}),
 ) -> Optional[Record]:
     """Return a record of a run with these settings, None if there is none.
 
     The micro-batches may have been shared by more or fewer workers. Of a file that is not on this
     machine (a checkpoint, word vectors) any content counts, since nobody could train the cell here;
-    of several records, one whose run was attacked, and then that with the least SER on the
-    validation part.
+    of several records, one whose run was attacked in most ways, and then that with the least SER
+    on the validation part.
 
     Args:
-        attacked: the hashes of the runs that were attacked.
+        attacks: how many attacks there are on each run, by its hash.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
@@ -166,12 +167,12 @@ def find_for_cell(
             is_one = (record["results_version"], record["workers"]) == (RESULTS_VERSION, count)
             if is_one and _without(record["settings"], absent) == wanted:
                 found.append(record)
-    return min(found, key=lambda each: preference(each, attacked), default=None)
+    return min(found, key=lambda each: preference(each, attacks), default=None)
 
 
-def preference(record: Record, attacked: AbstractSet[str]) -> Tuple[bool, float]:
+def preference(record: Record, attacks: Mapping[str, int]) -> Tuple[int, float]:
     """Return what is least for the run that counts, of several that are one training of a table."""
-    return record["hash"] not in attacked, validation_ser(record)
+    return -attacks.get(record["hash"], 0), validation_ser(record)
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:

@@ -69,10 +69,10 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     A corpus is shown at one size, that at which most methods were measured (of several, the
     largest). Of several settings of a method the newest results count, of these the runs that most
     methods have alike but for their privacy, and then the best on the validation part; seeds are
-    put together, also of warm starts that were trained anew. Where a seed was trained twice, a run
-    that was attacked counts, and then the better on the validation part.
+    put together, also of warm starts that were trained anew. Where a seed was trained twice, the
+    run that was attacked in most ways counts, and then the better on the validation part.
     """
-    attacked = {each["attacked_run"] for each in attacks}
+    counts = Counter(each["attacked_run"] for each in attacks)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
         by_method.get(method_of(record) or "", []).append(record)
@@ -82,7 +82,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
             of_it,
             is_shown=lambda _: True,
             passed_over=[_WARM_START],
-            rank=lambda record: preference(record, attacked),
+            rank=lambda record: preference(record, counts),
         ):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = {

@@ -20,6 +20,7 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.config import ExperimentConfig
+from edp_mx.data.dealing import deal
 from edp_mx.data.draws import MicroBatches
 from edp_mx.data.poisson_sampling import PoissonShard
 from edp_mx.data.sampling import Shard
@@ -30,8 +31,9 @@ from edp_mx.privacy.layer_scales import FLOOR, normalise_scales, scales_by_norm,
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.privacy.released_scales import ScaleRelease, scales_by_release
-from edp_mx.runs.mechanism import build_mechanism
+from edp_mx.runs.mechanism import build_mechanism, disjoint_passes
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.progress import no_heartbeat
 from edp_mx.training.config import TrainingConfig
 
 SHAPES = [(3, 4), (5,), (2,)]
@@ -290,6 +292,50 @@ def test_a_configuration_s_scales_come_from_disjoint_micro_batches(sampler, gene
     with pytest.raises(UserError, match=r"scale_release\.micro_batches: 7 .* need 21 .* has 20"):
         build(7)
     assert not corpus.asked  # refused before anything was looked at
+
+
+class Heard(Workers):
+    """Stands for one of two workers; knows what the other one sends."""
+
+    def gather(self, value):
+        return HELD[:]
+
+
+HELD = [8, 4]  # records of each worker: 12 dealt over two workers with four lanes each
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_worker_with_too_few_records_makes_all_refuse(rank):
+    """The lanes of the last worker are the shorter ones; on average there are enough records."""
+    heard = Heard(rank, 2, rank, 2)
+    draws = deal(unit="micro_batch", sampler="shuffle", num_records=12, batch_size=8, rank=rank,
+                 num_workers=2, seed=0, micro_batches_per_worker=4)  # fmt: skip
+    assert len(draws.indices) == HELD[rank]
+    asked = []
+
+    class Stop(Exception):
+        """The first batch was asked for."""
+
+    def batch(records):
+        asked.append(list(records))
+        raise Stop
+
+    prepared = SimpleNamespace(train=SimpleNamespace(batch=batch))
+
+    def begin(micro_batches):
+        release = ScaleRelease(micro_batches=micro_batches)
+        privacy = PrivacyConfig(layer_scales="dp_release", scale_release=release)
+        config = ExperimentConfig(privacy=privacy, training=TrainingConfig(batch_size=8))
+        next(disjoint_passes(config, heard, prepared, draws, no_heartbeat))
+
+    for micro_batches in (10, 12):
+        with pytest.raises(UserError, match="of 1 records need . records of worker 1, .* has 4"):
+            begin(micro_batches)
+    assert not asked
+    for micro_batches in (8, 9):  # of nine, the first worker has five
+        with pytest.raises(Stop):
+            begin(micro_batches)
+    assert [len(records) for records in asked] == [1, 1]
 
 
 @pytest.mark.parametrize("case", cases("floor_alpha"), ids=lambda case: case["id"])

@@ -12,8 +12,8 @@ from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.models.rgp import is_carrier
+from edp_mx.runs.ancestors import starts_from_own
 from edp_mx.runs.prepare import prepare_corpus
-from edp_mx.runs.start_from import starts_from_own
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
 

@@ -96,7 +96,10 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     assert find_for_cell([*kept, better, unknown], one.trial.config, workers=1) is better
     anew = {**found, "hash": "anew", "validation": {"ser": ser + 0.1}}
     both = [*kept, anew]
-    assert find_for_cell(both, one.trial.config, workers=1, attacked={"anew"}) is anew
+    assert (
+        find_for_cell(both, one.trial.config, workers=1, attacks={"anew": 2, found["hash"]: 1})
+        is anew
+    )
     assert find_for_cell(both, one.trial.config, workers=1)["hash"] == found["hash"]
     other = cell("dp_sgd", seeds=(9,), **as_then)
     assert find_for_cell(kept, other.trial.config, workers=1) is None

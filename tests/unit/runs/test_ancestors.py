@@ -1,0 +1,149 @@
+"""Whose utterances a model brings along from the runs that it descends from."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from edp_mx.config import load_config
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.fingerprint import fingerprint, keyed
+from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
+from edp_mx.errors import UserError
+from edp_mx.runs.ancestors import has_own_words, starts_from_own
+from edp_mx.runs.plan import plan_for
+
+MINE, OTHER = "{corpus: mine, path: PLACE/mine.jsonl}", "{corpus: other, path: PLACE/other.jsonl}"
+DRAWS = SimpleNamespace(
+    sampler="poisson", sample_rate=0.01, steps_per_epoch=100, num_units=3200, micro_batch_size=32,
+    micro_batches_per_worker=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with two corpora of 100 utterances."""
+    monkeypatch.delenv("EDP_MX_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "other"):
+        lines = [{"tokens": [f"{name}{i}"], "slots": ["O"], "intent": "x"} for i in range(100)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return tmp_path
+
+
+def settings_of(place, data, *, start=None, words="train", more="split: 80/10/10"):
+    data = f"{data[:-1]}, {more}, vocabulary: {{source: {words}}}}}".replace("PLACE", str(place))
+    model = f"start_from: {place / start}" if start else "family: clc"
+    return f"data: {data}\nmodel: {{{model}}}\n"
+
+
+def write_run(place, name, data, *, part=None, **rest):
+    """Write what is looked at of a run; `part`: the fingerprint of its training part."""
+    (place / name).mkdir(exist_ok=True)
+    (place / name / "config.yaml").write_text(settings_of(place, data, **rest))
+    if part is not None:
+        environment = {"num_workers": 1, "fingerprints": {"train": part}}
+        (place / name / "environment.json").write_text(json.dumps(environment))
+
+
+def configured(place, data=MINE, *overrides, start="first", words="checkpoint", **rest):
+    path = place / "ours.yaml"
+    path.write_text(settings_of(place, data, start=start, words=words, **rest))
+    return load_config(path, overrides)
+
+
+def brought(place, *arguments, **rest):
+    """Whether the start, and the words, are from the same corpus."""
+    config = configured(place, *arguments, **rest)
+    corpus = load_corpus(config.data)
+    return starts_from_own(config, corpus), has_own_words(config, corpus)
+
+
+def test_words_that_a_run_took_from_the_same_corpus_do_not_become_public(place):
+    """A trains without privacy and B starts from it: ε = 8 holds only if A's utterances differ."""
+    (place / "labels.json").write_text(json.dumps({"slots": [], "intents": ["x"]}))
+    said = [Utterance(("call", "xyzzy"), ("O", "O"), "x", "1")]
+    labels = LabelsConfig("file", str(place / "labels.json"))
+    vocabulary = Vocabulary.build(
+        said, VocabularyConfig("checkpoint"), labels, start=Vocabulary.build(said)
+    )
+    assert "xyzzy" in vocabulary.words and vocabulary.is_public  # it cannot see whose they are
+    write_run(place, "first", MINE)
+    settings = ["privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
+    config = configured(place, MINE, *settings)
+    prepared = SimpleNamespace(vocabulary=vocabulary, corpus=load_corpus(config.data))
+
+    def planned(assumed):
+        given = configured(place, MINE, *settings, f"privacy.assume_public=[{assumed}]")
+        return plan_for(given, prepared, DRAWS, 1)
+
+    for assumed, needed in (("", "vocabulary"), ("start", "vocabulary"), ("vocabulary", "start")):
+        with pytest.raises(UserError, match=rf"assume_public: \[{needed}\]"):
+            planned(assumed)
+    assert set(planned("start, vocabulary").private_inputs) == {"start", "vocabulary"}
+    write_run(place, "first", OTHER)
+    assert planned("").private_inputs == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "are_own"), [("train", True), ("sample", False), ("checkpoint", False)]
+)
+def test_words_are_private_if_a_run_took_them_from_its_training_part(place, words, are_own):
+    write_run(place, "first", MINE, words=words)
+    assert brought(place) == (True, are_own)
+    assert brought(place, words="train") == (True, False)  # they are not those of the run
+    assert brought(place, start=None) == (False, False)
+
+
+@pytest.mark.parametrize(("words", "are_own"), [("checkpoint", True), ("train", False)])
+def test_a_detour_by_another_corpus_is_seen(place, words, are_own):
+    """Weights go on from run to run, words only to those that take them over."""
+    write_run(place, "first", MINE)
+    write_run(place, "second", OTHER, start="first", words=words)
+    assert brought(place, start="second") == (True, are_own)
+    write_run(place, "first", "{corpus: third, path: PLACE/third.jsonl}")
+    assert brought(place, start="second") == (False, False)
+
+
+def test_a_run_that_is_gone_may_have_been_trained_on_anything(place):
+    write_run(place, "second", OTHER, start="first", words="checkpoint")
+    assert brought(place, start="second") == (True, True)
+    (place / "first").mkdir()
+    (place / "first" / "config.json").write_text("{}")  # a checkpoint in Hugging Face's layout
+    assert brought(place, start="second") == (False, False)
+
+
+def test_runs_that_start_from_each_other_come_to_an_end(place):
+    write_run(place, "first", OTHER, start="second", words="checkpoint")
+    write_run(place, "second", OTHER, start="first", words="checkpoint")
+    assert brought(place) == (False, False)
+
+
+def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(place, monkeypatch):
+    """However it is split."""
+    folder = place / "corpora" / "atis"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("EDP_MX_DATA", str(folder.parent))
+    (place / "mine.jsonl").rename(folder / "train.jsonl")
+    paths = [f"{{corpus: c{i}, path: {p}}}" for i, p in enumerate((folder, folder / "train.jsonl"))]
+    for one in ("{corpus: atis}", *paths):
+        write_run(place, "first", one, part=keyed("of another split"), more="split_seed: 1")
+        for other in ("{corpus: atis}", *paths):
+            config = configured(place, other)
+            assert starts_from_own(config, SimpleNamespace(train=[])), (one, other)
+    assert brought(place, OTHER) == (False, False)
+
+
+def test_the_name_decides_where_training_parts_cannot_be_compared(place):
+    """The corpus lies elsewhere now."""
+    ours = fingerprint(load_corpus(configured(place).data).train)
+    unknown = {"key": "0" * 16, "digest": "0" * 32}  # keyed on another machine
+    for name, part, is_own in [
+        ("mine", None, True), ("mine", unknown, True), ("mine", keyed("another"), False),
+        ("merged", None, False), ("merged", unknown, False), ("merged", keyed(ours), True),
+    ]:  # fmt: skip
+        (place / "first" / "environment.json").unlink(missing_ok=True)
+        write_run(place, "first", f"{{corpus: {name}, path: /elsewhere/{name}.jsonl}}", part=part)
+        assert brought(place) == (is_own, is_own), (name, part)
