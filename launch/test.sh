@@ -5,6 +5,10 @@
 #   launch/test.sh -m slow               the long ones
 #   launch/test.sh tests/unit/accounting one room
 set -euo pipefail
+if [ "${1:-}" = --help ]; then
+  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit 0
+fi
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 ruff check edp_mx tests launch benchmarks setup.py

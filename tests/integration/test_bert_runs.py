@@ -67,7 +67,7 @@ def test_edp_sgd_from_a_checkpoint_with_frozen_layers(folder):
 def test_adapters_are_trained_with_ghost_clipping_and_known_again(folder):
     settings = [*TINY, f"model.start_from={folder / 'sgd'}", "training.epochs=1",
                 "data.vocabulary.source=checkpoint", "model.trained=lora", "model.lora_rank=2",
-                "model.frozen_layers=1"]  # fmt: skip
+                "model.frozen_layers=1", "privacy.assume_public=[start]"]  # fmt: skip
     edp_mx("train", folder / "dp_sgd.yaml", "--run", folder / "lora", "--set", *settings)
     start, end = weights(folder / "sgd"), weights(folder / "lora")
     moved = {name for name in start if (start[name] != end[name]).any()}
@@ -84,7 +84,7 @@ def test_heads_that_start_from_a_run_are_attacked_like_others(folder):
     run = folder / "heads"
     settings = [*TINY, f"model.start_from={folder / 'sgd'}", "model.heads=names",
                 "data.vocabulary.source=checkpoint", "model.trained=heads",
-                "model.features=all_layers"]  # fmt: skip
+                "model.features=all_layers", "privacy.assume_public=[start]"]  # fmt: skip
     edp_mx("train", folder / "dp_sgd.yaml", "--run", run, "--set", *settings)
     edp_mx("attack", run, "--lira", 4, "--jobs", 2, "--canaries", "--canary-count", 1,
            "--candidates", 20)  # fmt: skip
