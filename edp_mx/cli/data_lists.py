@@ -15,7 +15,8 @@ from edp_mx.errors import UserError
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
 Name public corpora, stand-ins or texts (.txt, .txt.gz: one utterance per line). Leave out the
-corpus that you will train on with privacy: no epsilon covers words that were read from it.
+corpus that you will train on with privacy: no epsilon covers words that were read from it. So a
+corpus that is named by its path needs --public, which says that it is another one.
 
 examples:
   edp-mx data words atis snips nlu_eval --out words.txt
@@ -38,6 +39,7 @@ def add_lists(actions: Any) -> None:
     words.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
     words.add_argument("--min-count", type=whole, default=1, metavar="N",
                        help="leave out words that occur more rarely, default 1")  # fmt: skip
+    words.add_argument("--public", action="store_true", help="corpora given by a path are public")
     labels = add_command(actions, "labels", run_labels, "write a list of labels", LABELS_EXAMPLES)
     labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     labels.add_argument("--public", action="store_true", help="all these labels are public")
@@ -53,11 +55,17 @@ def add_lists(actions: Any) -> None:
 
 def run_words(arguments: argparse.Namespace) -> int:
     """Write a list of words."""
-    from edp_mx.data.lists import common_words, tokens_of
+    from edp_mx.data.lists import TEXTS, common_words, tokens_of
     from edp_mx.data.text import write_lines
 
     _check(arguments)
     require_at_least(arguments.min_count, 1, "--min-count")
+    given = [name for name in arguments.sources if Path(name).exists() and not name.endswith(TEXTS)]
+    if given and not arguments.public:
+        raise UserError(
+            f"{', '.join(given)}: words of the corpus that you train on with privacy would pass "
+            "for public ones; add --public if this is another corpus, which is public"
+        )
     made = {"size": arguments.size, "seed": arguments.seed}
     texts = (tokens for source in arguments.sources for tokens in tokens_of(source, **made))
     texts = tqdm(texts, desc="words", unit=" utterances", unit_scale=True)

@@ -14,7 +14,7 @@ from edp_mx.data.text import lines_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.runtime.files import PathLike, write_json
 
-_TEXTS = (".txt", ".txt.gz")
+TEXTS = (".txt", ".txt.gz")
 
 
 def tokens_of(source: str, *, size: int, seed: int) -> Iterator[Sequence[str]]:
@@ -26,7 +26,7 @@ def tokens_of(source: str, *, size: int, seed: int) -> Iterator[Sequence[str]]:
         size: how many utterances of a stand-in.
         seed: of a stand-in.
     """
-    if source.endswith(_TEXTS):
+    if source.endswith(TEXTS):
         return (split_tokens(line) for line in lines_of(Path(source)))
     return (utterance.tokens for utterance in named_utterances(source, size=size, seed=seed))
 

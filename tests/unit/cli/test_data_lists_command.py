@@ -21,7 +21,8 @@ def test_words_are_written_the_most_common_first(mine, tmp_path):
     (tmp_path / "text.txt").write_text("zz zz zz\nyy yy\nxx\n")
     said = edp_mx("data", "words", "text.txt", "--min-count", 2, "--out", "words.txt").stdout
     assert (tmp_path / "words.txt").read_text() == "zz\nyy\n" and "2 words of text.txt" in said
-    edp_mx("data", "words", "text.txt", "mine.jsonl", "health", "--size", 30, "--out", "all.txt")
+    edp_mx("data", "words", "text.txt", "mine.jsonl", "health", "--size", 30, "--out", "all.txt",
+           "--public")  # fmt: skip
     words = (tmp_path / "all.txt").read_text().split("\n")
     both = [*mine, *make_utterances("health", size=30, seed=1)]
     assert set(words) == {"", "zz", "yy", "xx", *(token for u in both for token in u.tokens)}
@@ -45,7 +46,12 @@ def test_labels_of_a_path_are_marked_and_those_of_a_stand_in_are_not(mine, tmp_p
     "action, options, sentence",
     [
         ("words", ["nowhere"], "not 'nowhere'"),
-        ("words", ["mine.jsonl", "--min-count", 1000], "mine.jsonl: no word occurs often enough"),
+        ("words", ["mine.jsonl"], "add --public if this is another corpus"),
+        (
+            "words",
+            ["mine.jsonl", "--public", "--min-count", 1000],
+            "mine.jsonl: no word occurs often enough",
+        ),
         ("words", ["health", "--size", 0], "--size is 0; it must be 1 or more"),
         ("words", ["health", "--min-count", 0], "--min-count is 0; it must be 1 or more"),
         ("labels", ["empty.jsonl"], "empty.jsonl: no utterances"),
@@ -66,5 +72,5 @@ def test_a_file_is_written_over_only_by_force(mine, action, tmp_path):
     errors = edp_mx("data", action, "mine.jsonl", "--out", "out", code=2).stderr
     assert "out is there already; name another file with --out, or write over it with" in errors
     assert (tmp_path / "out").read_text() == "mine"
-    edp_mx("data", action, "mine.jsonl", "--out", "out", "--force")
+    edp_mx("data", action, "mine.jsonl", "--public", "--out", "out", "--force")
     assert (tmp_path / "out").read_text() != "mine"
