@@ -9,7 +9,18 @@ import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Sequence, Tuple, Type, TypeVar, Union, get_args, get_origin, overload
+from typing import (
+    Any,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import yaml
 from cattrs import ClassValidationError, Converter
@@ -86,9 +97,14 @@ def load_config(
         return _converter().structure(tree, kind)
     except (ClassValidationError, UserError, TypeError) as error:
         place, reason = _first_cause(error, ())
-        parents = (place[:n] for n in range(len(place), 0, -1))
-        origin = next((origins[each] for each in parents if each in origins), str(paths[-1]))
-        raise UserError(f"{origin}: {reason}") from error
+        raise UserError(f"{_origin(place, origins) or paths[-1]}: {reason}") from error
+
+
+def _origin(place: KeyPath, origins: Origins) -> Optional[str]:
+    """Return where a key was set; else a key below it (a `--set`), or one that it lies in."""
+    below = [key for key in origins if key[: len(place)] == place]
+    parents = [place[:length] for length in range(len(place) - 1, 0, -1)]
+    return next((origins[key] for key in (place, *below, *parents) if key in origins), None)
 
 
 def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:

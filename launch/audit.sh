@@ -5,8 +5,8 @@
 #   launch/audit.sh step --variant published               the paper's accounting, refuted
 #   NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
 #
-# NP is the number of workers (default 8). The exit code is 1 if the claim is refuted or a worker
-# died (then no verdict is printed), else 0.
+# NP is the number of workers (default 8). The exit code is 0 if the claim stands, 1 if it is refuted
+# or a worker died (then no verdict is printed), 2 if what was given cannot be.
 set -euo pipefail
 if [ $# = 0 ] || [ "$1" = --help ]; then
   sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"

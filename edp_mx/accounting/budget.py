@@ -110,15 +110,20 @@ def _place_after(plan: Plan, spent: Sequence[Entry]) -> Tuple[int, int]:
     """The epoch and the step, both from 0, with which a run goes on after what was spent.
 
     A run that was resumed from an older checkpoint may repeat each epoch after its last entry,
-    however often it was done before. Within that epoch the entries count as one after the other.
+    however often it was done before. Where entries do not say with which step they begin, those of
+    that epoch count as one after the other.
     """
     of_epochs = [entry for entry in spent if entry.epoch is not None]
     if not of_epochs:
         return 0, 0
-    last = of_epochs[-1].epoch
+    latest = of_epochs[-1]
+    last, whole = latest.epoch, plan.entry(0).event.count
     assert last is not None
-    its = takewhile(lambda entry: entry.epoch == last, reversed(of_epochs))
-    done, whole = sum(entry.event.count for entry in its), plan.entry(0).event.count
+    if latest.first_step is None:
+        its = takewhile(lambda entry: entry.epoch == last, reversed(of_epochs))
+        done = sum(entry.event.count for entry in its)
+    else:
+        done = latest.first_step + latest.event.count
     return (last, done) if done < whole else (last + 1, 0)
 
 

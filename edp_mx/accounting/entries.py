@@ -20,16 +20,20 @@ class Entry:
     Attributes:
         what: in words, e.g. "epoch 3"; in the ledger epochs count from 0, for people from 1.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
+        first_step: of its epoch, from 0, with which Poisson steps begin, since a resumed run
+            repeats some. None in a plan, in older ledgers, and of a shuffled epoch.
     """
 
     what: str
     event: Event
     noise_multiplier: Optional[float] = None
+    first_step: Optional[int] = None
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the entry as it is written."""
         own = {"what": self.what, "noise_multiplier": self.noise_multiplier}
-        return {**own, **self.event.to_dict()}
+        place = {} if self.first_step is None else {"first_step": self.first_step}
+        return {**own, **place, **self.event.to_dict()}
 
     @property
     def epoch(self) -> Optional[int]:
@@ -50,13 +54,17 @@ class Entry:
             what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")
         except KeyError as error:
             raise UserError(f"an entry lacks {error}") from error
-        return cls(str(what), Event.from_dict(event), noise_multiplier)
+        first = event.pop("first_step", None)
+        if first is not None and not (type(first) is int and first >= 0):
+            raise UserError(f"first_step is {first!r}; it must be a whole number, 0 or more")
+        return cls(str(what), Event.from_dict(event), noise_multiplier, first)
 
 
 def merged(entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """Merge neighbours that differ in their count only, for a shorter list to look at."""
+    """Merge neighbours that differ in their steps only, for a shorter list to look at."""
     short: List[Entry] = []
     for entry in entries:
+        entry = replace(entry, first_step=None)
         last = short[-1] if short else None
         if last and replace(entry, event=replace(entry.event, count=last.event.count)) == last:
             count = last.event.count + entry.event.count

@@ -114,12 +114,16 @@ class Plan:
         """Return z_t = z₀ d(t); no other place computes it."""
         return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
 
-    def entry(self, epoch: int, steps: Optional[int] = None) -> Entry:
+    def entry(
+        self, epoch: int, steps: Optional[int] = None, first_step: Optional[int] = None
+    ) -> Entry:
         """Return the entry of the ledger for some steps of an epoch, or for all of them."""
         assert self.release is not None, "nothing is released without a mechanism"
         multiplier = self.noise_multiplier_at(epoch)
         count = self.steps_per_epoch if steps is None else steps
-        return Entry(f"epoch {epoch}", self.release.event(multiplier, steps=count), multiplier)
+        event = self.release.event(multiplier, steps=count)
+        first_step = first_step if event.sampler == "poisson" else None
+        return Entry(f"epoch {epoch}", event, multiplier, first_step)
 
     def scales_entries(self) -> Tuple[Entry, ...]:
         """Return the entry for the release of α from private data; none where there is no release.

@@ -114,7 +114,10 @@ def add_configs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     )
 
 
-def add_overrides(parser: argparse.ArgumentParser) -> None:
+def add_overrides(
+    parser: argparse.ArgumentParser,
+    example: str = "training.epochs=3 privacy.noise_multiplier=0.5",
+) -> None:
     """Add `--set key.path=value`, as often as one likes."""
     parser.add_argument(
         "--set",
@@ -123,7 +126,7 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="KEY=VALUE",
-        help="override settings, e.g. --set training.epochs=3 privacy.noise_multiplier=0.5",
+        help=f"override settings, e.g. --set {example}",
     )
 
 
@@ -228,6 +231,19 @@ def require_above_zero(value: float, name: str) -> None:
     """Refuse what is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise UserError(f"{name} is {value:g}; it must be finite and above 0")
+
+
+def add_new_file(parser: argparse.ArgumentParser, metavar: str) -> None:
+    """Add --out, which `out_of` reads, and --force."""
+    parser.add_argument("--out", type=Path, required=True, metavar=metavar)
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+
+
+def out_of(arguments: argparse.Namespace) -> Path:
+    """Return --out, if nothing is there or --force was given."""
+    if not arguments.force:
+        refuse_existing(arguments.out)
+    return arguments.out
 
 
 def refuse_existing(*files: Path) -> None:

@@ -14,7 +14,9 @@ from tqdm import tqdm
 from edp_mx.cli.console import (
     add_columns,
     add_command,
+    add_new_file,
     columns_of,
+    out_of,
     print_json,
     refuse_foreign,
     require_at_least,
@@ -112,7 +114,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--json", action="store_true", help="print JSON")
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
-    text.add_argument("--out", type=Path, required=True, metavar="FILE[.gz]")
+    add_new_file(text, "FILE[.gz]")
     text.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                       help="utterances of each stand-in, default 20,000")  # fmt: skip
     text.add_argument("--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1")
@@ -190,13 +192,14 @@ def run_text(arguments: argparse.Namespace) -> int:
 
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
+    out = out_of(arguments)
     sources = [
         named_utterances(name, size=arguments.size, seed=arguments.seed)
         for name in arguments.corpora
     ]
     lines = (" ".join(utterance.tokens) for source in sources for utterance in source)
-    count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
-    print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.corpora)}")
+    count = write_lines(out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
+    print(f"{out}  {count:,} lines from {', '.join(arguments.corpora)}")
     return 0
 
 
@@ -226,10 +229,9 @@ def _lines(name: str, description: Any) -> List[str]:
 def _split_lines(parts: Dict[str, int]) -> List[str]:
     """Say how many utterances data.split gives to each part."""
     from edp_mx.data.config import DataConfig
-    from edp_mx.data.splits import PARTS
+    from edp_mx.data.splits import PARTS, sizes_by
 
-    fractions = DataConfig().fractions or ()
-    paper = [round(sum(parts.values()) * share) for share in fractions]
+    paper = sizes_by(DataConfig().fractions or (), sum(parts.values())).values()
     lines = ["training, validation and test utterances, by data.split:"]
     lines.append(
         "  paper  " + ", ".join(f"{size:,}" for size in paper) + "  (the default, 45:5:50)"

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import add_command, progress_bar, whole
-from edp_mx.errors import UserError
+from edp_mx.cli.console import add_command, add_new_file, out_of, progress_bar, whole
 
 EXAMPLES = """\
 The texts must be apart from the training data, one utterance per line, plain or .gz: vectors
@@ -29,7 +28,7 @@ def add_train_embeddings(actions: Any) -> None:
     )
     add = train.add_argument
     add("texts", type=Path, nargs="+", metavar="TEXT", help="one utterance per line, plain or .gz")
-    add("--out", type=Path, required=True, metavar="FILE", help="a new .bin, .vec or .vec.gz")
+    add_new_file(train, "FILE.bin|FILE.vec[.gz]")
     add("--dimension", type=whole, default=300, metavar="D", help="default 300")
     add("--words", type=Path, metavar="FILE", help="write the vectors of these words, one per line")
     add("--lowercase", action="store_true", help="read texts and words in lower case")
@@ -48,9 +47,7 @@ def run_train_embeddings(arguments: argparse.Namespace) -> int:
     """Train word vectors."""
     from edp_mx.data.fasttext_training import train_fasttext
 
-    out, texts = arguments.out, arguments.texts
-    if out.exists():
-        raise UserError(f"{out} exists; remove it, or name another file with --out")
+    out, texts = out_of(arguments), arguments.texts
     count = train_fasttext(
         texts,
         out,

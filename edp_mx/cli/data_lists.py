@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from edp_mx.cli.console import add_command, refuse_existing, require_at_least, whole
+from edp_mx.cli.console import add_command, add_new_file, out_of, require_at_least, whole
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
@@ -44,8 +44,7 @@ def add_lists(actions: Any) -> None:
     labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     labels.add_argument("--public", action="store_true", help="all these labels are public")
     for one, name in ((words, "FILE"), (labels, "FILE.json")):
-        one.add_argument("--out", type=Path, required=True, metavar=name)
-        one.add_argument("--force", action="store_true", help="write over a file that is there")
+        add_new_file(one, name)
         one.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
         one.add_argument(
@@ -101,5 +100,4 @@ def run_labels(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
-    if not arguments.force:
-        refuse_existing(arguments.out)
+    out_of(arguments)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import add_command, require_at_least, whole
+from edp_mx.cli.console import add_command, add_new_file, out_of, require_at_least, whole
 
 EXAMPLES = """\
 Writes one labelled corpus, to be trained on without privacy before a training with privacy starts
@@ -27,7 +26,7 @@ def add_merge(actions: Any) -> None:
         actions, "merge", run_merge, "write one labelled corpus from several", EXAMPLES
     )
     merge.add_argument("corpora", nargs="+", metavar="CORPUS|PATH[:SIZE]")
-    merge.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl[.gz]")
+    add_new_file(merge, "FILE.jsonl[.gz]")
     merge.add_argument("--seed", type=whole, default=0, metavar="S",
                        help="of subsets, order and stand-ins, default 0")  # fmt: skip
 
@@ -38,7 +37,7 @@ def run_merge(arguments: argparse.Namespace) -> int:
 
     require_at_least(arguments.seed, 0, "--seed")
     wanted = [Wanted.parse(text) for text in arguments.corpora]
-    counts = merge(wanted, arguments.out, seed=arguments.seed)
+    counts = merge(wanted, out_of(arguments), seed=arguments.seed)
     told = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     print(f"{arguments.out}  {sum(counts.values()):,} utterances: {told}")
     return 0

@@ -177,7 +177,8 @@ def _outlook(config: Any) -> List[str]:
             said = say(expect(of_family, num_examples=n, epsilon=epsilon), WIDTH - 4)
         except (UserError, ValueError):
             said = ["Nothing was measured near these numbers."]
-        chosen = ", which this is" if family == config.family else ""
+        is_this = config.start is not None and family == config.family
+        chosen = ", which this is" if is_this else ""
         lines += [f"- {family} from a public start{chosen}:", *(f"    {line}" for line in said)]
     if config.unit == "user":
         lines += _wrap("All of these are of single utterances: with users as the unit, expect "

@@ -60,7 +60,7 @@ def add_release_options(
         help="utterances of a micro-batch, or units per worker; expected for poisson "
         f"({defaults['micro_batch_size']})")  # fmt: skip
     add("--micro-batches-per-worker", type=whole, metavar="k",
-        help="micro-batches that each worker clips, so that N = k workers (1)")  # fmt: skip
+        help="micro-batches that each worker clips: N is k times the workers (1)")  # fmt: skip
     add("--sampler", choices=SAMPLERS, help="how batches are drawn (shuffle)")
 
 

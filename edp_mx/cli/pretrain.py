@@ -23,7 +23,8 @@ BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.
 """
 
 
-add_options = add_start_options
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_start_options(parser, "pretraining.epochs=5 pretraining.batch_size=32")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -24,12 +24,16 @@ from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
 
-def add_start_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that start a run or resume one."""
+def add_start_options(parser: argparse.ArgumentParser, *example: str) -> None:
+    """Declare the options that start a run or resume one.
+
+    Args:
+        example: settings for the help of `--set`, where they are others than a training's.
+    """
     add = parser.add_argument
     add_configs(parser, nargs="*")
     add("--resume", type=Path, metavar="RUN", help="resume an interrupted run")
-    add_overrides(parser)
+    add_overrides(parser, *example)
     add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
     add("--runs", type=Path, default=Path("runs"), help="folder for new run directories (runs)")
     add(

@@ -17,7 +17,7 @@ from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import STANDIN_SIZE, find_corpus, is_made, stream_corpus
-from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
+from edp_mx.data.splits import PARTS, Split, own_split, sizes_by, split_by_keys
 from edp_mx.data.store import write_store
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
@@ -106,8 +106,7 @@ def part_sizes(config: DataConfig) -> Dict[str, int]:
         UserError: as `load_corpus`.
     """
     if is_made(config) and config.fractions is not None:
-        size = config.size or STANDIN_SIZE
-        return {part: round(size * share) for part, share in zip(PARTS, config.fractions)}
+        return sizes_by(config.fractions, config.size or STANDIN_SIZE)
     split = load_corpus(config).split
     return {part: len(getattr(split, part)) for part in PARTS}
 

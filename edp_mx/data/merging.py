@@ -8,9 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
-from edp_mx.data.config import DataConfig
 from edp_mx.data.readers import stream_utterances
-from edp_mx.data.sources import find_corpus
+from edp_mx.data.sources import find_named
 from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.text import write_lines
 from edp_mx.data.utterance import Utterance
@@ -92,9 +91,8 @@ def _choose(part: Wanted, seed: int) -> List[Utterance]:
         made = _distinct(make_utterances(part.corpus, size=size, seed=seed))
         chosen = list(islice(made, part.size))
     else:
-        path = Path(part.corpus)
-        found = path if path.exists() else find_corpus(DataConfig(corpus=part.corpus))
-        chosen = list(_distinct(utterance for _, utterance in stream_utterances(found)))
+        found = stream_utterances(find_named(part.corpus))
+        chosen = list(_distinct(utterance for _, utterance in found))
         if part.size is not None and part.size <= len(chosen):
             chosen = random.Random(f"{seed} {part.label}").sample(chosen, part.size)
     if part.size is not None and len(chosen) < part.size:

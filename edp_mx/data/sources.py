@@ -17,6 +17,7 @@ from edp_mx.errors import UserError
 
 STANDIN_SIZE = 20_000
 _SAMPLE_SEED = 1 << 32  # beyond the seeds of data
+_KNOWN = ", ".join((*PUBLIC_CORPORA, *STANDINS))
 _FETCHED = Path("data")  # where `edp-mx data fetch` puts a corpus
 
 
@@ -71,7 +72,7 @@ def named_utterances(
     if not Path(name).exists() and name in STANDINS:
         counts[""] += size
         return make_utterances(name, size=size, seed=seed)
-    path = Path(name) if Path(name).exists() else find_corpus(DataConfig(corpus=name))
+    path = find_named(name)
     utterances = []
     for part, utterance in stream_utterances(path, columns=columns):
         counts[part] += 1
@@ -106,6 +107,19 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
     return list(make_utterances(config.corpus, size=STANDIN_SIZE, seed=seed))
 
 
+def find_named(name: str) -> Path:
+    """Return a path, or where the public corpus of that name is; a path wins.
+
+    Raises:
+        UserError: neither is there.
+    """
+    if Path(name).exists():
+        return Path(name)
+    if name not in PUBLIC_CORPORA:
+        raise UserError(f"{name}: no such file or folder, nor a corpus ({_KNOWN})")
+    return find_corpus(DataConfig(corpus=name))
+
+
 def find_corpus(config: DataConfig) -> Path:
     """Return `path` if it is set; else `$EDP_MX_DATA/<corpus>`; else `data/<corpus>`."""
     if config.path is not None:
@@ -113,9 +127,8 @@ def find_corpus(config: DataConfig) -> Path:
             raise UserError(f"data.path: {config.path} does not exist")
         return Path(config.path)
     if config.corpus not in PUBLIC_CORPORA:
-        known = ", ".join((*PUBLIC_CORPORA, *STANDINS))
         raise UserError(
-            f"data.corpus must be one of {known}, not {config.corpus!r}, unless data.path is set"
+            f"data.corpus must be one of {_KNOWN}, not {config.corpus!r}, unless data.path is set"
         )
     named = os.environ.get("EDP_MX_DATA")
     places = [root / config.corpus for root in (*([Path(named)] if named else []), _FETCHED)]

@@ -140,6 +140,12 @@ def _range(start: int, end: int) -> np.ndarray:
     return np.arange(start, end, dtype=np.int32)
 
 
+def sizes_by(fractions: Sequence[float], total: int) -> Dict[str, int]:
+    """Return the sizes of the parts that `split_by_keys` aims at; they add up to `total`."""
+    bounds = np.round(np.cumsum([0.0, *fractions]) * total).astype(int)
+    return dict(zip(PARTS, np.diff(bounds).tolist()))
+
+
 def _draw_part(lacking: np.ndarray, generator: np.random.Generator) -> int:
     """Draw a part, with probability proportional to what it still lacks."""
     weights = lacking.clip(min=0.0)  # they add up to at least what is still to be placed

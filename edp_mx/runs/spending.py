@@ -129,7 +129,7 @@ class Spending:
         count = min(wanted, self._end - first)
         # One line counts a shuffled epoch, whatever the steps; it is written anew after a resume.
         if count and not (goes_on and self.plan.release.sampler == "shuffle"):
-            self._file.append(self.plan.entry(epoch, count))
+            self._file.append(self.plan.entry(epoch, count, first))
         self._next = (epoch, first + count)
         return count
 

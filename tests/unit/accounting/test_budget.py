@@ -1,6 +1,7 @@
 """What a run may still release, and what it might have released had it not been stopped."""
 
 import dataclasses
+import json
 import math
 
 import pytest
@@ -20,6 +21,7 @@ from edp_mx.accounting.budget import (
 )
 from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.coverage import EARLY_STOP, PRIVATE_INPUTS
+from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger_account import account_for
 from edp_mx.errors import UserError
@@ -112,6 +114,20 @@ def test_the_rest_of_a_poisson_epoch_is_that_of_its_last_time():
     assert committed_entries(plan, spent) == (*spent, plan.entry(1, 30), plan.entry(2))
     whole = (*plan.entries(), plan.entry(1), plan.entry(1, 70))  # the last was repeated whole
     assert committed_entries(plan, whole) == (*whole, plan.entry(2))
+
+
+@pytest.mark.parametrize("stretches", [
+    [(0, 70), (0, 30)], [(0, 20), (20, 10), (20, 10)], [(0, 40), (0, 20), (20, 10)],
+    [(0, 70), (29, 1)],
+])  # fmt: skip
+def test_a_ledger_that_says_where_its_stretches_begin_leaves_the_rest_of_the_epoch(stretches):
+    """Each ends after 30 of the 70 steps of epoch 1, whatever was done of it before."""
+    plan = poisson_plan(stops_early=True)
+    done = [plan.entry(1, steps, first_step=first) for first, steps in stretches]
+    spent = (plan.entry(0), *done)
+    assert committed_entries(plan, spent) == (*spent, plan.entry(1, 40), plan.entry(2))
+    read = tuple(Entry.from_dict(json.loads(json.dumps(entry.to_dict()))) for entry in spent)
+    assert read == spent
 
 
 REPEATED = ((0, 70), (1, 70), (2, 70), (2, 30))  # epochs and steps in a ledger

@@ -178,6 +178,7 @@ def test_a_ledger_that_went_on_after_its_checkpoint_is_fine(tmp_path, tail):
         (lambda line: line.replace('"count": 1', '"count": x'), "line 2: not JSON"),
         (lambda line: line.replace('"count": 1', '"count": -1'), "line 2: count is -1"),
         (lambda line: line.replace('"what"', '"that"'), "line 2: an entry lacks 'what'"),
+        (lambda line: line.replace("{", '{"first_step": -1, '), "line 2: first_step is -1"),
         (lambda line: line.replace('"sampler"', '"sample"'), "line 2: .*sampler"),
         (lambda line: "[]\n", "line 2: not an entry"),
         (lambda line: "\x00\n", "line 2: not JSON"),

@@ -58,7 +58,7 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
         (("make", "video", "--size", "0"), "size"),
         (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
-        (("text", "nowhere"), "not 'nowhere', unless data.path is set"),
+        (("text", "nowhere"), "nowhere: no such file or folder, nor a corpus [(]atis, snips,"),
         (("text", "health", "--size", "0"), "--size is 0; it must be 1 or more"),
         (("text", "health", "--seed", "-1"), "--seed is -1; it must be 0 or more"),
     ],
@@ -83,7 +83,7 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "sister" not in capsys.readouterr().out
     assert run("describe", str(path), "--show") == 0
     told = capsys.readouterr().out
-    assert "  paper  1, 0, 2  (the default, 45:5:50)" in told and "  own " not in told
+    assert "  paper  1, 1, 1  (the default, 45:5:50)" in told and "  own " not in told
     counted = {line.rsplit(" ", 1)[0].strip(): line.split()[-1] for line in told.splitlines()[1:9]}
     assert counted["utterances"] == "3" and counted["repeated"] == "1"
     assert counted["tokens"] == "10" and counted["distinct words"] == "6"
@@ -138,7 +138,7 @@ def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
         empty.write_text(text)
         with pytest.raises(UserError, match="empty.jsonl holds no utterances"):
             run("describe", str(empty))
-    with pytest.raises(UserError, match="data.corpus must be one of atis, .*, not 'nowhere'"):
+    with pytest.raises(UserError, match="nowhere: no such file or folder, nor a corpus .atis, "):
         run("describe", "nowhere")
 
 
@@ -176,3 +176,17 @@ def test_a_public_corpus_is_found_by_its_name(corpora, tmp_path, monkeypatch):
     assert main(["data", "text", "atis", "--out", str(out)]) == 0
     lines = gzip.decompress(out.read_bytes()).decode().splitlines()
     assert lines == [" ".join(utterance.tokens) for utterance in read_utterances(corpora / "atis")]
+
+
+@pytest.mark.parametrize("action", ["text", "merge"])
+def test_a_file_that_is_there_is_not_written_over_unless_one_says_so(action, tmp_path, capsys):
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text("what nobody has twice")
+    given = ["data", action, "health", "--out", str(mine)]
+    assert main(given) == 2
+    assert "mine.jsonl is there already; name another file with --out" in capsys.readouterr().err
+    assert mine.read_text() == "what nobody has twice" and list(tmp_path.iterdir()) == [mine]
+    small = ["--size", "30"] if action == "text" else []
+    given[2] = "health" if action == "text" else "health:30"
+    assert main([*given, *small, "--force"]) == 0
+    assert len(mine.read_text().splitlines()) == 30

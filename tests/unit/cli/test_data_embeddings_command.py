@@ -46,7 +46,7 @@ def test_each_option_reaches_the_training(texts, tmp_path, monkeypatch):
     ("given", "complaint"),
     [
         (("none.txt", "--out", "v.bin"), "none.txt: No such file"),
-        (("a.txt", "--out", "b.txt"), "b.txt exists; remove it, or name another file with --out"),
+        (("a.txt", "--out", "b.txt"), "b.txt is there already; name another file with --out"),
         (("a.txt", "--out", "v.txt"), "v.txt: the name must end in .bin"),
         (("a.txt", "--out", "v.vec", "--epochs", "0"), "epochs is 0; it must be 1 or more"),
     ],

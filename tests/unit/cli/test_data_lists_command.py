@@ -45,7 +45,7 @@ def test_labels_of_a_path_are_marked_and_those_of_a_stand_in_are_not(mine, tmp_p
 @pytest.mark.parametrize(
     "action, options, sentence",
     [
-        ("words", ["nowhere"], "not 'nowhere'"),
+        ("words", ["nowhere"], "nowhere: no such file or folder"),
         ("words", ["mine.jsonl"], "add --public if this is another corpus"),
         (
             "words",

@@ -83,7 +83,7 @@ def test_public_corpora_are_found_by_name(tmp_path, corpora, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "name", "message"),
     [
-        (["nowhere"], "a.jsonl", "not 'nowhere', unless data.path is set"),
+        (["nowhere"], "a.jsonl", "nowhere: no such file or folder, nor a corpus (atis, snips,"),
         (["MINE:12"], "a.jsonl", "11 distinct utterances, fewer than 12"),
         (["health:0"], "a.jsonl", "health:0: after the colon comes a number"),
         (["health:many"], "a.jsonl", "health:many: after the colon comes a number"),

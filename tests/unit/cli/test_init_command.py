@@ -89,7 +89,7 @@ def test_measured_runs_say_what_to_expect(mine):
     (Path("results") / "records").symlink_to(ROOT / "results" / "records")
     write_jsonl("more.jsonl", make_utterances("communication", size=2500, seed=1))
     whole = " ".join(init("more.jsonl").split())
-    assert "- clc from a public start, which this is: Expect, over the corpora, SER " in whole
+    assert "- clc from a public start: Expect, over the corpora, SER " in whole
     assert "- bert from a public start: Expect, over the corpora, SER " in whole
 
 
@@ -123,7 +123,8 @@ def test_other_names_of_columns_and_users_are_written_down(mine, tmp_path):
 ])  # fmt: skip
 def test_a_run_to_start_from_decides_family_sizes_and_words(mine, tmp_path, family, sizes, layer):
     run = a_run(tmp_path / "a run", family=family, settings=sizes)
-    init("mine.jsonl", "--start-from", run, "--labels-are-public")
+    said = init("mine.jsonl", "--start-from", run, "--labels-are-public")
+    assert f"- {family} from a public start, which this is:" in said
     config, theirs = load_config("mine.yaml"), load_config(run / "config.yaml")
     assert config.model.start_from == str(run) and config.model.heads == "names"
     assert config.data.vocabulary.source == "checkpoint" and not Path("mine.words.txt").exists()
@@ -178,7 +179,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["few.jsonl"], "too few utterances"),
     (["mine.jsonl", "--epsilon", 0], "--epsilon is 0; it must be finite and above 0"),
     (["mine.jsonl", "--epsilon", "nan"], "--epsilon is nan; it must be finite and above 0"),
-    (["mine.jsonl", "--public", "nowhere"], "not 'nowhere'"),
+    (["mine.jsonl", "--public", "nowhere"], "nowhere: no such file or folder"),
     (["mine.jsonl", "--public", "mine.jsonl"], "--public: mine.jsonl is the corpus itself"),
     (["mine.jsonl", "--start-from", "nowhere"], "nowhere is not a run directory"),
     (["mine.jsonl", "--labels", "nowhere"], "cannot read nowhere"),

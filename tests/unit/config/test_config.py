@@ -212,6 +212,7 @@ def test_the_line_is_that_of_the_included_file(tmp_path):
             "--set training.epochs=x: training.epochs: 'x' is not a whole number",
         ),
         ("training.nope=1", "--set training.nope=1: training.nope: there is no such key"),
+        ("trainin.epochs=1", "--set trainin.epochs=1: trainin: there is no such key; did you mean"),
     ],
 )
 def test_overrides_are_checked_too(tmp_path, override, message):

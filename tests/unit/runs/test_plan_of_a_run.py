@@ -280,6 +280,8 @@ def test_a_budget_counts_the_repeated_steps_and_ends_within_the_epoch(directory)
     resumed.known_scales(), resumed.complete((1.0,))
     assert resumed.permit(1, 20, 20) == 10 and resumed.permit(1, 30, 20) == 0
     assert sum(count for _, count in counts(directory)) == 110
+    begun = [(e.first_step, e.event.count) for e in read_ledger(directory.ledger).entries]
+    assert begun == [(0, 70), (0, 20), (20, 10), (20, 10)]
 
 
 def test_a_run_that_may_stop_early_is_charged_for_the_rest_of_an_epoch_that_it_began(directory):
