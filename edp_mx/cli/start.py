@@ -43,7 +43,11 @@ def add_start_options(parser: argparse.ArgumentParser, *example: str) -> None:
         metavar="K",
         help="with launch/*.sh: go on so often after a worker died or a host was lost (0)",
     )
-    add("--check", action="store_true", help="check the configuration and train nothing")
+    add(
+        "--check",
+        action="store_true",
+        help="check the configuration and its files, and train nothing",
+    )
     add("--workers", type=whole, default=1, help="with --check: the number of workers (1)")
     add("--json", action="store_true", help="print the result as JSON")
 

@@ -65,19 +65,9 @@ def _as_json(directory: Any) -> Any:
 
 
 def _check(config: Any, num_workers: int) -> str:
-    """Refuse settings and lists that cannot be; say how large the parts of the corpus are."""
-    from edp_mx.data.corpus import part_sizes
-    from edp_mx.data.sampling import micro_batch_size
-    from edp_mx.data.sources import refuse_private_lists
-    from edp_mx.data.vocabulary import check_lists
+    """Say what the run would train on and what it would spend."""
+    from edp_mx.cli.console import progress_bar
+    from edp_mx.reports.table import fit
+    from edp_mx.runs.check import check
 
-    if config.privacy.sampler == "shuffle":
-        lanes = num_workers * config.privacy.micro_batches_per_worker
-        micro_batch_size(config.training.batch_size, lanes)
-    refuse_private_lists(config.data)
-    check_lists(config.data.vocabulary, config.data.labels)
-    train, validation, test = part_sizes(config.data).values()
-    return (
-        f"{config.data.corpus}: {train:,} training, {validation:,} validation, {test:,} test "
-        "utterances"
-    )
+    return fit("\n".join(check(config, num_workers, progress_bar(is_first=True))))

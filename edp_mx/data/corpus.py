@@ -16,8 +16,8 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
 from edp_mx.data.sampling import numbers_below
-from edp_mx.data.sources import STANDIN_SIZE, find_corpus, is_made, stream_corpus
-from edp_mx.data.splits import PARTS, Split, own_split, sizes_by, split_by_keys
+from edp_mx.data.sources import find_corpus, is_made, stream_corpus
+from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.store import write_store
 from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
@@ -97,18 +97,6 @@ def load_corpus(
                 f"its {part} part is empty"
             )
     return corpus
-
-
-def part_sizes(config: DataConfig) -> Dict[str, int]:
-    """Return how many utterances each part has; of a stand-in without making it, to within one.
-
-    Raises:
-        UserError: as `load_corpus`.
-    """
-    if is_made(config) and config.fractions is not None:
-        return sizes_by(config.fractions, config.size or STANDIN_SIZE)
-    split = load_corpus(config).split
-    return {part: len(getattr(split, part)) for part in PARTS}
 
 
 def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optional[Corpus]:

@@ -194,18 +194,6 @@ class Vocabulary:
         return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
 
 
-def check_lists(vocabulary: VocabularyConfig, labels: LabelsConfig) -> None:
-    """Read the files of words and of labels, to refuse a broken one before a worker starts.
-
-    Raises:
-        UserError: a list cannot be read, or holds nothing.
-    """
-    if vocabulary.source == "file" and not Path(str(vocabulary.path)).is_dir():
-        _listed_words(vocabulary, None)
-    if labels.source == "file":
-        labels_of((), labels, ())
-
-
 def _listed_words(
     config: VocabularyConfig, embeddings_path: Optional[str]
 ) -> Tuple[List[str], List[str]]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.data.dealing import deal
-from edp_mx.data.draws import Sampler
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.rgp import CarriedWeight, carried_weights
@@ -15,7 +13,7 @@ from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runs.mechanism import build_mechanism
-from edp_mx.runs.plan import plan_for
+from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.prepare import Prepared, broadcast_weights
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
@@ -54,12 +52,20 @@ def build_training(
     the ledger; where it holds a checkpoint, the run is resumed.
     """
     training = config.training
-    sampler = _sampler(config, workers, prepared)
+    sampler = sampler_for(
+        config,
+        len(prepared.train),
+        rank=workers.rank,
+        num_workers=workers.size,
+        users=prepared.users,
+        lengths=prepared.train.lengths,
+    )
     broadcast_weights(prepared.model, workers)
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
     carried = _carried(prepared.model, config)
     flat = FlatGradients(layers_of(prepared.model))
-    spending = Spending(plan_for(config, prepared, sampler, workers.size), workers, run)
+    plan = plan_for(config, prepared.corpus, prepared.vocabulary, sampler, workers.size)
+    spending = Spending(plan, workers, run)
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
@@ -107,28 +113,6 @@ def _average(
     if config.training.average.kind == "none":
         return None
     return WeightAverage(trainer.parameters, config.training.average, total_steps=total_steps)
-
-
-def _sampler(config: ExperimentConfig, workers: Workers, prepared: Prepared) -> Sampler:
-    """This worker's share of the training records, drawn as configured."""
-    training, privacy = config.training, config.privacy
-    assert privacy.unit is not None  # PrivacyConfig settles it
-    return deal(
-        unit=privacy.unit,
-        sampler=privacy.sampler,
-        num_records=len(prepared.train),
-        batch_size=training.batch_size,
-        rank=workers.rank,
-        num_workers=workers.size,
-        seed=training.seed,
-        micro_batches_per_worker=privacy.micro_batches_per_worker,
-        users=prepared.users,
-        max_utterances_per_user=privacy.max_utterances_per_user,
-        length_buckets=training.length_buckets,
-        lengths=prepared.train.lengths,
-        adjacency=privacy.adjacency,
-        insecure_fixed_seed=privacy.insecure_fixed_seed,
-    )
 
 
 def set_learning_rates(model: IntentSlotModel, base: float, rates: LearningRates) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Sequence, Union
+
+import numpy as np
 
 from edp_mx.accounting.budget import refuse_blind_budget
 from edp_mx.accounting.delta import choose_delta
@@ -11,20 +13,55 @@ from edp_mx.accounting.release import Release
 from edp_mx.accounting.target import calibrated
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import PUBLIC_CORPORA
+from edp_mx.data.corpus import Corpus
+from edp_mx.data.dealing import deal
 from edp_mx.data.draws import Sampler
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.runs.ancestors import has_own_words, starts_from_own
-from edp_mx.runs.prepare import Prepared
+
+
+def sampler_for(
+    config: ExperimentConfig,
+    num_records: int,
+    *,
+    rank: int,
+    num_workers: int,
+    users: Optional[np.ndarray],
+    lengths: Union[Sequence[int], np.ndarray],
+) -> Sampler:
+    """Return a worker's share of the training records, drawn as configured."""
+    training, privacy = config.training, config.privacy
+    assert privacy.unit is not None  # PrivacyConfig settles it
+    return deal(
+        unit=privacy.unit,
+        sampler=privacy.sampler,
+        num_records=num_records,
+        batch_size=training.batch_size,
+        rank=rank,
+        num_workers=num_workers,
+        seed=training.seed,
+        micro_batches_per_worker=privacy.micro_batches_per_worker,
+        users=users,
+        max_utterances_per_user=privacy.max_utterances_per_user,
+        length_buckets=training.length_buckets,
+        lengths=lengths,
+        adjacency=privacy.adjacency,
+        insecure_fixed_seed=privacy.insecure_fixed_seed,
+    )
 
 
 def plan_for(
-    config: ExperimentConfig, prepared: Prepared, draws: Sampler, num_workers: int
+    config: ExperimentConfig,
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    draws: Sampler,
+    num_workers: int,
 ) -> Plan:
     """Return the plan of a run, complete but for α; a target ε is turned into z₀.
 
     A target or budget that cannot see why ε is infinite is refused.
     """
     privacy, training = config.privacy, config.training
-    vocabulary, corpus = prepared.vocabulary, prepared.corpus
     private = {
         "layer_scales": privacy.layer_scales == "first_batch",
         "vocabulary": not vocabulary.is_public or has_own_words(config, corpus),

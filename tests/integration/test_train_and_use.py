@@ -80,6 +80,14 @@ def test_the_guarantee_is_that_of_the_accountant_alone(runs):
     assert privacy["not_covered"]
 
 
+def test_check_foretells_what_a_run_will_be(runs, tmp_path):
+    said = train(tmp_path / "run", "edp_exponential", (), "--check").stdout
+    assert not (tmp_path / "run").exists()
+    told = [line for line in said.splitlines() if "epsilon" in line or " training, " in line]
+    log = (runs / "edp_exponential" / "rank_0.log").read_text()
+    assert len(told) == 3 and all(line in log for line in told)
+
+
 def test_evaluate_gives_the_scores_of_training(runs):
     run = runs / "sgd"
     scores = json.loads(edp_mx("evaluate", run, "--json").stdout)

@@ -1,6 +1,7 @@
 """`edp-mx init`: the configuration that it writes, what it says, and what it refuses."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -64,8 +65,15 @@ def test_it_is_ready_to_train_once_its_labels_are_public(mine):
     errors = edp_mx("train", "mine.yaml", "--set", *TINY, "training.epochs=1", "--run", "a",
                     code=2).stderr  # fmt: skip
     assert "privacy.target_epsilon: epsilon is infinite" in errors and 'line "private"' in errors
-    edp_mx("train", "mine.yaml", "--check")
+    assert edp_mx("train", "mine.yaml", "--check", code=2).stderr == errors
     edp_mx("train", "mine.yaml", ROOT / "configs" / "recipe" / "without_privacy.yaml", "--check")
+    del labels["private"]
+    Path("mine.labels.json").write_text(json.dumps(labels))
+    checked = edp_mx("train", "mine.yaml", "--check", "--workers", 2).stdout
+    assert re.search(r"epsilon that holds    (3\.9\d+|4) ", checked) and "nothing was" in checked
+    labels["intents"].pop()
+    Path("mine.labels.json").write_text(json.dumps(labels))
+    assert "mine.labels.json" in edp_mx("train", "mine.yaml", "--check", code=2).stderr
 
 
 def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):

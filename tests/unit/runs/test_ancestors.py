@@ -73,11 +73,11 @@ def test_words_that_a_run_took_from_the_same_corpus_do_not_become_public(place):
     write_run(place, "first", MINE)
     settings = ["privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
     config = configured(place, MINE, *settings)
-    prepared = SimpleNamespace(vocabulary=vocabulary, corpus=load_corpus(config.data))
+    corpus = load_corpus(config.data)
 
     def planned(assumed):
         given = configured(place, MINE, *settings, f"privacy.assume_public=[{assumed}]")
-        return plan_for(given, prepared, DRAWS, 1)
+        return plan_for(given, corpus, vocabulary, DRAWS, 1)
 
     for assumed, needed in (("", "vocabulary"), ("start", "vocabulary"), ("vocabulary", "start")):
         with pytest.raises(UserError, match=rf"assume_public: \[{needed}\]"):

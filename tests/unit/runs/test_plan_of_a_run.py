@@ -56,7 +56,7 @@ def configured(tmp_path):
 
 
 def planned(config, sampler="shuffle", *, prepared=PUBLIC, k=1):
-    return plan_for(config, prepared, draws(sampler, k), WORKERS)
+    return plan_for(config, prepared.corpus, prepared.vocabulary, draws(sampler, k), WORKERS)
 
 
 def calibrated_by_command(capsys, *options):
