@@ -62,10 +62,10 @@ def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[U
 
     Args:
         run: what `load` or `train` returned, or a run directory, which is loaded each time.
-        utterances: texts, which are cut at white space, or lists of tokens.
+        utterances: texts, which are cut by the run's `data.tokenizer`, or lists of tokens.
     """
     trained = load(run) if isinstance(run, (str, Path)) else run
-    tokens = [one.split() if isinstance(one, str) else list(one) for one in utterances]
+    tokens = [trained.tokens_of(u) if isinstance(u, str) else list(u) for u in utterances]
     for number, one in enumerate(tokens, start=1):
         if not are_words(one):
             raise UserError(f"utterance {number}: give a text with a word, or a list of words")

@@ -1,4 +1,4 @@
-"""Predict intent, slots and confidences. Tokens are what white space separates.
+"""Predict intent, slots and confidences. A text is cut as `data.tokenizer` of the run says.
 
 From standard input each line is an utterance, or JSON with 'text' or 'tokens', and gets one answer.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
 
 from edp_mx.data.readers.assembly import most_of_a_line
+from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import NotJSON, parse_json
@@ -61,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.utterances == ["-"]:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0
-    given = [tokens_of(text, "the command line") for text in arguments.utterances]
+    given = [trained.tokens_of(text) for text in arguments.utterances]
+    if not all(given):
+        raise UserError("the command line: an utterance needs at least one word")
     for prediction in trained.predict(given):
         as_json = arguments.format == "jsonl"
         _print(_json(prediction.to_dict()) if as_json else prediction.describe())
@@ -74,7 +77,7 @@ def _answer_stream(trained: Any, *, as_json: bool) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     began, count, broken = time.monotonic(), 0, 0
-    for chunk in at_hand(read_requests(_bounded(sys.stdin))):
+    for chunk in at_hand(read_requests(_bounded(sys.stdin), trained.tokens_of)):
         count, broken = count + len(chunk), broken + sum(bool(each.error) for each in chunk)
         for line in answers(trained, chunk, as_json=as_json):
             _print(line)
@@ -149,14 +152,18 @@ def _bounded(stream: TextIO) -> Iterator[str]:
         yield line
 
 
-def read_requests(lines: Iterable[str]) -> Iterator[Request]:
-    """Yield what each line asks for: plain text, or JSON with `text` or `tokens`."""
+def read_requests(lines: Iterable[str], cut: Cut) -> Iterator[Request]:
+    """Yield what each line asks for: plain text, or JSON with `text` or `tokens`.
+
+    Args:
+        cut: makes tokens of a text.
+    """
     for number, line in enumerate(lines, start=1):
-        kept, tokens, error = _parse(line.lstrip("\ufeff") if number == 1 else line)
+        kept, tokens, error = _parse(line.lstrip("\ufeff") if number == 1 else line, cut)
         yield Request(kept, tokens, f"line {number}: {error}" if error else "")
 
 
-def _parse(line: str) -> Request:
+def _parse(line: str, cut: Cut) -> Request:
     if len(line.rstrip("\r\n")) > most_of_a_line():
         return Request({}, [], f"longer than {most_of_a_line():,} characters")
     try:
@@ -164,7 +171,7 @@ def _parse(line: str) -> Request:
     except UnicodeEncodeError:
         return Request({}, [], "not UTF-8 text")
     if not line.lstrip().startswith("{"):
-        return Request({}, line.split(), "" if line.split() else "empty")
+        return Request({}, cut(line), "" if line.split() else "empty")
     try:
         record = parse_json(line)
     except NotJSON as error:
@@ -172,14 +179,7 @@ def _parse(line: str) -> Request:
     record.pop("error", None)
     text, tokens = record.get("text"), record.get("tokens")
     if tokens is None and isinstance(text, str):
-        tokens = text.split()
+        tokens = cut(text)
     if not are_words(tokens):
         return Request(record, [], 'needs a word in {"text": "…"} or {"tokens": ["…"]}')
     return Request(record, tokens)
-
-
-def tokens_of(text: str, where: str) -> List[str]:
-    """Split at white space; refuse an utterance without a word."""
-    if not text.split():
-        raise UserError(f"{where}: an utterance needs at least one word")
-    return text.split()

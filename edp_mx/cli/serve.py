@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.timeout <= 3600:
         raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
     try:
-        from edp_mx.serving.server import build_server, load_model, port_of
+        from edp_mx.serving.server import build_server, cut_of, load_model, port_of
     except ModuleNotFoundError as error:
         raise UserError(
             f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         seconds=arguments.timeout,
+        cut=cut_of(path),
     )
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # waiting requests are a batch
     signal.signal(signal.SIGTERM, interrupt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.encoding import MAX_CHARACTERS, MAX_PIECES, MAX_TOKENS
@@ -12,6 +12,7 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import HELD_OUT, SplitConfig
+from edp_mx.data.tokenization import TOKENIZERS
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import PathLike, path_field
 from edp_mx.runtime.limits import MOST_AT_ONCE, MOST_COUNTED, MOST_SEED
@@ -38,6 +39,9 @@ class DataConfig(Settings):
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).
+        tokenizer: how a text is cut when the trained model is asked about it, which should be as
+            the corpus was: at blanks, or with punctuation apart from words too; auto takes
+            punctuation for dstc8, blanks for all else. It changes nothing in training.
         max_tokens: how many tokens of an utterance are read; the rest is cut off.
         max_characters: how many characters of a token are read.
         max_pieces: how many word pieces of an utterance a BERT reads, with [CLS] and [SEP].
@@ -49,6 +53,7 @@ class DataConfig(Settings):
     split: Union[str, SplitConfig] = "paper"
     split_seed: int = setting(0, at_least=0, at_most=MOST_SEED)
     size: Optional[int] = setting(None, at_least=1, at_most=MOST_COUNTED)
+    tokenizer: str = setting("auto", one_of=("auto", *TOKENIZERS))
     max_tokens: int = setting(MAX_TOKENS, at_least=1, at_most=MOST_AT_ONCE)
     max_characters: int = setting(MAX_CHARACTERS, at_least=1, at_most=MOST_AT_ONCE)
     max_pieces: int = setting(MAX_PIECES, at_least=3, at_most=MOST_AT_ONCE)
@@ -68,6 +73,11 @@ class DataConfig(Settings):
             found = place and self.list_within(place)
             if found:
                 raise SettingError(*found)
+
+    def tokens_of(self, text: str) -> List[str]:
+        """Cut a text into tokens as `tokenizer` says."""
+        by_corpus = "punctuation" if self.corpus == "dstc8" else "blanks"
+        return TOKENIZERS[by_corpus if self.tokenizer == "auto" else self.tokenizer](text)
 
     @property
     def fractions(self) -> Optional[Tuple[float, float, float]]:

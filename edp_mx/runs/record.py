@@ -33,7 +33,7 @@ TIMES = Path("results/table2.json")  # where `edp-mx table2` keeps the times of 
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1
-_NO_EFFECT = ("name", "training.watchdog_seconds")
+_NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # where it lies
 _OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")

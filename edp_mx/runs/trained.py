@@ -123,6 +123,10 @@ class TrainedRun:
         )
         return evaluate(utterances, hypotheses)
 
+    def tokens_of(self, text: str) -> List[str]:
+        """Cut a text into tokens as the corpus was, by `data.tokenizer`."""
+        return self.config.data.tokens_of(text)
+
     def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
         """Predict the intent and slots of each list of tokens."""
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]

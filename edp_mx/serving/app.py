@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.serving.batcher import Batcher, Busy, Tokens
@@ -47,10 +48,13 @@ class App:
         name: of the run, for /health.
         page: HTML to try the model with.
         seconds: after which a prediction is given up.
+        cut: makes tokens of a text.
     """
 
-    def __init__(self, batcher: Batcher, *, name: str, page: str, seconds: float) -> None:
-        self._batcher, self._page, self._seconds = batcher, page, seconds
+    def __init__(
+        self, batcher: Batcher, *, name: str, page: str, seconds: float, cut: Cut = str.split
+    ) -> None:
+        self._batcher, self._page, self._seconds, self._cut = batcher, page, seconds, cut
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "edp_mx_requests", "Requests.", ["path", "status"], registry=self._registry
@@ -106,7 +110,9 @@ class App:
             raise Refused("400 Bad Request", "the body is not JSON") from error
         asked, is_single = _utterances_of(given)
         try:
-            found = self._batcher.ask([*map(_tokens_of, asked)], seconds=self._seconds)
+            found = self._batcher.ask(
+                [_tokens_of(each, self._cut) for each in asked], seconds=self._seconds
+            )
         except Busy as error:
             raise Refused(
                 "503 Service Unavailable", "too much to do; try again", ("Retry-After", "1")
@@ -130,14 +136,14 @@ def _utterances_of(given: Any) -> Tuple[List[Any], bool]:
     return asked, False
 
 
-def _tokens_of(utterance: Any) -> Tokens:
+def _tokens_of(utterance: Any, cut: Cut) -> Tokens:
     """The tokens of one utterance: {"tokens": […]}, {"text": "…"} or the text itself."""
     tokens = utterance
     if isinstance(utterance, dict):
         tokens = utterance.get("tokens")
         tokens = utterance.get("text") if tokens is None else tokens
     if isinstance(tokens, str):
-        tokens = tokens.split()
+        tokens = cut(tokens)
     if not are_words(tokens) or len(tokens) > MOST_TOKENS:
         raise Refused(
             "400 Bad Request",

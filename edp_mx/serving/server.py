@@ -7,7 +7,10 @@ from typing import Any, Callable
 
 import waitress
 
+from edp_mx.config import load_config
+from edp_mx.data.tokenization import Cut
 from edp_mx.reports.pages import render_page
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
@@ -26,8 +29,19 @@ def load_model(run: Path) -> Predict:
     return predict
 
 
+def cut_of(run: Path) -> Cut:
+    """Return the function that makes tokens of a text as a run's corpus was cut."""
+    return load_config(RunDirectory.trained(run).config).data.tokens_of
+
+
 def build_server(
-    name: str, load: Callable[[], Predict], *, host: str, port: int, seconds: float
+    name: str,
+    load: Callable[[], Predict],
+    *,
+    host: str,
+    port: int,
+    seconds: float,
+    cut: Cut = str.split,
 ) -> Any:
     """Load a model and return a server that listens; its `run()` answers until interrupted.
 
@@ -36,6 +50,7 @@ def build_server(
         load: as for `Batcher`.
         port: 0 for any free one; see `port_of`.
         seconds: after which a prediction is given up.
+        cut: makes tokens of a text.
 
     Raises:
         UserError: the run has no model.
@@ -45,7 +60,7 @@ def build_server(
     batcher.wait_until_loaded()
     page = render_page("serve.html", title=name)
     return waitress.create_server(
-        App(batcher, name=name, page=page, seconds=seconds),
+        App(batcher, name=name, page=page, seconds=seconds, cut=cut),
         host=host,
         port=port,
         threads=THREADS,

@@ -1,6 +1,7 @@
 """The main job through the command line: train, look at the run, evaluate, predict, compare."""
 
 import json
+import shutil
 import urllib.request
 from dataclasses import replace
 
@@ -21,11 +22,13 @@ from support.commands import (
 )
 from support.workers import PATIENCE
 
+from edp_mx.api import predict
 from edp_mx.config import load_config
 from edp_mx.data import corpus
 from edp_mx.metrics.spans import balanced
 from edp_mx.runs.trained import load_run
 from edp_mx.runtime.files import write_csv
+from edp_mx.serving.server import cut_of
 
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
@@ -96,6 +99,21 @@ def test_evaluate_gives_the_scores_of_training(runs):
     intent = results["baseline"]["intent"]
     assert f'always "{intent}" and no slots: SER' in edp_mx("evaluate", run).stdout
     assert "SER" in edp_mx("evaluate", run, "--part", "train").stdout
+
+
+def test_a_text_is_cut_by_the_tokenizer_of_the_run(runs, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs / "sgd", run)
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("tokenizer: auto", "tokenizer: punctuation"))
+    said = json.loads(edp_mx("predict", run, "--json", "call mum?").stdout)
+    assert said["tokens"] == ["call", "mum", "?"]
+    said = json.loads(edp_mx("predict", run, "-", text="call mum?\n").stdout)
+    assert said["tokens"] == ["call", "mum", "?"]
+    (said,) = predict(run, ["call mum?"])
+    assert said.utterance.tokens == ("call", "mum", "?")
+    assert cut_of(run)("call mum?") == ["call", "mum", "?"]  # the server's
+    assert cut_of(runs / "sgd")("call mum?") == ["call", "mum?"]
 
 
 def test_evaluate_says_that_a_corpus_is_of_another_kind(runs, tmp_path):

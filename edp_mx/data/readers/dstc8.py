@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources, sources_by_part
+from edp_mx.data.tokenization import WORD_OR_PUNCTUATION
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
 
 _FILES = "dialogues_*.json"
 MOST_OF_A_TURN, MOST_SPANS = 2**16, 100  # characters; slots
-_TOKEN = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")  # "what's", "18:30", "$24"; "?"
 # What a turn does, where it announces no intent: the first of these.
 _ACTS = (
     "NEGATE_INTENT",
@@ -110,7 +109,7 @@ def tag_spans(text: str, spans: List[Span]) -> Tuple[List[str], List[str]]:
     tokens: List[str] = []
     tags: List[str] = []
     last = None
-    for match in _TOKEN.finditer(text):
+    for match in WORD_OR_PUNCTUATION.finditer(text):
         first, end = match.span()
         cuts = [first, *edges[bisect_right(edges, first) : bisect_left(edges, end)], end]
         for a, b in zip(cuts, cuts[1:]):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edp_mx.cli.predict import _answer_stream, answers, at_hand, read_requests
+from edp_mx.data.tokenization import TOKENIZERS
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 from edp_mx.runs.trained import Understanding
@@ -15,6 +16,8 @@ from edp_mx.runs.trained import Understanding
 
 class Trained:
     """Says "call" of everything, and finds a slot in every word but the first."""
+
+    tokens_of = staticmethod(str.split)
 
     def predict(self, token_lists):
         return [
@@ -27,9 +30,9 @@ class Trained:
         ]
 
 
-def answered(text, as_json=True):
+def answered(text, as_json=True, cut=str.split):
     """The lines that a stream gets, in whatever chunks it arrives."""
-    chunks = at_hand(read_requests(io.StringIO(text, newline="\n")))
+    chunks = at_hand(read_requests(io.StringIO(text, newline="\n"), cut))
     return [line for chunk in chunks for line in answers(Trained(), chunk, as_json=as_json)]
 
 
@@ -54,6 +57,14 @@ def test_a_broken_line_gets_an_answer_and_the_next_is_read(line, error):
     assert whole["tokens"] == ["call", "mum"] and "error" not in whole
     broken, whole = answered(f"{line}\ncall mum\n", as_json=False)
     assert broken.startswith(f"error: {error}") and whole == "call: call [who: mum]"
+
+
+@pytest.mark.parametrize("line", ["call mum?", '{"text": "call mum?"}'])
+def test_a_text_is_cut_as_the_run_says_and_tokens_are_not(line):
+    cut = TOKENIZERS["punctuation"]
+    assert json.loads(answered(line, cut=cut)[0])["tokens"] == ["call", "mum", "?"]
+    whole = answered('{"tokens": ["call", "mum?"]}', cut=cut)[0]
+    assert json.loads(whole)["tokens"] == ["call", "mum?"]
 
 
 @pytest.mark.parametrize("line", ["call mum", '{"text": "call mum"}', '{"tokens": ["call", "mum"]}',

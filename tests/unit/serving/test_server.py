@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from edp_mx.data.tokenization import TOKENIZERS
 from edp_mx.serving import app, server
 from edp_mx.serving.batcher import Batcher, Busy
 from edp_mx.serving.server import build_server, port_of
@@ -61,7 +62,8 @@ def port(model, monkeypatch, request):
     """Of a server that runs; the parameter is the time after which it cuts off who is silent."""
     monkeypatch.setattr(server, "IDLE_SECONDS", getattr(request, "param", PATIENCE))
     monkeypatch.setattr(server, "Batcher", model.batcher_of)
-    running = build_server("mine", lambda: model, host="127.0.0.1", port=0, seconds=PATIENCE)
+    running = build_server("mine", lambda: model, host="127.0.0.1", port=0, seconds=PATIENCE,
+                           cut=TOKENIZERS["punctuation"])  # fmt: skip
     threading.Thread(target=running.run, daemon=True).start()
     yield port_of(running)
     running.close()
@@ -85,7 +87,8 @@ def send(port, method="POST", path="/predict", body=None, headers=JSON):
     ("given", "expected"),
     [
         ({"text": "call  my mum"}, {"tokens": ["call", "my", "mum"]}),
-        ({"tokens": ["play", "jazz"]}, {"tokens": ["play", "jazz"]}),
+        ({"text": "call mum?"}, {"tokens": ["call", "mum", "?"]}),
+        ({"tokens": ["play", "jazz?"]}, {"tokens": ["play", "jazz?"]}),
         ("spielé 音楽", {"tokens": ["spielé", "音楽"]}),
         ({"utterances": ["hi", {"text": "a b"}]},
          {"predictions": [{"tokens": ["hi"]}, {"tokens": ["a", "b"]}]}),

@@ -1,0 +1,44 @@
+"""How a text becomes tokens where a model is asked: as its corpus was cut."""
+
+import pytest
+
+from edp_mx.config import load_config
+from edp_mx.data.config import DataConfig
+from edp_mx.data.readers import read_utterances
+from edp_mx.runs.record import settings_of
+from edp_mx.runtime.settings import SettingError
+
+ASKED = "What's open at 18:30, for $24?"
+
+
+@pytest.mark.parametrize(
+    ("corpus", "tokenizer", "tokens"),
+    [
+        ("mine", "auto", ["What's", "open", "at", "18:30,", "for", "$24?"]),
+        ("mine", "punctuation", ["What's", "open", "at", "18:30", ",", "for", "$24", "?"]),
+        ("dstc8", "auto", ["What's", "open", "at", "18:30", ",", "for", "$24", "?"]),
+        ("dstc8", "blanks", ["What's", "open", "at", "18:30,", "for", "$24?"]),
+    ],
+)
+def test_a_text_is_cut_as_the_corpus_was(corpus, tokenizer, tokens):
+    assert DataConfig(corpus=corpus, tokenizer=tokenizer).tokens_of(ASKED) == tokens
+    assert DataConfig(corpus=corpus, tokenizer=tokenizer).tokens_of(" \t") == []
+
+
+def test_another_tokenizer_is_refused():
+    with pytest.raises(SettingError, match="tokenizer must be one of auto, blanks, punctuation"):
+        DataConfig(tokenizer="words")
+
+
+def test_the_text_of_dstc8_is_cut_into_its_tokens(real_corpus):
+    tokens = [list(each.tokens) for each in read_utterances(real_corpus("dstc8"))]
+    cut = DataConfig(corpus="dstc8").tokens_of
+    others = sum(cut(" ".join(each)) != each for each in tokens)
+    assert len(tokens) > 100_000 and others < len(tokens) / 1000  # as in ".american"
+
+
+def test_it_changes_no_record(tmp_path):
+    (tmp_path / "a.yaml").write_text("training: {epochs: 3}")
+    plain, other = (load_config(tmp_path / "a.yaml", given)
+                    for given in ((), ["data.tokenizer=punctuation"]))  # fmt: skip
+    assert settings_of(plain) == settings_of(other)
