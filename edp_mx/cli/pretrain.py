@@ -59,6 +59,6 @@ def _check(config: Any, num_workers: int) -> str:
     from edp_mx.data.sampling import micro_batch_size
     from edp_mx.data.text import Text
 
-    micro_batch_size(config.pretraining.batch_size, num_workers)
+    micro_batch_size(config.pretraining.batch_size, num_workers, "pretraining.batch_size")
     Text.open(config.text)
     return f"{config.name}: the text is there"

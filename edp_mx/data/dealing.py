@@ -103,7 +103,7 @@ def _sizes(
     yield not 0 <= rank < num_workers, f"rank {rank} is not one of {num_workers} workers"
     total, what = num_workers * lanes, "users" if unit == "user" else "utterances"
     shared = f"{num_workers} workers"
-    if unit == "micro_batch":
+    if unit == "micro_batch" and lanes > 1:
         shared += f" with privacy.micro_batches_per_worker: {lanes}"
     yield (
         sampler == "shuffle" and batch_size % total != 0,

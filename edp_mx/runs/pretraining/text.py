@@ -109,7 +109,7 @@ def read_text(
 ) -> PretrainingText:
     """Read the text for the first time, on all workers together, which must read the same."""
     batch_size = config.pretraining.batch_size
-    micro_batch_size(batch_size, workers.size)
+    micro_batch_size(batch_size, workers.size, "pretraining.batch_size")
     heartbeat("reading the text")
     text, counts = survey(
         Text.open(config.text),

@@ -134,7 +134,7 @@ def test_a_text_that_is_smaller_than_a_batch_is_refused(config):
     settings = replace(config.pretraining, batch_size=1000)
     with pytest.raises(UserError, match=r"pretraining\.batch_size: 1000 is more than the \d+ line"):
         text_for(replace(config, pretraining=settings))
-    with pytest.raises(UserError, match="not a multiple of the 5 workers"):
+    with pytest.raises(UserError, match=r"^pretraining\.batch_size: 12 is not a multiple of 5"):
         text_for(config, 0, 5)
 
 
