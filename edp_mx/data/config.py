@@ -12,13 +12,13 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import HELD_OUT, SplitConfig
+from edp_mx.data.splits import PAPER_FRACTIONS
 from edp_mx.data.tokenization import TOKENIZERS
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import PathLike, path_field
 from edp_mx.runtime.limits import MOST_AT_ONCE, MOST_COUNTED, MOST_SEED
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
-PAPER_SPLIT = ("45", "5", "50")
 PUBLIC_CORPORA = ("atis", "snips", "nlu_eval", "dstc8")
 
 
@@ -86,7 +86,9 @@ class DataConfig(Settings):
             return self.split.shares
         if self.split == "own":
             return None
-        percentages = self.split.split("/") if self.split != "paper" else PAPER_SPLIT
+        if self.split == "paper":
+            return PAPER_FRACTIONS
+        percentages = self.split.split("/")
         if len(percentages) == 3 and all(part.isdecimal() for part in percentages):
             train, validation, test = (int(part) for part in percentages)
             if train + validation + test == 100:

@@ -124,7 +124,7 @@ class RunStart:
                 "below model: must be those of that run"
             )
         logger.info(
-            "starting from %s, which is taken for public: %d parameters are its own; left out: %s",
+            "starting from %s: %d parameters are its own; left out: %s",
             self.folder,
             taken,
             ", ".join(left) or "none",

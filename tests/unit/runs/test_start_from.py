@@ -114,7 +114,7 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog
         np.testing.assert_array_equal(new[words][i], row)
     for name in second.model.intent.collect_params():
         np.testing.assert_array_equal(new[name], fresh[name])
-    assert "taken for public" in caplog.text and "intent_dense_weight" in caplog.text
+    assert f"starting from {folder}" in caplog.text and "intent_dense_weight" in caplog.text
 
 
 def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
