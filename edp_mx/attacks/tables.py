@@ -10,9 +10,12 @@ from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import (
     AttackRecord,
+    RunKey,
     attack_records_of,
     collect_attacks,
     keep_attacks,
+    key_of,
+    target_of,
 )
 from edp_mx.runs.record import absent_files
 from edp_mx.runs.run_directory import RunDirectory
@@ -22,7 +25,7 @@ from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runs.tables.cells import Cell, Request, cells_of
 from edp_mx.runs.tables.fill import is_its_record, lines_of, runs_below
 
-Made = Set[Tuple[Optional[str], str]]  # attacks: the hash of the run, and their name
+Made = Set[Tuple[Optional[RunKey], str]]  # attacks: the run, and their name
 _NAMES = {"shadow": "the paper's attack", "lira": "LiRA"}
 _OPTIONS = {"shadow": "--attacks", "lira": "--lira K"}
 
@@ -88,7 +91,7 @@ def want_runs(
     before, wanted = -1, 0
     while before < wanted:
         for attack in attacks:
-            is_made = (_hash_of(attack.target), attack.name) in made
+            is_made = (_key_of(attack.target), attack.name) in made
             if is_made and not attack.target.trial.is_wanted_again:
                 continue
             for trial in (attack.target.trial, attack.helper.trial):
@@ -112,7 +115,7 @@ def _refuse_losses(request: Request, cells: Sequence[Cell], made: Made) -> None:
     """Refuse to train a run again without an attack that was made on it."""
     for cell in cells:
         for name, is_asked in (("shadow", request.is_attacked), ("lira", bool(request.lira))):
-            is_made = (_hash_of(cell), name) in made
+            is_made = (_key_of(cell), name) in made
             if cell.trial.is_wanted_again and is_made and not is_asked:
                 raise UserError(
                     f"--retrain would train {cell.name} again, and {_NAMES[name]} on the run "
@@ -199,7 +202,7 @@ def _lacking(
             _keep(run, records)
     made = _made(records, request.lira)
     open_ = [
-        not done and (_hash_of(attack.target), attack.name) not in made
+        not done and (_key_of(attack.target), attack.name) not in made
         for done, attack in zip(is_done, attacks)
     ]
     lenders = {
@@ -262,18 +265,19 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
 def _made(records: Path, lira: int) -> Made:
     """The attacks that have a record, of LiRA those with so many shadow models or more."""
     found = collect_attacks([records])
-    return {(each["attacked_run"], each["attack"]) for each in found if _suffices(each, lira)}
+    return {(target_of(each), each["attack"]) for each in found if _suffices(each, lira)}
 
 
 def _suffices(record: AttackRecord, lira: int) -> bool:
     return record["attack"] != "lira" or (record["shadows"] or 0) >= lira
 
 
-def _hash_of(cell: Cell) -> Optional[str]:
-    return cell.trial.record["hash"] if cell.trial.record else None
+def _key_of(cell: Cell) -> Optional[RunKey]:
+    return key_of(cell.trial.record) if cell.trial.record else None
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:
     """The run directory of a cell, if it is here."""
-    place = here.get(_hash_of(cell) or "")
+    record = cell.trial.record
+    place = here.get(record["hash"]) if record else None
     return RunDirectory(place) if place is not None else None

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
     from edp_mx.attacks.tables import attack_cells, attacks_not_made, shadow_cells, want_runs
     from edp_mx.reports.table1_page import table1_page
-    from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.attack_records import collect_attacks, target_of
     from edp_mx.runs.records import records_below
     from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
     from edp_mx.runs.tables.cells import cells_of, find_for_cell
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=request.workers,
         records=[records],
         is_retried=arguments.retry,
-        find=partial(find_for_cell, attacks=Counter(each["attacked_run"] for each in attacks())),
+        find=partial(find_for_cell, attacks=Counter(map(target_of, attacks()))),
         is_read_only=arguments.dry_run,
     )
     budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))

@@ -19,7 +19,7 @@ from typing import (
 from matplotlib.axes import Axes
 
 from edp_mx.reports.method_plots import Panel, Style
-from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.attack_records import AttackRecord, key_of, target_of
 from edp_mx.runs.measured import Spread, granted, spread_of
 from edp_mx.runs.tables.query import LIRA, PAPERS_ATTACK, Entry, Key, best_lira
 
@@ -138,14 +138,16 @@ def roc_panels(attacks: Sequence[AttackRecord]) -> List[Panel]:
     for each in attacks:
         lira = best_lira(each["success"])
         for name, tpr in each.get("roc", {}).get("tpr", {}).items():
-            key = (each["attacked_run"], each["attack"], LIRA if name == lira else name)
+            key = (*target_of(each), each["attack"], LIRA if name == lira else name)
             curves[key] = (each["roc"]["fpr"], tpr)
     return [_roc(curves, *names, said) for names, said in _ATTACKS.items()]
 
 
-def _roc(curves: Mapping[Tuple[str, str, str], Any], attack: str, name: str, said: str) -> Panel:
+def _roc(
+    curves: Mapping[Tuple[str, str, str, str], Any], attack: str, name: str, said: str
+) -> Panel:
     def of(entry: Entry) -> List[Any]:
-        keys = [(record["hash"], attack, name) for record in entry.records]
+        keys = [(*key_of(record), attack, name) for record in entry.records]
         return [curves[key] for key in keys if key in curves]
 
     def draw(axes: Axes, entry: Entry, style: Style) -> None:

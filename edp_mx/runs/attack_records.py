@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -16,16 +16,27 @@ from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 
 AttackRecord = Dict[str, Any]
+RunKey = Tuple[str, str]  # name and hash, which a run and the attacks on it have alike
 _MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
 _ESTIMATE = {"value": "a number"}
 _SUCCESS = {"auc": _ESTIMATE, "tpr_at_fpr": {"0.01": _ESTIMATE}}  # what Table 1 takes
 ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
+def key_of(record: Mapping[str, Any]) -> RunKey:
+    """Return what tells a run from another, also from one with the same settings."""
+    return record["name"], record["hash"]
+
+
+def target_of(attack: AttackRecord) -> RunKey:
+    """Return the key of the run that was attacked."""
+    return attack["name"], attack["attacked_run"]
+
+
 def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
     """Return a record of each attack on a finished run, from `attack-<name>/attack.json`.
 
-    A record says which run was attacked (its hash), how, and with what success: AUC and
+    A record says which run was attacked (its name and hash), how, and with what success: AUC and
     TPR at small false-positive rates with their intervals, and the ROC curve where it was drawn.
     """
     if not run.has("record"):
@@ -87,7 +98,7 @@ def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
         for attack in {file.parent.parent for file in path.glob("**/attack-*/attack.json")}:
             records += attack_records_of(RunDirectory(attack))
         for record in records:
-            found[f"{record['attacked_run']} {record['attack']}"] = record
+            found[f"{target_of(record)} {record['attack']}"] = record
     return list(found.values())
 
 

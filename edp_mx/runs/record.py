@@ -218,7 +218,14 @@ def validation_ser(record: Record) -> float:
 def find_record(
     records: Iterable[Record], config: ExperimentConfig, *, workers: int = 1
 ) -> Optional[Record]:
-    """Return a record of a run with these settings and as many workers, None if there is none.
+    """Return a record of a run with these settings and as many workers, None if there is none."""
+    return next(records_like(records, config, workers=workers), None)
+
+
+def records_like(
+    records: Iterable[Record], config: ExperimentConfig, *, workers: int
+) -> Iterator[Record]:
+    """Yield the records of runs with these settings and as many workers.
 
     A run on a corpus of one's own counts only where this machine's key says that its files are
     still the same.
@@ -227,8 +234,7 @@ def find_record(
     for record in (each for each in records if each["hash"] == wanted):
         files, kept = _corpus_files(config), record["corpus_files"]
         if files is None or (kept and is_same(kept, files)):
-            return record
-    return None
+            yield record
 
 
 def keep(run: RunDirectory, folder: Path) -> Path:

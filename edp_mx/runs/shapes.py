@@ -68,7 +68,12 @@ SHAPES: Dict[str, Shape] = {
         "template": "a text",
     },
     "layers": ["an object"],
-    "attack_record": {"attack": "a text", "attacked_run": "a text", "success": "an object"},
+    "attack_record": {
+        "name": "a text",
+        "attack": "a text",
+        "attacked_run": "a text",
+        "success": "an object",
+    },
     "record": {
         "name": "a text",
         "hash": "a text or null",

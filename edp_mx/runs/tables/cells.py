@@ -20,11 +20,12 @@ from typing import (
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import RunKey, key_of
 from edp_mx.runs.record import (
     RESULTS_VERSION,
     Record,
     absent_files,
-    find_record,
+    records_like,
     settings_of,
     validation_ser,
 )
@@ -140,7 +141,7 @@ def find_for_cell(
     config: ExperimentConfig,
     *,
     workers: int,
-    attacks: Mapping[str, int] = MappingProxyType({}),
+    attacks: Mapping[RunKey, int] = MappingProxyType({}),
 ) -> Optional[Record]:
     """Return a record of a run with these settings, None if there is none.
 
@@ -150,13 +151,13 @@ def find_for_cell(
     on the validation part.
 
     Args:
-        attacks: how many attacks there are on each run, by its hash.
+        attacks: how many attacks there are on each run, by its key.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
-        record = find_record(records, each, workers=count)
-        if record is not None:
-            return record
+        alike = list(records_like(records, each, workers=count))
+        if alike:
+            return min(alike, key=lambda record: preference(record, attacks))
     absent = set(absent_files(config))
     if not absent or any(key.startswith(_CORPUS) for key in absent):
         return None
@@ -170,9 +171,9 @@ def find_for_cell(
     return min(found, key=lambda each: preference(each, attacks), default=None)
 
 
-def preference(record: Record, attacks: Mapping[str, int]) -> Tuple[int, float]:
+def preference(record: Record, attacks: Mapping[RunKey, int]) -> Tuple[int, float]:
     """Return what is least for the run that counts, of several that are one training of a table."""
-    return -attacks.get(record["hash"], 0), validation_ser(record)
+    return -attacks.get(key_of(record), 0), validation_ser(record)
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:

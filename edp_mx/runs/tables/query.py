@@ -19,7 +19,7 @@ from typing import (
     TypeVar,
 )
 
-from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.attack_records import AttackRecord, key_of, target_of
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.cells import preference
@@ -72,7 +72,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     put together, also of warm starts that were trained anew. Where a seed was trained twice, the
     run that was attacked in most ways counts, and then the better on the validation part.
     """
-    counts = Counter(each["attacked_run"] for each in attacks)
+    counts = Counter(map(target_of, attacks))
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
         by_method.get(method_of(record) or "", []).append(record)
@@ -98,7 +98,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         for key, every in fitting.items()
         if every
     }
-    success = {(each["attacked_run"], each["attack"]): each["success"] for each in attacks}
+    success = {(*target_of(each), each["attack"]): each["success"] for each in attacks}
     found: Dict[Key, Entry] = {}
     for key, measured in best.items():  # SGD comes first, since METHODS begins with it
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
@@ -130,10 +130,10 @@ def _order(measured: Measurement, shared: Counter[str]) -> Tuple[float, float, f
 
 
 def _entry(
-    measured: Measurement, sgd: Optional[Entry], success: Dict[Tuple[str, str], Success]
+    measured: Measurement, sgd: Optional[Entry], success: Dict[Tuple[str, str, str], Success]
 ) -> Entry:
     def of(attack: str) -> List[Success]:
-        return [success.get((record["hash"], attack), {}) for record in measured.records]
+        return [success.get((*key_of(record), attack), {}) for record in measured.records]
 
     by_shadow = [each[PAPERS_ATTACK] for each in of("shadow") if PAPERS_ATTACK in each]
     by_lira = [each for each in map(_liras, of("lira")) if each]

@@ -266,7 +266,8 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
 )
 def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
     success = {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}, **changes}
-    record = {"attack": "lira", "attacked_run": "0" * 16, "success": {"LiRA online": success}}
+    record = {"name": "x", "attack": "lira", "attacked_run": "0" * 16,
+              "success": {"LiRA online": success}}  # fmt: skip
     path = tmp_path / "x-attack-lira.json"
     path.write_text(json.dumps(record))
     with pytest.raises(UserError, match=f"x-attack-lira.json.*{said}"):

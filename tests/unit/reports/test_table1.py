@@ -50,7 +50,7 @@ def attack(record, name, title, auc, tpr):
     return {
         "attack": name,
         "attacked_run": record["hash"],
-        "name": "x",
+        "name": record["name"],
         "success": {title: success},
     }
 
@@ -131,6 +131,15 @@ def test_seeds_of_warm_starts_that_were_trained_anew_count_together_and_each_see
     from_nothing = sgd(1, 0.1)
     cells, _ = row([*before, from_nothing], (), "sgd")
     assert cells["runs"] in ("1", "3")  # another way to train
+
+
+def test_an_attack_on_a_run_is_not_set_beside_another_with_the_same_settings():
+    first, anew = sgd(0, 0.05), {**sgd(0, 0.09), "name": "anew"}
+    assert first["hash"] == anew["hash"] and first["name"] != anew["name"]
+    found = attack(anew, "shadow", "shadow classifier", 0.6, 0.02)
+    for both in ([first, anew], [anew, first]):
+        shown, _ = row(both, [found], "sgd")
+        assert shown["SER %"].startswith("9.00") and shown["MIA-AUC %"].startswith("60.0")
 
 
 def test_what_is_not_measured_is_a_dash_beside_the_paper_s_number():
@@ -225,7 +234,9 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     records, attacks = made()
     folder = kept(tmp_path / "records", [{**each, "name": "<b>&"} for each in records])
     for number, each in enumerate(attacks):
-        (folder / f"{number}-attack-{each['attack']}.json").write_text(json.dumps(each))
+        (folder / f"{number}-attack-{each['attack']}.json").write_text(
+            json.dumps({**each, "name": "<b>&"})
+        )
     out = tmp_path / "report.html"
     edp_mx("report", folder, "--out", out)
     text = out.read_text()

@@ -8,6 +8,7 @@ from support.commands import CONFIGS, ROOT
 from support.records import record_of
 
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import key_of
 from edp_mx.runs.record import RESULTS_VERSION, settings_hash, settings_of
 from edp_mx.runs.records import collect
 from edp_mx.runs.tables.cells import Request, cells_of, find_for_cell
@@ -83,6 +84,15 @@ def test_the_paper_s_8_micro_batches_may_be_shared_by_any_number_of_workers(work
         assert find_for_cell([record], other.trial.config, workers=1) is None
 
 
+def test_of_runs_with_the_same_settings_the_one_that_was_attacked_answers():
+    one = cell()
+    record = left_by(one)
+    attacked = {**record, "name": "attacked"}
+    for both in ([record, attacked], [attacked, record]):
+        attacks = {key_of(attacked): 1}
+        assert find_for_cell(both, one.trial.config, workers=1, attacks=attacks) is attacked
+
+
 def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     as_then = {"family": "bert", "overrides": ["training.batch_size=1800"]}
     one = cell("dp_sgd", **as_then)
@@ -95,11 +105,8 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     better, unknown = {**found, "validation": {"ser": ser - 0.01}}, {**found, "validation": None}
     assert find_for_cell([*kept, better, unknown], one.trial.config, workers=1) is better
     anew = {**found, "hash": "anew", "validation": {"ser": ser + 0.1}}
-    both = [*kept, anew]
-    assert (
-        find_for_cell(both, one.trial.config, workers=1, attacks={"anew": 2, found["hash"]: 1})
-        is anew
-    )
+    both, attacks = [*kept, anew], {key_of(anew): 2, key_of(found): 1}
+    assert find_for_cell(both, one.trial.config, workers=1, attacks=attacks) is anew
     assert find_for_cell(both, one.trial.config, workers=1)["hash"] == found["hash"]
     other = cell("dp_sgd", seeds=(9,), **as_then)
     assert find_for_cell(kept, other.trial.config, workers=1) is None
