@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Callable, Iterator, Optional, Sequence, Tuple
 
 from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.coverage import PRIVATE_INPUTS, UNKNOWN_SCALES
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
@@ -14,6 +14,11 @@ from edp_mx.errors import UserError
 
 def refuse_blind_budget(plan: Plan, key: str) -> None:
     """Refuse a target or a budget, by its key, where ε is infinite whatever the noise."""
+    if plan.awaits_scales:
+        raise UserError(
+            f"{key}: {UNKNOWN_SCALES}; use privacy.layer_scales_unit: largest or "
+            "privacy.variant: calibrated, where the noise is in proportion to them"
+        )
     if plan.seed_is_fixed:
         raise UserError(
             f"{key}: with privacy.insecure_fixed_seed epsilon is infinite; leave one of them out"

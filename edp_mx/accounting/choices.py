@@ -24,6 +24,10 @@ SCALES_SOURCES = (
     "dp_release",  # α_k ∝ mean gradient norm of many micro-batches, with noise; counted in ε
     "first_batch",  # α_k ∝ gradient norm on the first batch (the paper's): leaks, so ε is ∞
 )
+SCALES_UNITS = (
+    "largest",  # α is divided by its largest: max α = 1
+    "norm",  # α is taken as it is found, e.g. the gradient norms themselves
+)
 NO_PUBLISHED_DP_SGD = (
     "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for DP-SGD; use "
     "variant: calibrated with mechanism: dp_sgd"

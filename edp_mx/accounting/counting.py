@@ -14,6 +14,7 @@ from edp_mx.accounting.coverage import (
     LARGEST_NOISE,
     NO_NOISE,
     RESOLUTION,
+    UNKNOWN_SCALES,
     VANISHING_NOISE,
 )
 from edp_mx.accounting.entries import Entry
@@ -30,7 +31,7 @@ def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
     The entries are what was released according to a ledger, or is planned to be.
 
     Guarantee: a bound for the worst pair of neighbours; exact for shuffled epochs. ∞, with its
-    reason, where there is no noise or float32 cannot add all of it.
+    reason, where there is no noise, float32 cannot add all of it, or its α is not known yet.
     """
     reason = _no_noise(plan, entries)
     if reason:
@@ -118,8 +119,10 @@ def _resolution(plan: Plan) -> float:
 
 
 def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
-    """The reason for which nothing hides a record; empty if something does."""
+    """The reason for which nothing hides a record, or nobody knows; empty if something does."""
     assert plan.release is not None
+    if plan.awaits_scales and any(entry.epoch is not None for entry in entries):
+        return UNKNOWN_SCALES
     least = _resolution(plan)
     for entry in entries:
         z = entry.noise_multiplier

@@ -18,6 +18,10 @@ COARSE_GRID = (
     "the noise is so small that float32 cannot hold the sums of all workers on the grid of "
     "hardened noise"
 )
+UNKNOWN_SCALES = (
+    "the published noise ignores the layer scales, which are not known before the training begins "
+    "(layer_scales_unit: norm), so that it is not known yet how little it is beside a gradient"
+)
 # The smallest noise of a worker, relative to the gradient it is added to, that float32 resolves: 16
 # units in the last place. Below that, rounding and not the noise decides what is released.
 RESOLUTION = 2.0**-19

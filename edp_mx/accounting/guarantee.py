@@ -66,8 +66,8 @@ class Guarantee:
 
     @property
     def effective_noise_multipliers(self) -> Tuple[float, ...]:
-        """z_eff per epoch; empty without a mechanism."""
-        if self.plan.release is None:
+        """z_eff per epoch; empty without a mechanism, or while its α is not known."""
+        if self.plan.release is None or self.plan.awaits_scales:
             return ()
         effective = self.plan.release.effective_noise_multiplier
         return tuple(effective(self.plan.noise_multiplier_at(t)) for t in range(self.plan.epochs))
@@ -82,6 +82,7 @@ class Guarantee:
             **{name: release and getattr(release, name) for name in _OF_A_STEP},
             "layer_scales": scales and list(scales),
             "scales_source": release and plan.scales_source,
+            "scales_unit": release and plan.scales_unit,
             "variant": release and release.variant,
             "clips": release and release.unit,
             "gaussian": release and plan.gaussian,

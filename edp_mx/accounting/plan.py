@@ -10,6 +10,7 @@ from edp_mx.accounting.choices import (
     CLIPPINGS,
     GAUSSIANS,
     SCALES_SOURCES,
+    SCALES_UNITS,
     check_choice,
     check_count,
     check_delta,
@@ -40,6 +41,8 @@ class Plan:
         num_records: n, the utterances (or users) of the training part; None where only δ is known.
         delta_mode: how δ was chosen: default, value or paper.
         scales_source: where α comes from.
+        scales_unit: largest (α is divided by its largest) or norm (α is taken as it is found, so
+            that under the published variant the largest decides what a step costs).
         scales_multiplier: z_a of `dp_release`, whose release of α is counted.
         private_inputs: what reaches the model from private data without passing the mechanism:
             names from `coverage.PRIVATE_INPUTS`.
@@ -66,6 +69,7 @@ class Plan:
     num_records: Optional[int] = None
     delta_mode: str = "default"
     scales_source: str = "ones"
+    scales_unit: str = "largest"
     scales_multiplier: Optional[float] = None
     private_inputs: Tuple[str, ...] = ()
     assumed_public: Tuple[str, ...] = ()
@@ -82,6 +86,7 @@ class Plan:
             for given in getattr(self, name):
                 check_choice(f"an entry of {name}", given, PRIVATE_INPUTS)
         check_choice("scales_source", self.scales_source, SCALES_SOURCES)
+        check_choice("scales_unit", self.scales_unit, SCALES_UNITS)
         check_choice("clipping", self.clipping, CLIPPINGS)
         check_choice("gaussian", self.gaussian, GAUSSIANS)
         check_count(self.epochs, "epochs", most=MOST_EPOCHS)
@@ -109,6 +114,17 @@ class Plan:
     def steps(self) -> int:
         """Number of optimizer steps in all."""
         return self.epochs * self.steps_per_epoch
+
+    @property
+    def awaits_scales(self) -> bool:
+        """Whether ε depends on an α that is not known yet: its noise ignores α, and α is free."""
+        release = self.release
+        return (
+            release is not None
+            and (release.variant, self.scales_unit) == ("published", "norm")
+            and self.scales_source != "ones"
+            and release.layer_scales is None
+        )
 
     def noise_multiplier_at(self, epoch: int) -> float:
         """Return z_t = z₀ d(t); no other place computes it."""
@@ -154,8 +170,10 @@ class Plan:
         return replace(self, noise_multiplier=noise_multiplier)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Plan:
-        """Return the plan completed by α; its ε does not change, since the largest scale is 1."""
+        """Return the plan completed by α; its ε is known from here on if it `awaits_scales`."""
         assert self.release is not None
+        if self.scales_unit == "largest" and max(scales) != 1:
+            raise ValueError(f"the largest layer scale is {max(scales)}, not 1")
         return replace(self, release=self.release.with_layer_scales(scales))
 
     def without_layer_scales(self) -> Plan:

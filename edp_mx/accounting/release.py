@@ -48,7 +48,7 @@ class Release:
             every layer) or calibrated (noise in proportion to what one record can move).
         sampler: shuffle (each micro-batch has |M| records) or poisson (as many as are drawn).
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
-        layer_scales: α, one per layer; None until they are known. The largest of a run is 1.
+        layer_scales: α, one per layer; None until they are known. See `Plan.scales_unit`.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
         clip_rule: how a unit is brought to C, see `privacy.factors`; older ledgers mean abadi.
 
@@ -234,11 +234,8 @@ class Release:
         return cls(**given)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
-        """Return the release once α is known; the largest must be 1, since a step costs as much."""
-        known = replace(self, layer_scales=tuple(scales))
-        if max(scales) != 1:
-            raise ValueError(f"the largest layer scale is {max(scales)}, not 1")
-        return known
+        """Return the release once α is known."""
+        return replace(self, layer_scales=tuple(scales))
 
     @property
     def _scales(self) -> Tuple[float, ...]:
@@ -253,7 +250,7 @@ class Release:
         """min_k stddev_k / (moved · α_k): the change lies in the ellipsoid with these half-axes.
 
         The minimum is at the largest α: for published all layers have the same noise, and for
-        calibrated all ratios are equal (taking the largest α = 1 keeps rounding out of them).
+        calibrated all ratios are equal.
         """
         largest = max(self._scales)
-        return stddevs[self._scales.index(largest)] / (moved * largest)
+        return stddevs[self._scales.index(largest)] / largest / moved

@@ -13,6 +13,7 @@ from edp_mx.accounting.choices import (
     NO_PUBLISHED_DP_SGD,
     SAMPLERS,
     SCALES_SOURCES,
+    SCALES_UNITS,
     VARIANTS,
     unit_of,
 )
@@ -24,6 +25,7 @@ from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_NO
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 MECHANISMS = ("none", "edp_sgd", "dp_sgd")
+_PRIVATE_PRICE = ("published", "dp_release", "norm")  # variant, layer_scales, layer_scales_unit
 _OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # in configurations of edp_mx 0.1
 
 
@@ -67,6 +69,9 @@ class PrivacyConfig(Settings):
             C, so that C and the learning rate are one setting); the sensitivity is C either way.
         decay: d(t), by epoch.
         layer_scales: where the scales α of the layers come from.
+        layer_scales_unit: largest (α is divided by its largest, so that max α = 1) or norm (α is
+            taken as it is found: with first_batch the gradient norms themselves, which is how the
+            paper may be read). Under the published variant the noise ignores α, and ε follows.
         scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
         sampler: shuffle (each record at most once per epoch) or poisson (each record in each step
             with the same probability, secretly).
@@ -95,6 +100,7 @@ class PrivacyConfig(Settings):
     clip_rule: str = setting("abadi", one_of=CLIP_RULES)
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
+    layer_scales_unit: str = setting("largest", one_of=SCALES_UNITS)
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)
     sampler: str = setting("shuffle", one_of=SAMPLERS)
     adjacency: str = setting("replace_one", one_of=ADJACENCIES)
@@ -139,6 +145,13 @@ class PrivacyConfig(Settings):
                 "layer_scales",
                 "must be ones, sqrt_dim or public_batch with unit user: dp_release needs disjoint "
                 "micro-batches, and a user may be in several of them",
+            )
+
+        if (self.variant, self.layer_scales, self.layer_scales_unit) == _PRIVATE_PRICE:
+            raise SettingError(
+                "layer_scales_unit",
+                "must be largest with variant published and layer_scales dp_release: what a step "
+                "costs would be read from private data",
             )
 
     def _check_noise(self) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Callable, Iterable, Tuple
+from typing import Callable, Iterable
 
 import numpy as np
 
 from edp_mx.privacy.factors import clip_factors
 from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layer_scales import normalise_scales
 from edp_mx.privacy.noise import NoiseStream
 from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
 from edp_mx.runtime.settings import Settings, setting
@@ -91,8 +90,8 @@ def scales_by_release(
     noise: NoiseStream,
     num_workers: int,
     mean_over_workers: Callable[[np.ndarray], np.ndarray],
-) -> Tuple[float, ...]:
-    """Return α_k ∝ the noisy mean norm of layer k over disjoint micro-batches, normalised.
+) -> np.ndarray:
+    """Return the noisy mean norm of each layer, (L,), over disjoint micro-batches.
 
     Args:
         backward_passes: each iteration makes one backward pass on a micro-batch of this worker that
@@ -111,4 +110,4 @@ def scales_by_release(
         flat.mark(is_fresh=False)  # this gradient must not train as well
     noisy, stddev = np.zeros(len(total), np.float32), release.worker_noise_stddev(num_workers)
     noise.scale_and_add(noisy, factor=1.0, stddev=stddev, source=total)  # (L,)
-    return normalise_scales(mean_over_workers(noisy) * num_workers / release.micro_batches)
+    return mean_over_workers(noisy) * num_workers / release.micro_batches

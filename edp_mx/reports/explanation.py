@@ -180,10 +180,15 @@ def _other(spent: Guarantee) -> List[str]:
     )
     if release.variant == "published":
         ratio, n = release.effective_noise_multiplier(1.0), release.num_workers
+        largest = max(release.layer_scales or (1.0,))
+        scaled = (
+            f" times the largest layer scale, {largest:.4g}, which multiplies a gradient and not "
+            "its noise (layer_scales_unit: norm)"
+        ) * (largest != 1)
         text += (
             f" What is released has {ratio:.4g} z: the draws of {n} workers add variances, which "
             f"leaves 1/sqrt({n}) of the noise, and one utterance can move the clipped mean of a "
-            f"micro-batch by kappa = {release.kappa:g} C. The true rho of such steps is "
+            f"micro-batch by kappa = {release.kappa:g} C{scaled}. The true rho of such steps is "
             f"{1 / ratio**2:.4g} times the paper's."
         )
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional
 
 import numpy as np
 from mxnet import autograd, gluon
@@ -15,7 +15,7 @@ from edp_mx.errors import UserError
 from edp_mx.privacy.clipping import Unclipped
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.ghost.clipping import GhostClipping
-from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size
+from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
 from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
@@ -60,9 +60,10 @@ def build_mechanism(
     refuse_equal(workers.gather(noise.fingerprint))
     scales = spending.known_scales()
     if scales is None:
-        scales = layer_scales(
+        found = layer_scales(
             config, workers, prepared, sampler, flat, noise=noise, heartbeat=heartbeat
         )
+        scales = settle_scales(found, unit=privacy.layer_scales_unit)
     plan = spending.complete(scales)
     assert plan.release is not None
     clipping = clipping_for(
@@ -106,11 +107,11 @@ def layer_scales(
     *,
     noise: NoiseStream,
     heartbeat: Heartbeat = no_heartbeat,
-) -> Tuple[float, ...]:
-    """Return α from the configured source; the same on all workers."""
+) -> np.ndarray:
+    """Return what α is made from, (L,), by the configured source; the same on all workers."""
     source = config.privacy.layer_scales
     if source == "ones":
-        return (1.0,) * len(flat.layers)
+        return np.ones(len(flat.layers))
     if source == "sqrt_dim":
         return scales_by_size(flat)
     if source == "dp_release":
@@ -130,7 +131,7 @@ def layer_scales(
         utterances = random_utterances(prepared.vocabulary, public, seed=config.training.seed)
         batch = prepared.encode(utterances).batch(range(len(public)))
     seed_dropout(config.training.seed, workers.rank)
-    _backward(prepared, batch)
+    _backward(prepared, batch, config.training.loss_factor)
     return scales_by_norm(flat, workers.mean)
 
 
@@ -163,7 +164,7 @@ def disjoint_passes(
         heartbeat(f"layer scales, micro-batch {number}")
         batch = prepared.train.batch(records[number * size : (number + 1) * size])
         seed_dropout(seed, workers.rank, number)
-        _backward(prepared, batch)
+        _backward(prepared, batch, config.training.loss_factor)
         yield number
 
 
@@ -172,7 +173,7 @@ def micro_batch_of(sampler: Sampler) -> int:
     return max(1, round(sampler.micro_batch_size))
 
 
-def _backward(prepared: Prepared, batch: Batch) -> None:
+def _backward(prepared: Prepared, batch: Batch, factor: float) -> None:
     with autograd.record():
-        loss = prepared.model.loss(batch).mean()
+        loss = prepared.model.loss(batch).mean() * factor
     loss.backward()

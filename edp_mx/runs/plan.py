@@ -84,6 +84,7 @@ def plan_for(
         ),
         delta_mode=privacy.delta_mode if privacy.delta is None else "value",
         scales_source=privacy.layer_scales,
+        scales_unit=privacy.layer_scales_unit,
         scales_multiplier=privacy.scale_release.noise_multiplier if is_released else None,
         private_inputs=tuple(name for name, is_there in private.items() if is_there),
         assumed_public=tuple(sorted(privacy.assume_public)),

@@ -104,6 +104,8 @@ class TrainingConfig(Settings):
         batch_size: B, over all workers; the micro-batch of a worker is B/N. With dp_sgd it may be
             of any size, since privacy.chunk_size bounds the memory.
         optimizer: adam or sgd, applied to the noisy aggregate.
+        loss_factor: the loss is multiplied by it before the gradient is taken: a change of its
+            unit, which Adam does not see. docs/privacy.md, section 2, says who does.
         learning_rate: the highest step size.
         learning_rates: step sizes of groups of parameters that differ from it.
         schedule: warm-up and decay of the step size.
@@ -123,6 +125,7 @@ class TrainingConfig(Settings):
     epochs: int = setting(30, at_least=1, at_most=MOST_EPOCHS)
     batch_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
     optimizer: str = setting("adam", one_of=("adam", "sgd"))
+    loss_factor: float = setting(1.0, above=0, at_most=MOST_NORM)
     learning_rate: float = setting(1e-3, above=0, at_most=MOST_NORM)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)

@@ -46,6 +46,7 @@ class UnitLosses:
         corpus: the training part.
         sampler: whose draws are given; says what a unit is, and |M|.
         mechanism: says how large a chunk may be, and has the secret key of dropout's masks.
+        factor: by which all losses are multiplied.
         seed: of the masks of micro-batches.
 
     Guarantee: what a unit's loss depends on besides the weights and its own records is its mask.
@@ -65,12 +66,13 @@ class UnitLosses:
         *,
         sampler: Sampler,
         mechanism: AnyMechanism,
+        factor: float = 1.0,
         seed: int,
         rank: int,
     ) -> None:
         is_micro_batch = sampler.unit == "micro_batch"
         self._model, self._corpus, self._lengths = model, corpus, corpus.lengths  # (records,)
-        self._divisor = sampler.micro_batch_size if is_micro_batch else 1.0
+        self._divisor = (sampler.micro_batch_size if is_micro_batch else 1.0) / factor
         self._chunk_size = mechanism.clipping.chunk_size
         # Not by how many units are in a chunk: that may depend on the data.
         is_public = self._chunk_size == 1 or not mechanism.mask_key

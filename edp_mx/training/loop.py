@@ -124,6 +124,7 @@ class TrainingLoop:
             self.corpus,
             sampler=self.sampler,
             mechanism=self.mechanism,
+            factor=self.config.loss_factor,
             seed=self.config.seed,
             rank=self.workers.rank,
         )
