@@ -100,7 +100,7 @@ setup(
             "data/synthetic/grammars/*.yaml",
             "models/quick/native/*",
             "privacy/grid_noise.c",
-            "reports/paper.yaml",
+            "runs/tables/paper.yaml",
             "reports/templates/*",
             "runs/*.jinja",
             "runtime/kernels.c",

@@ -8,31 +8,23 @@ z₀ is nearest to that of the same corpus without decay.
 
 import argparse
 import math
-from typing import Dict, Iterator, List, NamedTuple, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 
 from edp_mx.accounting.accountants import count_claimed
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.counting import as_published, count_as_published, count_what_holds
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.delta import PAPER_INTERNAL, PAPER_PUBLIC
+from edp_mx.accounting.delta import choose_delta
 from edp_mx.accounting.events import Composition
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.release import Release
-from edp_mx.reports.paper import DECAY_RATES, NAMES, TABLE_1
+from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.reports.table import render_table
+from edp_mx.runs.tables.paper import DECAY_RATES, NAMES, TABLE_1
+from edp_mx.runs.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, paper_point
 from edp_mx.runtime.files import write_text
 
-PUBLIC = ("ATIS", "SNIPS", "NLU-eval")
-PAPER: Dict[str, Dict[str, List[float]]] = {  # in the order of DECAY_RATES
-    family.upper(): {
-        NAMES[corpus]: [change.log10_epsilon for change in row.changes.values()]
-        for corpus, row in rows.items()
-    }
-    for family, rows in TABLE_1.items()
-}
-SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
+MODELS = tuple(each.upper() for each in TABLE_1)
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
-TOLERANCE = 0.1  # on log10 ε: its digits and T, which is unknown
 RELEASE = Release(
     unit="micro_batch",
     num_workers=8,  # p3.16xlarge
@@ -120,43 +112,31 @@ def _log10(bound: Bound) -> float:
 
 def rows() -> List[Row]:
     """Return all 36, in the order of the paper's table."""
-    return [row for model in PAPER for row in _rows_of(model)]
+    return [row for model in MODELS for row in _rows_of(model)]
 
 
 def _rows_of(model: str) -> List[Row]:
     """Return those of one model, with the largest T for which each has settings."""
     for epochs in EPOCHS:
         found = list(_with_epochs(model, epochs))
-        if len(found) == len(DECAY_RATES) * len(PAPER[model]):
+        if len(found) == len(DECAY_RATES) * len(TABLE_1[model.lower()]):
             return found
     raise SystemExit(f"no T of {EPOCHS} reproduces all rows of {model}")
 
 
 def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
-    """Yield the rows that T epochs can reproduce."""
-    for corpus, numbers in PAPER[model].items():
-        delta = PAPER_PUBLIC if corpus in PUBLIC else PAPER_INTERNAL
-        constant = _plan(numbers[0], Decay(), epochs, delta).noise_multiplier
-        for (kind, rates), paper in zip(DECAY_RATES.items(), numbers):
-            plans = [_plan(paper, Decay(kind, rate), epochs, delta) for rate in rates]
-            options = [Row(model, corpus, paper, plan) for plan in plans]
-            options = [row for row in options if abs(row.as_published - paper) <= TOLERANCE]
-            if options:
-                yield min(
-                    options, key=lambda row: abs(math.log(row.plan.noise_multiplier / constant))
-                )
-
-
-def _plan(log10_epsilon: float, decay: Decay, epochs: int, delta: float) -> Plan:
-    """Return the plan with the z₀ that gives ε, with three digits, inside of the range searched.
-
-    √ρ = √(L + ε) − √L with L = ln 1/δ, and z₀² = Σ d(t)⁻² / (2 ρ).
-    """
-    target, epsilon = -math.log(delta), 10**log10_epsilon
-    log_rho = 2 * math.log(epsilon / (math.sqrt(target + epsilon) + math.sqrt(target)))
-    z = math.exp(0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho))
-    z = float(f"{min(max(z, SMALLEST), LARGEST):.3g}")
-    return Plan(RELEASE, z, decay, epochs, delta=delta)
+    """Yield the rows that T epochs can reproduce with a z₀ inside of the range searched."""
+    for corpus, row in TABLE_1[model.lower()].items():
+        is_public = corpus in PUBLIC_CORPORA
+        delta = choose_delta(num_examples=1, delta_mode="paper", corpus_is_public=is_public)
+        for kind, change in row.changes.items():
+            point = paper_point(model.lower(), corpus, kind, epochs=epochs)
+            assert point is not None
+            z = min(max(point.noise_multiplier, SMALLEST), LARGEST)
+            plan = Plan(RELEASE, z, point.decay, epochs, delta=delta)
+            found = Row(model, NAMES[corpus], change.log10_epsilon, plan)
+            if abs(found.as_published - found.paper) <= TOLERANCE:
+                yield found
 
 
 def page(found: Sequence[Row]) -> str:

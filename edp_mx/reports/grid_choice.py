@@ -10,13 +10,13 @@ import numpy as np
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.paper import NAMES
 from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.sweep_plot import Point, plot_sweep
 from edp_mx.runs.measured import Spread, spread_of
 from edp_mx.runs.record import Record, validation_ser
 from edp_mx.runs.records import value_of
 from edp_mx.runs.tables.methods import METHODS, method_of
+from edp_mx.runs.tables.paper import NAMES
 from edp_mx.runs.tables.query import Entry, Key, but_for_privacy
 
 TITLE = "The choice of settings"

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 
 from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, build_panels, label_axes
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.paper import NAMES
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
+from edp_mx.runs.tables.paper import NAMES
 from edp_mx.runs.tables.query import Entry, Key
 
 _PLACES = [*product(FAMILIES, CORPORA)]
@@ -68,11 +68,11 @@ def pictures_by_place(entries: Mapping[Key, Entry], panels: Sequence[Panel]) -> 
 
 
 def style_of(method: str) -> Style:
-    """Return the colour of what is published, calibrated, exact or SGD, and the decay's shapes."""
+    """Return the colour of the paper's noise, of less, of exact or of SGD, and a decay's shapes."""
     chosen = METHODS[method]
     if method == "sgd":
         return Style("0.3", "*", "-")
-    colour = GREEN if chosen.decay is None else VERMILION if chosen.is_published else BLUE
+    colour = GREEN if chosen.decay is None else VERMILION if chosen.is_in_paper else BLUE
     return Style(colour, *_SHAPES[chosen.decay])
 
 

@@ -20,7 +20,6 @@ from edp_mx.reports.method_panels import (
 )
 from edp_mx.reports.method_plots import pictures_by_place
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.paper import NAMES
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
@@ -33,11 +32,13 @@ from edp_mx.reports.summary import (
     log10_or_infinity,
 )
 from edp_mx.reports.table1 import table1
+from edp_mx.reports.table1_about import about
 from edp_mx.reports.table2 import table2
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import chosen, measurements, spread_of
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
+from edp_mx.runs.tables.paper import NAMES
 from edp_mx.runs.tables.query import Entry, Key, query
 
 TITLE = "Results of edp_mx"
@@ -75,6 +76,7 @@ def parts_of(
     entries = query(records, attacks)
     keys = list(product(FAMILIES, CORPORA, METHODS))
     return [
+        *about(entries),
         table1(entries, keys, has_empty=False),
         *([table2(times)] if times else []),
         *_trade(entries),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from edp_mx.reports.paper import NAMES, TABLE_1
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
 from edp_mx.runs.measured import Spread
 from edp_mx.runs.tables.methods import METHODS
+from edp_mx.runs.tables.paper import NAMES, TABLE_1
 from edp_mx.runs.tables.query import Entry, Key
 
 Bound = Mapping[str, Any]  # an ε of `privacy.json`
@@ -58,14 +58,13 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
 
 
 def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
-    """The paper's numbers for a row; of SGD those that it printed."""
+    """The paper's numbers for a row."""
     row = TABLE_1.get(family, {}).get(corpus)
     chosen = METHODS[method]
-    if row is None or not chosen.is_published:
+    if row is None or not chosen.is_in_paper:
         return {}
     if chosen.decay is None:
-        printed = {"ser": row.ser, "auc": row.auc}
-        return {name: value for name, value in printed.items() if value is not None}
+        return {"ser": row.ser, "auc": row.auc}
     change = row.changes[chosen.decay]
     return {"ser_change": change.ser, "auc_change": change.auc,
             "log10_epsilon": change.log10_epsilon}  # fmt: skip

@@ -9,6 +9,7 @@ from edp_mx.reports.grid_choice import choice_of_settings
 from edp_mx.reports.parts import Part, as_markdown
 from edp_mx.reports.result_page import environment_part, summary_of
 from edp_mx.reports.table1 import table1
+from edp_mx.reports.table1_about import about
 from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.cells import Cell, Request
@@ -34,7 +35,7 @@ def table1_page(
     command = f"Made by `{command_of(request)}`."
     entries = query(records, attacks)
     asked = {key: entry for key, entry in entries.items() if key in keys}
-    parts = [table1(entries, keys), *choice_of_settings(grids, asked)]
+    parts = [*about(asked), table1(entries, keys), *choice_of_settings(grids, asked)]
     lacking = [*problems(cells), *said]
     if lacking:
         parts.append(Part("What is missing", points=lacking))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Dict, List, Optional, Sequence
 
-from edp_mx.reports.paper import NAMES, TABLE_2, Times
 from edp_mx.reports.parts import Cell, Part, PartTable, as_markdown
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.table import show_quartiles
+from edp_mx.runs.tables.paper import NAMES, TABLE_2, Times
 
 HEADER = ("corpus", "N × threads", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
           "DP-SGD, ghost ÷ SGD", "SGD, utterances/s", "B", "n", "steps timed")  # fmt: skip

@@ -18,7 +18,7 @@ from typing import (
     Tuple,
 )
 
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import RunKey, key_of
 from edp_mx.runs.record import (
@@ -29,8 +29,11 @@ from edp_mx.runs.record import (
     settings_of,
     validation_ser,
 )
+from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, N, layers_of
+from edp_mx.runs.tables.paper import TABLE_1
+from edp_mx.runs.tables.paper_point import paper_point
 from edp_mx.runtime.yaml_tree import override
 
 _CORPUS = ("data.path", "data.split")  # no other corpus answers for one
@@ -100,6 +103,7 @@ def cells_of(request: Request) -> List[Cell]:
         for family in request.families
         for corpus in request.corpora
         for method in request.methods
+        if corpus in TABLE_1[family] or not METHODS[method].is_at_papers_epsilon
     ]
 
 
@@ -108,8 +112,15 @@ def _trial(
 ) -> Trial:
     layers, values = layers_of(request.configs, corpus, family, method, is_small=request.is_small)
     values.update({"name": f"{corpus}_{family}_{method}", "training.seed": seed})
-    if METHODS[method].decay:
+    decay = METHODS[method].decay
+    if decay:
         values[_SHARE] = N // request.workers
+    if decay and METHODS[method].is_at_papers_epsilon:
+        epochs = load_config(layers, overrides_of({**values, **given})).training.epochs
+        point = paper_point(family, corpus, decay, epochs=epochs)
+        assert point is not None  # only the paper's rows are asked for
+        values.update({"privacy.noise_multiplier": point.noise_multiplier,
+                       "privacy.decay.rate": point.decay.rate})  # fmt: skip
     return Trial.of({**values, **given}, layers, workers=request.workers)
 
 

@@ -8,12 +8,17 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from edp_mx.data.synthetic.grammar import STANDINS
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
+from edp_mx.runs.tables.paper import DECAY_RATES
+from edp_mx.runs.tables.paper_point import TOLERANCE, log10_epsilon_of
 
 CORPORA = ("atis", "snips", "nlu_eval", "dstc8", *STANDINS)
 FAMILIES = ("clc", "bert")
 N = 8  # of Algorithm 1, the paper's GPUs: workers times micro-batches per worker
 EPSILON = 8.0  # of DP-SGD
-_CALIBRATED = {"privacy.variant": "calibrated", "privacy.layer_scales": "ones"}
+# α are the norms themselves, without which the paper's ε costs far more SER than it reports.
+_AS_IN_THE_PAPER = {"privacy.layer_scales_unit": "norm"}
+_FREE = {"privacy.noise_multiplier": 1e-4, "privacy.layer_scales_unit": "largest"}
+_CALIBRATED = {**_FREE, "privacy.variant": "calibrated", "privacy.layer_scales": "ones"}
 
 
 class Method(NamedTuple):
@@ -24,33 +29,41 @@ class Method(NamedTuple):
         layer: the file below `configs/`; that of DP-SGD depends on the family.
         values: what is set beside it, by dotted key.
         decay: of eDP-SGD, none for the others.
+        is_at_papers_epsilon: z₀ and τ are those of `paper_point`, another for each row.
     """
 
     name: str
     layer: str
     values: Dict[str, Any]
     decay: Optional[str] = None
+    is_at_papers_epsilon: bool = False
 
     @property
-    def is_published(self) -> bool:
+    def is_in_paper(self) -> bool:
         """Whether the paper has such a column."""
-        return self.layer == "mechanism/sgd.yaml" or bool(self.decay and not self.values)
+        return self.layer == "mechanism/sgd.yaml" or self.is_at_papers_epsilon
 
 
-def _edp(decay: str, **values: Any) -> Method:
-    variant = "calibrated" if values else "published"
-    said = "no decay" if decay == "none" else f"{decay} decay"
-    return Method(f"eDP-SGD, {said}, {variant}", f"mechanism/edp_{decay}.yaml", values, decay)
+def _edp(decay: str, said: str, values: Dict[str, Any]) -> Method:
+    kind = "no decay" if decay == "none" else f"{decay} decay"
+    layer = f"mechanism/edp_{decay}.yaml"
+    return Method(f"eDP-SGD, {kind}, {said}", layer, values, decay, values == _AS_IN_THE_PAPER)
+
+
+_SAID: Dict[str, Tuple[str, Dict[str, Any]]] = {
+    "": ("the paper's ε", _AS_IN_THE_PAPER),
+    "_free": ("α ÷ largest", _FREE),
+    "_calibrated": ("calibrated", _CALIBRATED),
+}
 
 
 METHODS: Dict[str, Method] = {
     "sgd": Method("SGD", "mechanism/sgd.yaml", {}),
-    "edp_none": _edp("none"),
-    "edp_linear": _edp("linear"),
-    "edp_exponential": _edp("exponential"),
-    "edp_none_calibrated": _edp("none", **_CALIBRATED),
-    "edp_linear_calibrated": _edp("linear", **_CALIBRATED),
-    "edp_exponential_calibrated": _edp("exponential", **_CALIBRATED),
+    **{
+        f"edp_{decay}{end}": _edp(decay, *said)
+        for end, said in _SAID.items()
+        for decay in DECAY_RATES
+    },
     "dp_sgd": Method(f"DP-SGD at ε = {EPSILON:g}", "", {"privacy.target_epsilon": EPSILON}),
 }
 
@@ -94,8 +107,8 @@ def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, An
 def method_of(record: Record) -> Optional[str]:
     """Return the method that a record is of, None if Table 1 has none such.
 
-    SGD counts where it trains the whole model, eDP-SGD with N = 8, exact DP-SGD where it protects
-    an utterance at ε = 8.
+    SGD counts where it trains the whole model, eDP-SGD with N = 8, and at the paper's ε where it
+    has that by its own count, exact DP-SGD where it protects an utterance at ε = 8.
     """
     mechanism = record["mechanism"]
     if mechanism == "none":
@@ -109,6 +122,14 @@ def method_of(record: Record) -> Optional[str]:
     is_given = value_of(record, "privacy.noise_multiplier") is not None
     if micro_batches != N or not is_given:
         return None
-    is_published = value_of(record, "privacy.variant") == "published"
     decay = record["settings"].get("privacy.decay.kind", "none")
-    return f"edp_{decay}" if is_published else f"edp_{decay}_calibrated"
+    if value_of(record, "privacy.layer_scales_unit") == "norm":
+        return f"edp_{decay}" if _has_papers_epsilon(record, decay) else None
+    is_published = value_of(record, "privacy.variant") == "published"
+    return f"edp_{decay}_free" if is_published else f"edp_{decay}_calibrated"
+
+
+def _has_papers_epsilon(record: Record, decay: str) -> bool:
+    wanted = log10_epsilon_of(record["family"], record["corpus"], decay)
+    found = record["as_published"].get("log10_epsilon")
+    return None not in (wanted, found) and abs(found - wanted) <= TOLERANCE

@@ -91,7 +91,7 @@ def test_both_commands_print_the_grids(tmp_path):
     edp_mx("report", records, *options)
     html, text = ((tmp_path / f"page.{end}").read_text() for end in ("html", "md"))
     assert "C = 0.5, z₀ = 0.001" in html and "C = 0.5, z₀ = 0.001" in text
-    assert 'aria-label="ATIS, CLC, eDP-SGD, no decay, published: validation SER' in html
+    assert 'aria-label="ATIS, CLC, eDP-SGD, no decay, α ÷ largest: validation SER' in html
     assert f"--grids {grids}" in text
     dry = ["table1", "--corpora", "atis", "--models", "clc", "--methods", "edp_none", "--dry-run",
            "--records", ROOT / "results" / "records", "--runs", tmp_path / "runs", "--small",

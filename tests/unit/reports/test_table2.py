@@ -7,8 +7,8 @@ from support.commands import edp_mx
 from support.records import kept, record_of
 from support.times import times_row
 
-from edp_mx.reports.paper import TABLE_2
 from edp_mx.reports.table2 import HEADER, table2, table2_page
+from edp_mx.runs.tables.paper import TABLE_2
 
 # Table 2 as printed: the epoch of SGD in seconds, the factors of DP-SGD and of eDP-SGD.
 PRINTED = """

@@ -7,7 +7,6 @@ import pytest
 from support.commands import CONFIGS
 
 from edp_mx.errors import UserError
-from edp_mx.reports.paper import DECAY_RATES
 from edp_mx.reports.sweep_table import describe_sweep
 from edp_mx.runs.record import settings_of
 from edp_mx.runs.sweep import trainings
@@ -16,6 +15,7 @@ from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.run import Sweep
 from edp_mx.runs.sweep.trainings import Limits
 from edp_mx.runs.sweep.trial import Trial, last_sentence
+from edp_mx.runs.tables.paper import DECAY_RATES
 
 RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]
 HALVING = """\

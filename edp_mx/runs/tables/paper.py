@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple
 
 import yaml
 
@@ -22,10 +22,10 @@ class Change(NamedTuple):
 
 
 class PaperRow(NamedTuple):
-    """A row of Table 1: the SER and MIA-AUC of SGD in %, if printed, and the changes by decay."""
+    """A row of Table 1: the SER and MIA-AUC of SGD in %, and the changes by decay."""
 
-    ser: Optional[float]
-    auc: Optional[float]
+    ser: float
+    auc: float
     changes: Dict[str, Change]
 
 
@@ -41,11 +41,13 @@ class Times(NamedTuple):
 
 
 def _row(numbers: Dict[str, Any]) -> PaperRow:
-    ser, auc = numbers.get("sgd", (None, None))
+    ser, auc = numbers["sgd"]
     return PaperRow(ser, auc, {kind: Change(*numbers[kind]) for kind in DECAY_RATES})
 
 
 NAMES: Dict[str, str] = _FILE["names"]  # of the corpora, as the paper writes them
+MODELS: Dict[str, str] = _FILE["models"]  # what the paper trains
+PAPERS_CORPORA: Dict[str, str] = _FILE["corpora"]  # and on what, beside ours
 DECAY_RATES: Dict[str, List[float]] = _FILE["decay_rates"]  # the τ that were searched
 TABLE_1: Dict[str, Dict[str, PaperRow]] = {
     family: {corpus: _row(numbers) for corpus, numbers in rows.items()}
