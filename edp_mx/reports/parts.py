@@ -16,11 +16,12 @@ _NUMBER = re.compile(
 
 
 class Cell(NamedTuple):
-    """A number of ours, as text and to sort by, and the paper's."""
+    """A number of ours, as text and to sort by, the paper's, and whether ours may be chance."""
 
     text: str = MISSING
     paper: str = ""
     value: Optional[float] = None
+    is_chance: bool = False
 
     def __str__(self) -> str:
         return f"{self.text} [{self.paper}]" if self.paper else self.text

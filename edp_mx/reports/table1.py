@@ -19,11 +19,13 @@ HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log�
 EXPLANATION = (
     "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
     "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD's mean on the "
-    "same corpus; MIA-AUC is that of the paper's attack, by a shadow model on another corpus; "
-    "LiRA's AUC is the largest of its variants', and its TPR the largest share of members that one "
-    "of them finds at a false-positive rate of 1 %. Where fewer runs were attacked than were "
-    "trained, their number stands behind. An ε as published is the paper's count with its δ; the "
-    "one that holds is of what really ran, and where it is ∞, the number behind it would hold "
+    "same corpus. Behind ± stands by how much they differ by chance in 19 of 20 cases, from how "
+    "far the runs of one row differ, over all rows of a model; a change within that says nothing "
+    "and is grey on the page. MIA-AUC is that of the paper's attack, by a shadow model on another "
+    "corpus; LiRA's AUC is the largest of its variants', and its TPR the largest share of members "
+    "that one of them finds at a false-positive rate of 1 %. Where fewer runs were attacked than "
+    "were trained, their number stands behind. An ε as published is the paper's count with its δ; "
+    "the one that holds is of what really ran, and where it is ∞, the number behind it would hold "
     "under the condition that its stars name. Stars behind ∞ say why."
 )
 
@@ -41,13 +43,16 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
     papers = _of_paper(family, corpus, method)
 
     def percent(name: str) -> Cell:
-        spread = getattr(entry, name) if entry else None
-        return _percent(spread, papers.get(name), name, _runs_behind(entry, name))
+        return _percent(entry, name, papers.get(name))
+
+    def change(name: str) -> Cell:
+        return _change(entry, name, papers.get(f"{name}_change"))
 
     cells = [
         Cell(NAMES.get(corpus, corpus.upper())),
         Cell(METHODS[method].name),
-        *map(percent, ("ser", "auc", "ser_change", "auc_change")),
+        *map(percent, ("ser", "auc")),
+        *map(change, ("ser", "auc")),
         _published(entry, papers.get("log10_epsilon"), notes),
         _holds(entry, notes),
         *map(percent, ("lira_auc", "lira_tpr")),
@@ -78,18 +83,31 @@ def _runs_behind(entry: Optional[Entry], name: str) -> str:
     return "" if count == len(entry.records) else f"{count} run{'s' * (count > 1)}"
 
 
-def _percent(spread: Optional[Spread], paper: Optional[float], name: str, runs: str = "") -> Cell:
-    """A share in percent with its range; a change has a sign, one digit less and no range."""
-    is_change = name.endswith("change")
-    digits = 2 if name == "ser" else 1
-    form = f"{{:{'+' * is_change}.{digits}f}}"
-    said = _printed(paper, "+" if is_change else "")
+def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
+    """A share in percent with its range."""
+    spread: Optional[Spread] = getattr(entry, name, None)
     if spread is None:
-        return Cell(MISSING, said)
-    mean, low, high = (form.format(round(100 * value, digits) + 0.0) for value in spread)
+        return Cell(MISSING, _printed(paper))
+    digits = 2 if name == "ser" else 1
+    mean, low, high = (f"{100 * value:.{digits}f}" for value in spread)
     several = [f"{low}–{high}"] if low != high else []
-    added = [] if is_change else [*several, *([runs] if runs else [])]
-    return Cell(mean + (f" ({', '.join(added)})" if added else ""), said, 100 * spread.mean)
+    runs = _runs_behind(entry, name)
+    added = [*several, *([runs] if runs else [])]
+    text = mean + (f" ({', '.join(added)})" if added else "")
+    return Cell(text, _printed(paper), 100 * spread.mean)
+
+
+def _change(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
+    """A change in percent, with a sign, and by how much it may differ by chance."""
+    spread: Optional[Spread] = getattr(entry, f"{name}_change", None)
+    if spread is None:
+        return Cell(MISSING, _printed(paper, "+"))
+    change, by_chance = 100 * spread.mean, getattr(entry, f"{name}_interval")
+    text = f"{round(change, 1) + 0.0:+.1f}"
+    if by_chance is None:
+        return Cell(text, _printed(paper, "+"), change)
+    is_chance = abs(spread.mean) <= by_chance
+    return Cell(f"{text} ±{100 * by_chance:.1f}", _printed(paper, "+"), change, is_chance)
 
 
 def _printed(paper: Optional[float], sign: str = "") -> str:

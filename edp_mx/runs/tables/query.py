@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import (
     Any,
     Callable,
@@ -24,6 +24,7 @@ from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.cells import preference
 from edp_mx.runs.tables.methods import METHODS, method_of
+from edp_mx.runs.tables.pooled import Pooled
 
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 FPR = "0.01"
@@ -48,6 +49,9 @@ class Entry:
             variants which finds most.
         attacked: how many of the runs have the paper's attack.
         lira_attacked: how many have LiRA.
+        ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
+            of the family was trained more than once.
+        auc_interval: the same of `auc_change`.
 
     Units: shares of 1; a change of -0.1 is 10 % less.
     """
@@ -61,6 +65,8 @@ class Entry:
     lira_tpr: Optional[Spread] = None
     attacked: int = 0
     lira_attacked: int = 0
+    ser_interval: Optional[float] = None
+    auc_interval: Optional[float] = None
 
 
 def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
@@ -103,7 +109,34 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     for key, measured in best.items():  # SGD comes first, since METHODS begins with it
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
         found[key] = _entry(measured, sgd, success)
-    return found
+    pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
+    return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
+
+
+def _pooled(
+    family: str, found: Mapping[Key, Entry], success: Mapping[Tuple[str, str, str], Success]
+) -> Tuple[Optional[Pooled], Optional[Pooled]]:
+    """How far runs of a family's rows differ in SER, and in the AUC of the paper's attack."""
+    of_it = [entry for key, entry in found.items() if key[0] == family]
+    sers = [[record["test"]["ser"] for record in entry.records] for entry in of_it]
+    aucs = [[_auc(each) for each in _by_shadow(entry.records, success)] for entry in of_it]
+    return Pooled.of(sers), Pooled.of(aucs)
+
+
+def _with_intervals(
+    key: Key, found: Mapping[Key, Entry], ser: Optional[Pooled], auc: Optional[Pooled]
+) -> Entry:
+    entry, sgd = found[key], found.get((*key[:2], "sgd"))
+    if sgd is None or key[2] == "sgd":
+        return entry
+    given: Dict[str, Any] = {}
+    if ser and entry.ser_change:
+        runs, of_sgd = len(entry.records), len(sgd.records)
+        given["ser_interval"] = ser.interval(1 + entry.ser_change.mean, runs, of_sgd)
+    if auc and entry.auc_change:
+        ratio = 1 + entry.auc_change.mean
+        given["auc_interval"] = auc.interval(ratio, entry.attacked, sgd.attacked)
+    return replace(entry, **given)
 
 
 def _counted(
@@ -132,12 +165,10 @@ def _order(measured: Measurement, shared: Counter[str]) -> Tuple[float, float, f
 def _entry(
     measured: Measurement, sgd: Optional[Entry], success: Dict[Tuple[str, str, str], Success]
 ) -> Entry:
-    def of(attack: str) -> List[Success]:
-        return [success.get((*key_of(record), attack), {}) for record in measured.records]
-
-    by_shadow = [each[PAPERS_ATTACK] for each in of("shadow") if PAPERS_ATTACK in each]
-    by_lira = [each for each in map(_liras, of("lira")) if each]
-    auc = _spread([each["auc"]["value"] for each in by_shadow])
+    by_shadow = _by_shadow(measured.records, success)
+    of_lira = (_liras(each) for each in _success_of(measured.records, "lira", success))
+    by_lira = [each for each in of_lira if each]
+    auc = _spread(list(map(_auc, by_shadow)))
     ser = measured.test["ser"]
     return Entry(
         records=measured.records,
@@ -150,6 +181,20 @@ def _entry(
         attacked=len(by_shadow),
         lira_attacked=len(by_lira),
     )
+
+
+def _by_shadow(
+    records: Sequence[Record], success: Mapping[Tuple[str, str, str], Success]
+) -> List[Any]:
+    """What the paper's attack found on those of the runs that have it."""
+    found = _success_of(records, "shadow", success)
+    return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
+
+
+def _success_of(
+    records: Sequence[Record], attack: str, success: Mapping[Tuple[str, str, str], Success]
+) -> List[Success]:
+    return [success.get((*key_of(record), attack), {}) for record in records]
 
 
 def _liras(success: Success) -> Success:

@@ -94,8 +94,9 @@ def test_the_others_are_relative_to_sgd():
     cells, part = row(*made(), "edp_none")
     assert list(cells.values()) == [
         "ATIS", "eDP-SGD, no decay, the paper's ε", "5.70 (5.40–6.00)", "57.0 (1 run)",
-        "-5.0 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]", "∞ (10.4*)", "75.0 (1 run)", "8.3 (1 run)",
-        "1,000", "2"]  # fmt: skip
+        # t(0.975, 2) · √((2 (1/6)² + 2 (0.3/5.7)²) / 2) · 0.95 · √(1/2 + 1/2)
+        "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]", "∞ (10.4*)", "75.0 (1 run)",
+        "8.3 (1 run)", "1,000", "2"]  # fmt: skip
     assert part.notes == ["* would hold if α were so"]
     said = {"epsilon": None, "log10_epsilon": None, "reason": "the noise is too small"}
     without = edp(0, 0.05, **PUBLISHED)
@@ -106,7 +107,9 @@ def test_the_others_are_relative_to_sgd():
     cells, _ = row([{**without, "holds": higher, "holds_if": lower}], (), "edp_none")
     assert cells["log₁₀ ε that holds"] == "2.0"  # what holds, not what would
     exact, _ = row(*made(), "dp_sgd")
-    assert exact["ΔSER %"] == "+400.0" and exact["log₁₀ ε that holds"].startswith("∞ (0.9*")
+    assert exact["ΔSER %"].startswith("+400.0 ±") and exact["log₁₀ ε that holds"].startswith(
+        "∞ (0.9*"
+    )
 
 
 def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
@@ -249,7 +252,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     assert list(HEADER) in rows
     (found,) = (line for line in rows if line[1] == "eDP-SGD, no decay, the paper's ε" and
                 line[2].startswith("5.70"))  # fmt: skip
-    assert found[3:9] == ["57.0 (1 run)", "-5.0 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]",
+    assert found[3:9] == ["57.0 (1 run)", "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]",
                           "∞ (10.4*)", "75.0 (1 run)"]  # fmt: skip
     assert not re.search(r"(?:src|href)=.https?:|@import|url\((?!#)", text)
     pictures = [attrs for tag, attrs in page.tags if tag == "svg"]
@@ -265,7 +268,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     inside = [i for i, (tag, _) in enumerate(page.tags) if tag == "table"]
     assert all(page.tags[i - 1][1]["class"] == "wide" for i in inside)
     markdown = (tmp_path / "report.md").read_text()
-    assert "-5.0 [-12.9]" in markdown and "edp-mx report" in markdown
+    assert "-5.0 ±71.4 [-12.9]" in markdown and "edp-mx report" in markdown
     only_drawn = "Membership inference against ε"
     assert only_drawn in text and only_drawn not in markdown
 
