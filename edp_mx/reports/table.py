@@ -42,14 +42,15 @@ def parse_table(text: str) -> Tuple[List[str], List[List[str]]]:
 
 
 def show_quartiles(values: Sequence[float], digits: int) -> str:
-    """Render the median and, in brackets, the quartiles.
+    """Render the median and, in brackets, the quartiles, which fewer than three values do not have.
 
     Example:
-        >>> show_quartiles([1000.0, 3000.0, 2000.0], 0)
-        '2,000 (1,500–2,500)'
+        >>> show_quartiles([1000.0, 3000.0, 2000.0], 0), show_quartiles([1000.0], 0)
+        ('2,000 (1,500–2,500)', '1,000')
     """
-    points = values if len(values) > 1 else [*values, *values]
-    quartiles = statistics.quantiles(points, n=4, method="inclusive")
+    if len(values) < 3:
+        return f"{statistics.median(values):,.{digits}f}"
+    quartiles = statistics.quantiles(values, n=4, method="inclusive")
     low, median, high = (f"{value:,.{digits}f}" for value in quartiles)
     return f"{median} ({low}–{high})"
 

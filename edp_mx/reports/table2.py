@@ -17,11 +17,12 @@ SUMMARY = "The seconds of an epoch with SGD, and the factors by which privacy ma
 EXPLANATION = (
     "N Horovod workers of one machine, whose cores they share. In each round every method takes "
     "the same steps on the same utterances, one method after the other, and a ratio is taken round "
-    "by round. Shown are medians, in round brackets the quartiles, in square brackets the paper's "
-    "number with 8 GPUs. DP-SGD clips each utterance: loop is one backward pass for each, as in "
-    "the paper, and ghost one for all. ≈ is an epoch of which only the steps in the last column "
-    "were run. B is the batch of all workers, n the training part. Processor time is that of all "
-    "workers together, without what they wait for each other or for other programs."
+    "by round. Shown are medians, in round brackets the quartiles of three rounds or more, in "
+    "square brackets the paper's number with 8 GPUs. DP-SGD clips each utterance: loop is one "
+    "backward pass for each, as in the paper, and ghost one for all. ≈ is an epoch of which only "
+    "the steps in the last column were run. B is the batch of all workers, n the training part. "
+    "Processor time is that of all workers together, without what they wait for each other or for "
+    "other programs."
 )
 OF_A_DRAW = (
     "Of a stand-in 20,000 utterances were drawn and trained on, at the batch and the model of the "
