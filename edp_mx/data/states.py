@@ -37,11 +37,11 @@ class StoredStates:
         """Store the states of all utterances.
 
         Args:
-            made: batches of places, counts and states, in any order; rows beyond the counts are
-                padding.
+            made: places, counts and states, in any order; rows beyond the counts are padding.
+                Several places may share the states of one utterance.
             folder: where the nameless file lies; the system's folder of such files by default.
 
-        Shapes: made: (M,), (M,), (M, R, H).
+        Shapes: made: (M,), (M,), (M, R, H), or for shared states (M,), (1,), (1, R, H).
         """
         starts, counts = np.zeros((2, num_utterances), np.int64)
         width = num_rows = 0

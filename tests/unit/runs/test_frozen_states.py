@@ -61,6 +61,48 @@ def test_losses_and_gradients_are_those_of_the_whole_model(prepared, tmp_path):
         np.testing.assert_allclose(gradient, whole[name], rtol=1e-3, atol=1e-5, err_msg=name)
 
 
+# Sizes at which products round differently at different places of a batch.
+LARGER = {
+    "clc": "{family: clc, trained: heads}",
+    "bert": f"{{{BERT}, hidden_size: 96, intermediate_size: 200, trained: heads}}".replace(
+        "hidden_size: 8, intermediate_size: 12, ", ""
+    ),
+    "bert, top layer": MODELS["bert, top layer"].replace("size: 8", "size: 312"),
+}
+
+
+@pytest.mark.parametrize("model", LARGER)
+def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
+    (tmp_path / "run.yaml").write_text(SETTINGS.format(model=LARGER[model]))
+    config = load_config(tmp_path / "run.yaml")
+    prepared = prepare_corpus(load_corpus(config.data), config, start()).above_frozen(tmp_path)
+    first, *rest = prepared.corpus.train
+    alike = [each for each in rest if len(each.tokens) == len(first.tokens)][0]
+    other = [each for each in rest if len(each.tokens) > len(first.tokens)][0]
+
+    def stored(utterances):
+        states = prepared.encode(utterances).states
+        ends = states.starts + states.counts
+        return [states.rows[a:b].tobytes() for a, b in zip(states.starts, ends)]
+
+    found = stored([first, *rest])
+    assert stored([alike, *rest])[1:] == found[1:]
+    assert stored([other, *rest])[1:] == found[1:]
+    assert stored(rest) == found[1:]
+    assert stored(rest[::-1])[::-1] == found[1:]
+    assert [stored([each])[0] for each in rest[:3]] == found[1:4]
+    assert stored([*rest, first, first])[-2:] == [found[0]] * 2
+
+
+def test_stored_states_are_those_that_the_frozen_part_computes(prepared, tmp_path):
+    above = prepared.above_frozen(tmp_path)
+    for row in range(0, len(prepared.train), 7):
+        states, (count,) = above.frozen.states(prepared.train.batch([row]))
+        kept = above.train.states
+        own = kept.rows[kept.starts[row] : kept.starts[row] + kept.counts[row]]
+        np.testing.assert_allclose(own, states[0, :count], rtol=1e-4, atol=1e-5)
+
+
 def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path, monkeypatch):
     before = {n: p.data().asnumpy() for n, p in prepared.model.collect_params().items()}
 
