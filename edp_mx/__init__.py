@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from edp_mx.errors import UserError
+from edp_mx.runtime.blas import name_kernels
 from edp_mx.runtime.threads import allowed_threads
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ os.environ["MXNET_EXEC_INPLACE_GRAD_SUM_CAP"] = str(2**30)
 # and NumPy read this when they are imported, and would take all cores each.
 if "HOROVOD_LOCAL_SIZE" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", str(allowed_threads()))
+
+name_kernels()
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,9 @@ import os
 import zlib
 from pathlib import Path
 
+import edp_mx  # noqa: F401 (before NumPy, whose kernels it names)
+
+# isort: split
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

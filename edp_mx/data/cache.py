@@ -19,7 +19,7 @@ import numpy as np
 
 from edp_mx.data.store import Stored, open_store
 from edp_mx.errors import UserError
-from edp_mx.runtime.files import sha256_of
+from edp_mx.runtime.files import sha256_of, user_cache
 from edp_mx.runtime.progress import Heartbeat
 
 logger = logging.getLogger(__name__)
@@ -31,9 +31,8 @@ _POLL = 0.2  # seconds between two looks at whether another process is done
 
 def cache_folder() -> Optional[Path]:
     """Return `$EDP_MX_CACHE/corpora` or that of the user's cache; None where it is "off"."""
-    named = os.environ.get("EDP_MX_CACHE")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return None if named == "off" else Path(named or home / "edp_mx") / "corpora"
+    folder = user_cache()
+    return None if folder is None else folder / "corpora"
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:

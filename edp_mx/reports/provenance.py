@@ -23,12 +23,13 @@ def environments_of(records: Sequence[Record], what: str = "run") -> List[str]:
 
 def _environment(record: Record) -> str:
     machine = record["machine"]
-    packages = machine.get("packages") or {}
+    packages, blas = machine.get("packages") or {}, machine.get("blas") or {}
     parts = [
         machine.get("processor") or machine.get("machine") or "an unknown machine",
         f"{machine['cores']} cores" if machine.get("cores") else "",
         f"Python {machine['python']}" if machine.get("python") else "",
         *(f"{name} {version}" for name, version in packages.items()),
+        *(f"{name}'s products: {each['kernels']}" for name, each in blas.items()),
     ]
     return ", ".join(filter(None, parts))
 

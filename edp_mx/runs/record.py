@@ -37,7 +37,7 @@ _NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # where it lies
 _OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
-_MACHINE = ("machine", "cores", "python", "packages")
+_MACHINE = ("machine", "cores", "python", "packages", "blas")
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:

@@ -28,8 +28,8 @@ file: it holds private text or reveals training data. Only you can read this fol
 | file | what it holds |
 | --- | --- |
 | `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
-| `environment.json` | command, workers, versions of the packages, machine, keyed hashes of the \
-parts |
+| `environment.json` | command, workers, versions of the packages, machine, kernels of the \
+products, keyed hashes of the parts |
 | `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
@@ -231,6 +231,8 @@ class RunDirectory:
 
 def environment(num_workers: int) -> Dict[str, Any]:
     """Return what a run was made with: of paths only the names, no user and no host."""
+    from edp_mx.runtime.blas_in_use import kernels_in_use  # loads MXNet
+
     packages = ("mxnet", "gluonnlp", "horovod", "numpy", "scipy", "sklearn")
     return {
         "command": [Path(part).name if os.sep in part else part for part in sys.argv],
@@ -241,4 +243,5 @@ def environment(num_workers: int) -> Dict[str, Any]:
         "cores": os.cpu_count(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "packages": {name: import_module(name).__version__ for name in packages},
+        "blas": kernels_in_use(),
     }

@@ -27,6 +27,7 @@ from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
 from edp_mx.runs.start_of_run import refuse_other_start, write_start
+from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
@@ -138,6 +139,7 @@ class _Run:
             sum(layer.size for layer in layers),
             len(layers),
         )
+        warn_of_slow_kernels()
         self.workers.on_first(self._write_start)
 
     def _write_start(self) -> None:

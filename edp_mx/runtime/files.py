@@ -12,7 +12,7 @@ import re
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Iterable, Iterator, Sequence, Union
+from typing import Any, BinaryIO, Iterable, Iterator, Optional, Sequence, Union
 
 from edp_mx.errors import UserError
 
@@ -23,6 +23,13 @@ PathLike = Union[str, "os.PathLike[str]"]
 def path_field(default: Any = None) -> Any:
     """Declare a setting that names files; `dump_config` writes them as absolute paths."""
     return dataclasses.field(default=default, metadata={"is_path": True})
+
+
+def user_cache() -> Optional[Path]:
+    """Return `$EDP_MX_CACHE` or a folder of the user's cache; None where it is "off"."""
+    named = os.environ.get("EDP_MX_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return None if named == "off" else Path(named or home / "edp_mx")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ errors runtime accounting metrics data models privacy training config runs attac
 cli api
 """.split()  # noqa: SIM905
 NO_MXNET = ("errors", "accounting", "metrics", "data")
-MXNET_IN_RUNTIME = {"arrays.py", "distributed.py"}
+MXNET_IN_RUNTIME = {"arrays.py", "blas_in_use.py", "distributed.py"}
 
 
 def imports(path):

@@ -30,6 +30,7 @@ from edp_mx.runs.pretraining.model import (
 from edp_mx.runs.pretraining.scores import MaskedScores, Window, score
 from edp_mx.runs.pretraining.text import PretrainingText, read_text
 from edp_mx.runs.run_directory import RunDirectory, environment
+from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
@@ -152,6 +153,7 @@ class _Run:
             self.total_steps,
             self.text.steps_per_epoch,
         )
+        warn_of_slow_kernels()
         if self.workers.is_first and not self.directory.has("environment"):
             self.directory.write("environment", environment(self.workers.size))
 

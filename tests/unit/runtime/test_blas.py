@@ -1,0 +1,186 @@
+"""The kernels of OpenBLAS: named where it takes old ones, and nowhere else."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+from support.workers import run_workers
+
+from edp_mx.runs.record import machine_of
+from edp_mx.runs.run_directory import environment
+from edp_mx.runtime import blas, blas_in_use
+from edp_mx.runtime.blas import NAME, Processor, candidates, name_kernels
+from edp_mx.runtime.blas_in_use import kernels_in_use
+
+AVX2 = frozenset(("avx", "avx2", "fma"))
+AVX512 = AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
+CPUINFO = """processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model\t\t: 207
+model name\t: INTEL(R) XEON(R) PLATINUM 8581C
+stepping\t: 2
+flags\t\t: {flags}
+bogomips\t: 4600.00
+
+processor\t: 1
+vendor_id\t: GenuineIntel
+"""
+INTEL, AMD = "GenuineIntel", "AuthenticAMD"
+
+
+@pytest.fixture
+def intel_207(tmp_path):
+    path = tmp_path / "cpuinfo"
+    path.write_text(CPUINFO.format(flags=" ".join(sorted(AVX512))))
+    return Processor.read(path)
+
+
+@pytest.fixture
+def unnamed(monkeypatch):
+    """No kernels are named, and none that a test names stay so."""
+    monkeypatch.setenv(NAME, "")
+    del os.environ[NAME]
+
+
+def old_kernels():
+    return ["Prescott", "Prescott"]
+
+
+def best_here():
+    """The first kernels of an Intel 207 that this machine has."""
+    flags = Processor.read().flags
+    if not flags >= AVX2:
+        pytest.skip("a processor without AVX2")
+    return "SkylakeX" if flags >= AVX512 else "Haswell"
+
+
+def test_an_intel_of_model_207_is_read_and_gets_the_kernels_of_its_flags(intel_207):
+    assert intel_207 == (INTEL, "6 207 2", AVX512)
+    assert candidates(intel_207, old_kernels()) == ["SkylakeX", "Haswell", "Sandybridge"]
+
+
+@pytest.mark.parametrize(
+    "vendor, flags, reported, named",
+    [
+        (INTEL, AVX2, ["Prescott"], ["Haswell", "Sandybridge"]),
+        (INTEL, {"avx"}, ["Core2"], ["Sandybridge"]),
+        (INTEL, AVX512 - {"avx512bw"}, ["Prescott"], ["Haswell", "Sandybridge"]),
+        (AMD, AVX2, ["Barcelona"], ["Zen", "Haswell", "Sandybridge"]),
+        (AMD, AVX512, ["Prescott", "Zen"], ["Zen", "SkylakeX", "Haswell", "Sandybridge"]),
+        (INTEL, AVX512, ["Cooperlake", "Nehalem"], "Cooperlake SkylakeX Haswell Sandybridge"),
+        # OpenBLAS knows the processor, or the processor has no better ones
+        (INTEL, AVX512, ["SkylakeX", "Haswell"], []),
+        (AMD, AVX2, ["Zen", "Zen"], []),
+        (INTEL, AVX512, ["SomethingNew"], []),
+        (INTEL, {"sse3"}, ["Prescott"], []),
+        (INTEL, AVX2, [], []),
+        ("", set(), ["Prescott"], []),
+    ],
+)
+def test_kernels_are_named_only_where_old_ones_were_taken(vendor, flags, reported, named):
+    named = named.split() if isinstance(named, str) else named
+    assert candidates(Processor(vendor, "", frozenset(flags)), reported) == named
+
+
+def test_the_libraries_say_before_they_are_used_what_they_compute_with_then(unnamed):
+    code = (
+        "import json, edp_mx.runtime.blas as b, edp_mx.runtime.blas_in_use as u; "
+        "print(json.dumps([b._ask(b._libraries()), u.kernels_in_use()]))"
+    )
+    plain = {**os.environ, "EDP_MX_CACHE": "off"}
+    for named in (None, "Prescott"):
+        environment = plain if named is None else {**plain, NAME: named}
+        output = subprocess.run(
+            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True
+        ).stdout
+        asked, used = json.loads(output)
+        assert sorted(asked) == sorted(each["kernels"] for each in used.values())
+        assert {each["library"] for each in used.values()} == {"openblas"} and len(used) == 2
+        assert named in (None, *asked)  # a user's own setting stays, even a bad one
+
+
+def test_where_the_processor_is_known_nothing_is_named_and_it_is_asked_once(
+    unnamed, monkeypatch, tmp_path
+):
+    if blas.WITHOUT_AVX & set(blas._ask(blas._libraries())):
+        pytest.skip("OpenBLAS does not know this processor")
+    monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path))
+    name_kernels()
+    (kept,) = (tmp_path / "kernels").iterdir()
+    assert json.loads(kept.read_text()) == "" and NAME not in os.environ
+    monkeypatch.setattr(blas, "_ask", lambda _: pytest.fail("asked again"))
+    name_kernels()
+    kept.write_text('"Haswell"')
+    name_kernels()
+    assert os.environ[NAME] == "Haswell"
+
+
+def test_a_torn_or_closed_cache_is_no_obstacle(unnamed, monkeypatch, tmp_path):
+    monkeypatch.setattr(blas, "_ask", lambda _: ["Zen"])
+    for folder in (tmp_path, tmp_path / "file"):
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("EDP_MX_CACHE", str(folder))
+        for _ in range(2):
+            name_kernels()
+            for kept in (tmp_path / "kernels").glob("*"):
+                kept.write_text('["torn')
+    assert NAME not in os.environ
+
+
+def test_a_users_own_setting_stays(intel_207, monkeypatch):
+    for own in ("Nehalem", ""):
+        monkeypatch.setenv(NAME, own)
+        name_kernels(intel_207, lambda: pytest.fail("asked"))
+        assert os.environ[NAME] == own
+
+
+@pytest.mark.slow
+def test_kernels_that_are_not_there_are_passed_over():
+    assert blas._choose(["NoSuchKernels", "Nehalem"]) == "Nehalem"
+    assert blas._choose(["NoSuchKernels"]) == ""
+
+
+def test_a_wrong_product_is_found(monkeypatch):
+    import mxnet as mx
+
+    (name,) = {each["kernels"] for each in kernels_in_use().values()}
+    blas_in_use.self_test(name)
+    right = mx.nd.dot
+    monkeypatch.setattr(mx.nd, "dot", lambda *args, **how: right(*args, **how) * 1.0001)
+    with pytest.raises(ArithmeticError, match=rf"{name} multiplies \(1, 1, 1\) wrong"):
+        blas_in_use.self_test(name)
+
+
+def test_the_named_kernels_arrive_in_both_libraries_of_each_worker(intel_207, unnamed):
+    name_kernels(intel_207, old_kernels)
+    assert os.environ[NAME] == best_here()
+    for used in run_workers(kernels_in_use, 2, is_fresh=True):
+        assert {package: each["kernels"] for package, each in used.items()} == {
+            "numpy": best_here(),
+            "mxnet": best_here(),
+        }
+
+
+def test_old_kernels_are_said_unless_the_user_named_them(unnamed, monkeypatch, caplog):
+    if "avx" not in Processor.read().flags:
+        pytest.skip("a processor without AVX")
+    in_use = {"numpy": {"kernels": "Prescott"}, "mxnet": {"kernels": "Zen"}}
+    monkeypatch.setattr(blas_in_use, "kernels_in_use", lambda: in_use)
+    monkeypatch.setenv(NAME, "prescott")
+    with caplog.at_level(logging.WARNING):
+        blas_in_use.warn_of_slow_kernels()
+        assert caplog.text == ""
+        monkeypatch.setenv(NAME, "Haswell")  # too late for NumPy
+        blas_in_use.warn_of_slow_kernels()
+    assert "numpy multiply with old kernels (Prescott)" in caplog.text
+
+
+def test_runs_and_records_say_which_kernels_ran():
+    made = environment(1)
+    assert made["blas"] == machine_of(made)["blas"] == kernels_in_use()
+    assert made["blas"]["numpy"]["version"].count(".") == 2
+    assert machine_of({"machine": "Linux x86_64"})["blas"] is None  # of before
