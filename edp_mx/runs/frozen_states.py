@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.batching import Batch, WordInputs
+from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.states import StoredStates
 from edp_mx.models.encoder import FrozenPart
@@ -89,6 +89,7 @@ def _read(batch: Batch, row: int) -> Tuple[Tuple[int, ...], bytes]:
         longest = int((characters > 0).sum(axis=1).max(initial=0))
         words = inputs.words[row, :tokens]
         return (tokens, _rounded(longest)), words.tobytes() + characters[:, :longest].tobytes()
+    assert isinstance(inputs, PieceInputs)
     pieces = int(inputs.lengths[row])
     read = inputs.pieces[row, :pieces], inputs.firsts[row, :tokens]
     return (pieces,), b"".join(each.tobytes() for each in read)
