@@ -151,21 +151,28 @@ class Guarantee:
         return lines
 
 
-def guarantee(plan: Plan, entries: Optional[Sequence[Entry]] = None) -> Guarantee:
+def guarantee(
+    plan: Plan, entries: Optional[Sequence[Entry]] = None, *, delta: Optional[float] = None
+) -> Guarantee:
     """Count what a run spends, both ways, and state what that does not cover.
 
-    The entries are what its ledger holds; left out, all that is planned.
+    Args:
+        plan: the run's own.
+        entries: what its ledger holds; left out, all that is planned.
+        delta: at which to count; left out, the plan's own.
 
     Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
     `holds_if` does so under the conditions that it names. A run that may stop early counts all that
-    it might have released (`committed_entries`).
+    it might have released (`committed_entries`): its `max_epsilon` ends it at its own δ, at
+    whichever δ one asks.
     """
+    own, plan = plan, plan if delta is None else plan.with_delta(delta)
     published = holds = holds_if = unbounded(NO_MECHANISM)
     released: Tuple[Entry, ...] = ()
     if plan.release is not None:
         released = plan.entries() if entries is None else tuple(entries)
         if plan.stops_early:
-            released = committed_entries(plan, released)
+            released = committed_entries(own, released)
         published, holds_if = _count(plan, released)
         if plan.seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)

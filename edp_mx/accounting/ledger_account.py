@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.accounting.budget import committed_entries
 from edp_mx.accounting.entries import SCALES, Entry
 from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
@@ -37,18 +38,19 @@ class LedgerAccount:
 def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
     """Read a ledger and compute its guarantee, at the run's own δ or at another."""
     ledger = read_ledger(path)
-    plan = ledger.plan if delta is None else ledger.plan.with_delta(delta)
-    spent, found = guarantee(plan, ledger.entries), differences(ledger)
-    planned = guarantee(plan, _planned(ledger)) if found else spent
+    spent, found = guarantee(ledger.plan, ledger.entries, delta=delta), differences(ledger)
+    planned = guarantee(ledger.plan, _planned(ledger), delta=delta) if found else spent
     return LedgerAccount(ledger, spent, planned, found)
 
 
 def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
-    """All planned entries; in version 0.1 the cost of α is known from its own line only."""
-    if ledger.plan.scales_multiplier is not None:
-        return ledger.plan.entries()
-    scales = tuple(entry for entry in ledger.entries if entry.what == SCALES)[:1]
-    return (*scales, *ledger.plan.entries())
+    """All that was planned, as far as the budget goes.
+
+    In version 0.1 the cost of α is known from its own line only.
+    """
+    is_known = ledger.plan.scales_multiplier is not None
+    scales = () if is_known else [e for e in ledger.entries if e.what == SCALES][:1]
+    return committed_entries(ledger.plan, scales)
 
 
 def differences(ledger: Ledger) -> Tuple[str, ...]:
