@@ -86,15 +86,16 @@ def calibrate_poisson(
     if sample_rate == 0:
         raise UserError("sample_rate is 0; nothing is ever drawn, so any noise will do")
 
-    def steps(z: float) -> Composition:
+    def steps(z: float, neighbours: str = neighbours) -> Composition:
         multipliers = [decay.noise_multiplier_at(z, t) for t in range(epochs)]
         events = [Event("poisson", z_t, steps_per_epoch, sample_rate) for z_t in multipliers]
         return Composition(neighbours, events)
 
     low, high = -_LOG_RANGE, _LOG_RANGE
-    while high - low > 0.01:  # by the central limit, only to start the search
+    while high - low > 0.01:  # by the simplest central limit, only to start the search
         middle = 0.5 * (low + high)
-        is_low = log_epsilon_gdp_clt(steps(math.exp(middle)), delta) > math.log(target_epsilon)
+        simplest = steps(math.exp(middle), "zero_out")
+        is_low = log_epsilon_gdp_clt(simplest, delta) > math.log(target_epsilon)
         low, high = (middle, high) if is_low else (low, middle)
     return solve_multiplier(
         lambda z: upper_epsilon_poisson_pld(steps(z), delta=delta),

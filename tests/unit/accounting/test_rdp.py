@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -9,6 +10,7 @@ from scipy.stats import norm
 from support.golden_vectors import cases
 
 from edp_mx.accounting.accountants import ACCOUNTANTS
+from edp_mx.accounting.choices import NEIGHBOURS
 from edp_mx.accounting.events import Composition, Event
 from edp_mx.accounting.gdp import log_epsilon_gdp_clt, log_mu_gdp_clt
 from edp_mx.accounting.pld.interval import epsilon_poisson_pld
@@ -135,14 +137,32 @@ def test_it_is_below_what_holds_and_says_so():
     assert math.exp(log_epsilon_gdp_clt(steps, 5e-4)) < epsilon_poisson_pld(steps, delta=5e-4).lower
 
 
-def test_many_small_steps_come_to_it():
-    """q √T kept, T up: the true ε and the limit meet."""
+@pytest.mark.parametrize("neighbours", NEIGHBOURS)
+def test_many_small_steps_come_to_it(neighbours):
+    """q √T kept, T up: the true ε and the limit meet, whoever the neighbours are."""
     gaps = []
     for steps in (100, 10_000):
-        small = composition((0.5 / math.sqrt(steps), 2.0, steps))
+        small = Composition(neighbours, [Event("poisson", 2.0, steps, 0.5 / math.sqrt(steps))])
         true = epsilon_poisson_pld(small, delta=1e-3).estimate
         gaps.append(abs(true / math.exp(log_epsilon_gdp_clt(small, 1e-3)) - 1))
-    assert gaps[1] < 0.2 * gaps[0] < 0.02
+    assert gaps[1] < 0.3 * gaps[0] < 0.02
+
+
+@pytest.mark.parametrize("z", [1e160, 1e154, 1e9, 1.0001e4, 0.9999e4, 3.0, 0.2, 0.04, 0.0])
+def test_the_limit_of_neighbours_in_one_ball_has_no_holes(z):
+    """Between that of one record there or not, and that of two in opposite directions."""
+    steps = [Event("poisson", z, 1, 0.5)]
+    there, ball, opposite = (
+        log_mu_gdp_clt(Composition(name, steps))
+        for name in ("zero_out", "replace_in_mean", "replace_one")
+    )
+    assert there <= ball + 1e-12 and ball <= opposite
+    if 1 < z < 1e150:
+        s = mpmath.mpf(1) / z
+        with mpmath.workdps(60):
+            grown = mpmath.exp(s * s)
+            true = mpmath.log(grown * mpmath.ncdf(1.5 * s) + 3 * mpmath.ncdf(-s / 2) - 2)
+        assert 2 * ball + math.log(2) == pytest.approx(float(true), abs=1e-8)
 
 
 def test_the_ends_of_the_limit():
