@@ -11,7 +11,6 @@ from edp_mx.accounting.events import Composition
 from edp_mx.accounting.lognumber import LARGEST_LOG, log_of
 from edp_mx.accounting.zcdp import log_epsilon_exact
 
-
 _ROOT = math.sqrt(2)
 _SMALL = 1e-4  # 1/z below which differences lose too many digits
 

@@ -9,7 +9,7 @@ from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.counting import PAPER
 from edp_mx.reports.table import render_table
 
-HEADER = ("accountant", "as published", "holds", "a bound on what ran")
+HEADER = ("accountant", "as published", "holds", "holds if", "a bound on what ran")
 NO_BOUND = "NOT a bound"
 
 
@@ -27,17 +27,27 @@ def counts_as_json(counts: Sequence[Bound]) -> List[Dict[str, Any]]:
 
 
 def render_accountants(
-    paper: Bound, published: Sequence[Bound], holds: Sequence[Bound]
+    paper: Bound,
+    as_published: Sequence[Bound],
+    holds: Sequence[Bound],
+    holds_if: Sequence[Bound] = (),
 ) -> List[str]:
-    """Return a line per accountant, the one of the paper first."""
-    left = {count.accountant: count.epsilon for count in published}
-    right = {count.accountant: count.epsilon for count in holds}
+    """Return a line per accountant, the one of the paper first.
+
+    Args:
+        holds_if: under conditions; a column of its own, where there are any.
+    """
+    sides = [
+        {count.accountant: count.epsilon for count in counts}
+        for counts in (as_published, holds, holds_if)[: 3 if holds_if else 2]
+    ]
+    header = [*HEADER[: len(sides) + 1], HEADER[-1]]
     rows = []
     if paper.accountant not in ACCOUNTANTS:  # else it has a line below
-        rows.append([PAPER, str(paper.epsilon), "", NO_BOUND])
+        rows.append([PAPER, str(paper.epsilon), *[""] * (len(sides) - 1), NO_BOUND])
     for name, accountant in ACCOUNTANTS.items():
-        if name in left or name in right:
-            holds_too = accountant.is_bound and name in right
-            values = [str(side.get(name, "")) for side in (left, right)]
+        if any(name in side for side in sides):
+            holds_too = accountant.is_bound and name in sides[1]
+            values = [str(side.get(name, "")) for side in sides]
             rows.append([name, *values, "yes" if holds_too else NO_BOUND])
-    return render_table(HEADER, rows).splitlines()
+    return render_table(header, rows).splitlines()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
@@ -59,11 +59,10 @@ def is_without_privacy(path: Path) -> bool:
 
 def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
     """Return a value for strict JSON: `privacy.json` from the ledger alone, and its entries."""
-    given, counts = _counts(account)
     ledger = account.ledger
     return {
         **account.spent.to_dict(),
-        "accountants": {"as_published": counts_as_json(given), "holds": counts_as_json(counts)},
+        "accountants": {name: counts_as_json(each) for name, each in _counts(account).items()},
         "planned": {
             "as_published": account.planned.as_published.to_dict(),
             "holds": account.planned.holds.to_dict(),
@@ -81,21 +80,24 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
 def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     """Return text lines: the releases, their ε by all accountants, and deviations from the plan."""
     spent = account.spent
-    given, counts = _counts(account)
     lines = [f"{path}", "", *_releases(account.ledger.entries), "", *spent.describe().splitlines()]
-    lines += ["", *render_accountants(spent.as_published, given, counts)]
-    if spent.holds_if.conditions and not spent.holds_if.reasons:
-        lines.append(f"holds: only if {'; if '.join(spent.holds_if.conditions)}")
+    lines += ["", *render_accountants(spent.as_published, **_counts(account))]
+    if spent.holds_if.conditions:
+        lines.append(f"holds if: {'; and if '.join(spent.holds_if.conditions)}")
     lines += ["", *_plan_lines(account)]
     return [*lines, *(f"Note: {warning}." for warning in account.ledger.warnings)]
 
 
-def _counts(account: LedgerAccount) -> Tuple[List[Bound], List[Bound]]:
-    plan, entries = account.plan, account.spent.entries
-    holds = counts_of_what_holds(plan, entries)
-    if account.spent.holds_if.reasons:
-        holds = [replace(unbounded(), accountant=count.accountant) for count in holds]
-    return counts_as_published(plan, entries), holds
+def _counts(account: LedgerAccount) -> Dict[str, List[Bound]]:
+    """ε by all accountants: as published, as it holds, and where it holds on conditions, if so."""
+    plan, spent = account.plan, account.spent
+    counts = counts_of_what_holds(plan, spent.entries)
+    none = [replace(unbounded(), accountant=count.accountant) for count in counts]
+    found = {"as_published": counts_as_published(plan, spent.entries)}
+    found["holds"] = none if spent.holds.reasons else counts
+    if spent.holds_if.conditions:
+        found["holds_if"] = counts
+    return found
 
 
 def _plan_lines(account: LedgerAccount) -> List[str]:

@@ -182,6 +182,12 @@ def test_a_named_accountant_of_a_run(run, finished, tmp_path):
     private = run_with(tmp_path / "run", facts, WHOLE)
     text = " ".join(run(private, "--accountant", "rf_exact").split())
     assert text.endswith("if the vocabulary, characters and labels were public")
+    public = strictly(run(finished, "--json"))["accountants"]["holds"]
+    found = strictly(run(private, "--json"))["accountants"]
+    assert {row["epsilon"] for row in found["holds"]} == {None}  # as `holds` is itself
+    assert {row["log10_epsilon"] for row in found["holds"]} == {None}
+    assert found["holds_if"] == public
+    assert "| rf_exact | 0.765454 | infinite | 0.765454 | yes" in text
     fixed = run_with(tmp_path / "fixed", facts_with(seed_is_fixed=True), [shuffled_line(0)])
     found = strictly(run(fixed, "--accountant", "rf_exact", "--json"))
     assert found["stated"]["epsilon"] is None
