@@ -152,7 +152,11 @@ class Guarantee:
 
 
 def guarantee(
-    plan: Plan, entries: Optional[Sequence[Entry]] = None, *, delta: Optional[float] = None
+    plan: Plan,
+    entries: Optional[Sequence[Entry]] = None,
+    *,
+    delta: Optional[float] = None,
+    is_stopped: bool = False,
 ) -> Guarantee:
     """Count what a run spends, both ways, and state what that does not cover.
 
@@ -160,18 +164,19 @@ def guarantee(
         plan: the run's own.
         entries: what its ledger holds; left out, all that is planned.
         delta: at which to count; left out, the plan's own.
+        is_stopped: the program ended the run because of what it showed.
 
     Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
-    `holds_if` does so under the conditions that it names. A run that may stop early counts all that
-    it might have released (`committed_entries`): its `max_epsilon` ends it at its own δ, at
-    whichever δ one asks.
+    `holds_if` does so under the conditions that it names. A run that was stopped or may stop early
+    counts all that it might have released (`committed_entries`): `max_epsilon` would have ended it
+    at its own δ, whichever is asked.
     """
     own, plan = plan, plan if delta is None else plan.with_delta(delta)
     published = holds = holds_if = unbounded(NO_MECHANISM)
     released: Tuple[Entry, ...] = ()
     if plan.release is not None:
         released = plan.entries() if entries is None else tuple(entries)
-        if plan.stops_early:
+        if plan.stops_early or is_stopped:
             released = committed_entries(own, released)
         published, holds_if = _count(plan, released)
         if plan.seed_is_fixed:

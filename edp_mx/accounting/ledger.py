@@ -21,6 +21,7 @@ from edp_mx.runtime.json_text import parse_json
 
 VERSION = 3
 UNTIED = (1, 2)  # older versions, whose lines are not tied together
+_STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for what it showed
 _UNTIED_WARNING = (
     "an older version wrote the ledger and tied no hashes to its lines: nobody would notice that "
     "one was changed or left out"
@@ -32,13 +33,15 @@ class Ledger:
     """The content of a ledger file; its plan has α if that was written down.
 
     The last line `is_torn` if a crash cut it off; nothing had been released for it. `chain` stands
-    at the last whole line; an older version has none, so that a changed line is not noticed.
+    at the last whole line; an older version has none, so that a changed line is not noticed. The
+    run `is_stopped` if the program ended it, once at least, because of what it showed.
     """
 
     plan: Plan
     entries: Tuple[Entry, ...]
     is_torn: bool
     chain: Optional[Chain] = None
+    is_stopped: bool = False
 
     @property
     def warnings(self) -> Tuple[str, ...]:
@@ -95,6 +98,10 @@ class LedgerFile:
                 f"{self._path} holds other layer scales than the run has: a ledger belongs to one "
                 "run; train into a new directory"
             )
+
+    def stop(self) -> None:
+        """Write down that the program ends the run because its weights are no longer finite."""
+        self._append(_STOPPED)
 
     def read(self) -> Ledger:
         """Return what the file holds now."""
@@ -171,18 +178,21 @@ def read_ledger(path: PathLike) -> Ledger:
     chain = None if _parse(path, 1, lines[0]).get("version") in UNTIED else Chain()
     plan = _plan_in(path, _parse(path, 1, lines[0], chain))
     entries: List[Entry] = []
+    is_stopped = False
     for number, line in enumerate(lines[1:], start=2):
         value = _parse(path, number, line, chain)
         try:
             if set(value) == {"layer_scales"}:
                 plan = plan.with_layer_scales(value["layer_scales"])
+            elif value == _STOPPED:
+                is_stopped = True
             else:
                 entries.append(Entry.from_dict(value))
                 _check(plan, entries[-1])
         except (UserError, ValueError, TypeError) as error:
             raise UserError(f"{path}, line {number}: {error}") from error
     check_poisson_steps(sum(e.event.count for e in entries if e.event.sampler == "poisson"))
-    return Ledger(plan, tuple(entries), is_torn=bool(rest), chain=chain)
+    return Ledger(plan, tuple(entries), bool(rest), chain, is_stopped)
 
 
 def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:

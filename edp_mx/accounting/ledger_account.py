@@ -38,7 +38,8 @@ class LedgerAccount:
 def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccount:
     """Read a ledger and compute its guarantee, at the run's own δ or at another."""
     ledger = read_ledger(path)
-    spent, found = guarantee(ledger.plan, ledger.entries, delta=delta), differences(ledger)
+    spent = guarantee(ledger.plan, ledger.entries, delta=delta, is_stopped=ledger.is_stopped)
+    found = differences(ledger)
     planned = guarantee(ledger.plan, _planned(ledger), delta=delta) if found else spent
     return LedgerAccount(ledger, spent, planned, found)
 
@@ -61,6 +62,11 @@ def differences(ledger: Ledger) -> Tuple[str, ...]:
         done[entry.what] += entry.event.count
     found = _missing(planned, done) + _repeated(planned, done) + _of_scales(ledger)
     found += _unplanned(planned, ledger.entries)
+    if ledger.is_stopped:
+        found.append(
+            "the program ended the run because it diverged; since that tells something of the "
+            "data, all that it might still have released counts"
+        )
     if ledger.is_torn:
         found.append("the last line was cut off by a crash; nothing had been released for it")
     return tuple(found)

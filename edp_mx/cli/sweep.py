@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([_as_json(trial) for trial in sweep.trials])
     else:
-        show(describe_sweep(sweep.trials), is_wide=arguments.wide)
+        show(describe_sweep(sweep.trials, sweep.folder), is_wide=arguments.wide)
         if picture:
             print(f"{picture} shows the SER on validation against each setting")
     if not is_done:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, List, Mapping, Sequence
 
+from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.sweep.config import overrides_of
+from edp_mx.runs.sweep.spent import spent_by
 from edp_mx.runs.sweep.trial import Trial
 
 
-def describe_sweep(trials: Sequence[Trial]) -> str:
-    """Return the table, the trials that failed, the best one's `--set`, and the price."""
+def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
+    """Return the table, the trials that failed, the best one's `--set`, and the price.
+
+    Args:
+        folder: that has the trials' runs.
+    """
     scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
     keys = varied([trial.values for trial in trials])
     rows = [
@@ -29,6 +36,7 @@ def describe_sweep(trials: Sequence[Trial]) -> str:
     lines += [f"failed: {' '.join(overrides_of(t.values))}: {t.error}" for t in failed]
     if scored:
         lines += ["", *_best(scored)]
+    lines += _price(trials, folder)
     return "\n".join(lines)
 
 
@@ -49,20 +57,24 @@ def _best(scored: Sequence[Trial]) -> List[str]:
         f"{100 * best['test']['intent_accuracy']:.2f} %, slot F1 "
         f"{100 * best['test']['slot_f1']:.2f} %",
         f"  chosen on the validation part of {best['corpus']}, which no ε covers unless that "
-        "corpus is public;",
-        f"  {_price(scored)}",
+        "corpus is public",
     ]
 
 
-def _price(scored: Sequence[Trial]) -> str:
-    """What all trials spend together; their ε add up, since all are looked at."""
-    bounds = [trial.record["holds"]["epsilon"] for trial in scored if trial.record]
-    deltas = [trial.record["delta"] for trial in scored if trial.record]
-    several = f"the {len(scored)} trials were" if len(scored) > 1 else "one trial was"
-    each = f"{several} trained on its training part, and their ε add up to"
-    if any(epsilon is None for epsilon in bounds):
-        return f"{each} ∞, or more than can be written"
-    return f"{each} {math.fsum(bounds):.3g} at δ = {math.fsum(deltas):.2g}"
+def _price(trials: Sequence[Trial], folder: Path) -> List[str]:
+    """What all trainings spend together, also those that failed: their ε add up."""
+    try:
+        spent = spent_by(trials, folder)
+    except UserError as error:
+        return [f"what the trainings have spent together cannot be said: {error}"]
+    if not spent:
+        return []
+    epsilon, delta = (math.fsum(column) for column in zip(*spent))
+    total = f"{epsilon:.3g} at δ = {delta:.2g}"
+    if epsilon == math.inf:
+        total = "∞, or more than can be written"
+    several = f"the {len(spent)} trainings were" if len(spent) > 1 else "one training was"
+    return [f"{several} made on one training part, to the end or not: their ε add up to {total}"]
 
 
 def text_of(value: Any) -> str:

@@ -89,7 +89,13 @@ class Spending:
         """Return the guarantee of what the ledger says was released; on rank 0."""
         if self._ledger is None:
             return self.planned()
-        return guarantee(self.plan, self._ledger.read().entries)
+        ledger = self._ledger.read()
+        return guarantee(self.plan, ledger.entries, is_stopped=ledger.is_stopped)
+
+    def stop(self) -> None:
+        """Write down that the run ends because of what it shows, so that the rest of it counts."""
+        if self.plan.release is not None:
+            self._workers.on_first(lambda: self._file.stop())
 
     def mark(self) -> Optional[LedgerMark]:
         """Return how far the ledger has come; on rank 0, None without a mechanism."""

@@ -11,7 +11,6 @@ from typing import Any, Dict
 
 import mxnet as mx
 import numpy as np
-from mxnet import gluon
 
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.fingerprint import fingerprint
@@ -177,7 +176,7 @@ class _Run:
         started, so_far = time.perf_counter(), EpsilonSoFar(self.spending)
         for epoch in self.loop.epochs(self.progress, begin=self.begin, save=self._checkpoint):
             self.seconds += epoch.seconds
-            refuse_diverged(self.model, epoch.epoch)
+            self._refuse_diverged(epoch.epoch)
             with self.average.applied() if self.average else nullcontext():
                 scores = self._score("validation")
                 stops = self.selection.stops_after(epoch.epoch, scores.ser)
@@ -193,6 +192,17 @@ class _Run:
             self._checkpoint(EpochSoFar(epoch.epoch + 1))
             if stops:
                 break
+
+    def _refuse_diverged(self, epoch: int) -> None:
+        """Refuse weights that are no longer finite; they are the same on all workers."""
+        for name, parameter in self.model.collect_params().items():
+            if not np.isfinite(parameter.data().sum().asscalar()):
+                self.spending.stop()
+                counts = "; ε counts all that was planned" if self.spending.plan.release else ""
+                raise UserError(
+                    f"the training diverged in epoch {epoch + 1}: {name} is no longer finite; use "
+                    f"a smaller training.learning_rate{counts}"
+                )
 
     def _checkpoint(self, so_far: EpochSoFar) -> None:
         """Write down where the run stands, so that `--resume` can go on from here."""
@@ -283,13 +293,3 @@ def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
         )
     loss = float(losses[workers.rank])
     return EpochSoFar(state.epochs, state.steps, loss, state.epoch_seconds, math.nan)
-
-
-def refuse_diverged(model: gluon.Block, epoch: int) -> None:
-    """Refuse weights that are no longer finite; they are the same on all workers."""
-    for name, parameter in model.collect_params().items():
-        if not np.isfinite(parameter.data().sum().asscalar()):
-            raise UserError(
-                f"the training diverged in epoch {epoch + 1}: {name} is no longer finite; use "
-                "a smaller training.learning_rate"
-            )

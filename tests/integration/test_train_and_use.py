@@ -10,6 +10,7 @@ import pytest
 import yaml
 from support.commands import (
     CALIBRATED,
+    CONFIGS,
     QUICKSTART,
     assert_is_whole,
     edp_mx,
@@ -22,6 +23,7 @@ from support.commands import (
 )
 from support.workers import PATIENCE
 
+from edp_mx import api
 from edp_mx.api import predict
 from edp_mx.config import load_config
 from edp_mx.data import corpus
@@ -259,13 +261,20 @@ def test_unsound_settings_are_refused_in_one_sentence(tmp_path, setting, message
     assert not (tmp_path / "run" / "results.json").exists()
 
 
-def test_a_training_that_diverges_says_so(tmp_path):
-    settings = [*TINY, "training.learning_rate=1e30"]
-    result = from_a_shell(
-        "train", QUICKSTART, "--run", tmp_path / "run", "--set", *settings, code=2
-    )
+@pytest.mark.parametrize("is_private", [False, True])
+def test_a_training_that_diverges_says_so(tmp_path, is_private):
+    """That it was ended tells of the data, so that all three epochs count: ε is the target's."""
+    settings, files = [*TINY, "training.learning_rate=1e30"], [QUICKSTART]
+    if is_private:
+        files.append(CONFIGS / "mechanism" / "dp_sgd.yaml")
+        settings += ["training.optimizer=sgd", "privacy.max_grad_norm=1e30",
+                     "training.batch_size=32", "privacy.target_epsilon=3"]  # fmt: skip
+    result = from_a_shell("train", *files, "--run", tmp_path / "run", "--set", *settings, code=2)
     assert "the training diverged in epoch 1" in result.stderr
     assert not (tmp_path / "run" / "results.json").exists()
+    if is_private:
+        assert "ε counts all that was planned" in result.stderr
+        assert api.account(tmp_path / "run").holds.epsilon.value == pytest.approx(3, rel=1e-5)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "compare"])

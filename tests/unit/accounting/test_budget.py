@@ -23,6 +23,7 @@ from edp_mx.accounting.counting import count_what_holds
 from edp_mx.accounting.coverage import EARLY_STOP, PRIVATE_INPUTS
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.guarantee import guarantee
+from edp_mx.accounting.ledger import LedgerFile
 from edp_mx.accounting.ledger_account import account_for
 from edp_mx.errors import UserError
 from edp_mx.reports.ledger_report import ledger_as_json
@@ -73,6 +74,24 @@ def test_a_run_that_cannot_stop_early_counts_what_it_released(tmp_path):
     spent = account_for(write_plan(tmp_path / "l", plan, plan.entries()[:2])).spent
     assert spent.holds.rho.value == pytest.approx(rho_of(2), rel=1e-12)
     assert EARLY_STOP not in spent.not_covered
+
+
+def test_a_run_that_the_program_ended_as_it_diverged_counts_all_its_epochs(tmp_path):
+    """Nothing else in the ledger tells it from one that was merely interrupted."""
+    plan = dataclasses.replace(STOPS, stops_early=False)
+    path = write_plan(tmp_path / "l", plan, plan.entries()[:2])
+    mark = LedgerFile(path, plan).mark()
+    LedgerFile(path, plan).stop()
+    for delta in (None, 1e-6):
+        account = account_for(path, delta=delta)
+        assert account.spent.holds.rho.value == pytest.approx(rho_of(40), rel=1e-12)
+        assert account.spent.holds == account.planned.holds
+    assert any("because it diverged" in text for text in account.differences)
+    again = LedgerFile(path, plan, mark=mark)  # resumed from its checkpoint after epoch 1
+    for entry in plan.entries()[1:]:
+        again.append(entry)
+    spent = account_for(path).spent  # it ended well: epoch 2 counts twice, and nothing is left
+    assert spent.holds.rho.value == pytest.approx(rho_of(41), rel=1e-12)
 
 
 @pytest.mark.parametrize("epochs", [1, 17, 39])

@@ -5,14 +5,19 @@ import math
 
 import pytest
 from support.commands import CONFIGS
+from support.gaussian import gaussian_delta
+from support.made_ledgers import plan_with, run_of
 
+from edp_mx.accounting.ledger import LedgerFile
 from edp_mx.errors import UserError
 from edp_mx.reports.sweep_table import describe_sweep
 from edp_mx.runs.record import settings_of
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep import trainings
 from edp_mx.runs.sweep.config import load_sweep
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.run import Sweep
+from edp_mx.runs.sweep.spent import spent_by
 from edp_mx.runs.sweep.trainings import Limits
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runs.tables.paper import DECAY_RATES
@@ -94,7 +99,7 @@ def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained):
         calls += 1
         sweep.close()
     assert calls == 5 and len(trained) == len(set(trained)) == 11  # 2 · 5 + 1
-    said = describe_sweep(sweep.trials)
+    said = describe_sweep(sweep.trials, sweep.folder)
     assert "failed: training.learning_rate=0.006" in said and "the training diverged" in said
     best = min(((rate, e) for rate, e in trained if rate != 0.006), key=lambda t: ser_of(*t))
     assert f"best: --set training.learning_rate={best[0]} training.epochs={best[1]}" in said
@@ -105,6 +110,37 @@ def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained):
     again = sweep_of(tmp_path, text, is_retried=True)
     again.run(Limits())
     assert len(trained) == 12 and trained[-1] == (0.006, 1)
+
+
+def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
+    """With one epoch of z = 2 μ is 1/2, with all four it is 1: at δ = 1/360 1.1745 and 2.7996."""
+    plan = plan_with({"num_workers": 1}, noise_multiplier=2.0, num_records=180, delta=1 / 360)
+    for mu, epsilon in ((0.5, 1.17454), (1.0, 2.79957)):
+        assert gaussian_delta(epsilon, mu) == pytest.approx(1 / 360, rel=1e-4)
+    scores = {"ser": 0.2, "intent_accuracy": 0.5, "slot_f1": 0.5}
+    record = {"hash": "a", "test": scores, "validation": scores, "corpus": "atis", "seconds": 60.0,
+              "holds": {"epsilon": 0.01}, "delta": 1 / 360}  # fmt: skip
+    finished = RunDirectory(run_of(tmp_path / "trial-a", plan))
+    finished.write("record", record)  # what it states is not believed beside its ledger
+    diverged = run_of(tmp_path / "trial-b", plan, plan.entries()[:1])
+    trials = [Trial({"seed": 0}, [], hash="a", record=record), Trial({"seed": 1}, [], hash="b")]
+    assert "2 trainings were made" in (said := describe_sweep(trials, tmp_path))
+    assert "their ε add up to 3.97 at δ = 0.0056" in said  # if it was interrupted
+    LedgerFile(RunDirectory(diverged).ledger, plan).stop()
+    assert "their ε add up to 5.6 at δ = 0.0056" in describe_sweep(trials, tmp_path)
+
+    run_of(tmp_path / "trial-b-2", plan, plan.entries()[:1])  # an attempt that was interrupted
+    elsewhere = {**record, "hash": "c", "holds": {"epsilon": 1.0}, "delta": 1e-4}
+    trials.append(Trial({"seed": 2}, [], hash="c", record=elsewhere))  # found among records
+    spent = spent_by(trials, tmp_path)
+    assert [round(each.epsilon, 3) for each in spent] == [2.8, 2.8, 1.175, 1.0]
+    assert sum(each.delta for each in spent) == pytest.approx(3 / 360 + 1e-4)
+
+    (tmp_path / "trial-b" / "privacy_ledger.jsonl").write_text("{}\n")
+    assert "cannot be said: " in describe_sweep(trials, tmp_path)
+    (tmp_path / "trial-b" / "privacy_ledger.jsonl").unlink()
+    RunDirectory(diverged).write("environment", {})  # it was trained without privacy
+    assert "add up to ∞" in describe_sweep(trials, tmp_path)
 
 
 def test_nothing_is_begun_after_the_hours(tmp_path, trained):

@@ -1,0 +1,53 @@
+"""What all trainings of a sweep have spent, every attempt, whether it ended well or not."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import List, NamedTuple, Sequence
+
+from edp_mx.accounting.lognumber import LogNumber, exp_of
+from edp_mx.runs.interrupted import has_begun
+from edp_mx.runs.record import Record
+from edp_mx.runs.recount import recount
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.trial import Trial
+
+
+class Spent(NamedTuple):
+    """An ε that holds (∞ also where a double cannot hold it), and its δ."""
+
+    epsilon: float
+    delta: float
+
+
+def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
+    """Return what each training has spent: all below the folder, and those known by a record only.
+
+    All were made on one training part and looked at, so that their ε add up, and their δ.
+
+    Raises:
+        UserError: a ledger that cannot be read.
+
+    Edge cases: a training that left neither ledger nor record had no privacy.
+    """
+    found, here = [], set()
+    for path in sorted(folder.glob("trial-*/")):
+        run = RunDirectory(path)
+        record = run.read("record") if run.has("record") else None
+        if record:
+            here.add(record["hash"])
+        if run.ledger.exists():
+            spent = recount(run).spent
+            if spent.entries:
+                found.append(Spent(exp_of(spent.holds.epsilon.log), spent.plan.delta))
+        elif record:
+            found.append(_stated(record))
+        elif has_begun(run):
+            found.append(Spent(math.inf, 0.0))
+    known = (trial.record for trial in trials if trial.record)
+    return found + [_stated(record) for record in known if record["hash"] not in here]
+
+
+def _stated(record: Record) -> Spent:
+    return Spent(exp_of(LogNumber.from_dict(record["holds"]).log), record["delta"])
