@@ -25,7 +25,8 @@ EXPLANATION = (
     "of such grids, and Table 1's settings beside the best of those that trained for as many "
     "epochs. A choice costs privacy: all trials are trained on the same part, so that what they "
     "spend adds up. The last columns have log₁₀ ε for one run of Table 1 and for all trials "
-    "together, both as the paper counts; and no ε covers the validation part, on which the best is "
+    "together, both as the paper counts; a trial that failed after it had spent, or was repeated, "
+    "leaves no record and comes on top. No ε covers the validation part, on which the best is "
     "found."
 )
 HEADER = ("corpus", "model", "method", "trials", "the best", "its valid. SER %", "Table 1's",
