@@ -36,6 +36,9 @@ _OF_A_STEP = (
 )
 FOREMOST = (SEVERAL_UTTERANCES, USER_NAMES, OTHER_MODELS)  # of what is not covered
 SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
+FEW = 300  # records, below which to warn
+WELL_BELOW = 0.1  # of 1/n: a δ by which a guarantee may be judged; docs/privacy.md, section 7
+SMALL_DELTA = 1e-6  # of any n
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,31 @@ class Guarantee:
         """One step as it is released; only of a run with a mechanism."""
         assert self.plan.release is not None
         return self.plan.release
+
+    @property
+    def strict_delta(self) -> float:
+        """The δ by which it may be judged: 1/(10 n), of few records 1e-6, or a smaller own one."""
+        n, delta = self.plan.num_records, self.plan.delta
+        if not n:
+            return delta
+        return min(delta, SMALL_DELTA if n < FEW else WELL_BELOW / n)
+
+    def at_other_deltas(self) -> Tuple[Guarantee, ...]:
+        """Return it for the same releases at 1/(10 n) and at 1e-6.
+
+        Edge cases: none where ε is infinite at each δ; no δ that is not below 1/n, or its own.
+        """
+        plan, n = self.plan, self.plan.num_records
+        if self.holds_if.reasons:
+            return ()
+        deltas = [WELL_BELOW / n] if n else []
+        if SMALL_DELTA * (n or 1) < 1 and SMALL_DELTA not in deltas:
+            deltas.append(SMALL_DELTA)
+        return tuple(
+            _stated(replace(plan, delta=delta, delta_mode="value"), self.entries)
+            for delta in deltas
+            if delta != plan.delta
+        )
 
     @property
     def effective_noise_multipliers(self) -> Tuple[float, ...]:
@@ -172,12 +200,18 @@ def guarantee(
     at its own δ, whichever is asked.
     """
     own, plan = plan, plan if delta is None else plan.with_delta(delta)
+    if plan.release is None:
+        return _stated(plan, ())
+    released = plan.entries() if entries is None else tuple(entries)
+    if plan.stops_early or is_stopped:
+        released = committed_entries(own, released)
+    return _stated(plan, released)
+
+
+def _stated(plan: Plan, released: Tuple[Entry, ...]) -> Guarantee:
+    """Count what was released, or might have been."""
     published = holds = holds_if = unbounded(NO_MECHANISM)
-    released: Tuple[Entry, ...] = ()
     if plan.release is not None:
-        released = plan.entries() if entries is None else tuple(entries)
-        if plan.stops_early or is_stopped:
-            released = committed_entries(own, released)
         published, holds_if = _count(plan, released)
         if plan.seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
@@ -216,8 +250,15 @@ def _warnings(plan: Plan) -> Tuple[str, ...]:
             f"the noise of the last epoch is 10^{fall / math.log(10):.1f} times smaller than that "
             "of the first, so nearly all of epsilon is spent at the end"
         )
-    if plan.num_records and plan.delta * plan.num_records >= 1:
+    n, delta = plan.num_records, plan.delta
+    if n and delta * n >= 1:
         found.append(f"delta is not below 1/n: it permits publishing one {plan.record} outright")
+    if n and n < FEW:
+        found.append(
+            f"only {n} {plan.record}s: noise that hides one of them hides much of what they teach"
+            + "; and delta is the probability with which the guarantee may fail for each of them: "
+            "for so few, a fixed small one is better (privacy.delta: 1e-6)" * (delta > SMALL_DELTA)
+        )
     return tuple(found)
 
 

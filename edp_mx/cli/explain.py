@@ -29,7 +29,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain, explain_by_section
-    from edp_mx.reports.ledger_report import account_of, is_without_privacy
+    from edp_mx.reports.ledger_report import (
+        account_of,
+        at_other_deltas_as_json,
+        is_without_privacy,
+    )
 
     path = arguments.run_directory
     if is_without_privacy(path):
@@ -42,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     account = account_of(path, delta=arguments.delta)
     if arguments.json:
         sections = {title: "\n".join(lines) for title, lines in explain_by_section(account)}
-        print_json({"privacy": account.spent.to_dict(), "sections": sections})
+        others = at_other_deltas_as_json(account.spent)
+        privacy = {**account.spent.to_dict(), "at_other_deltas": others}
+        print_json({"privacy": privacy, "sections": sections})
     else:
         print(explain(account, name=path.name))
     return 0

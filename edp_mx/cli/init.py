@@ -37,6 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
+    add("--delta", type=float, metavar="D",
+        help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
     add("--user-key", metavar="KEY",
         help="protect all that one user says; KEY holds the user's name, mostly user")  # fmt: skip
     add("--start-from", type=Path, metavar="RUN|CHECKPOINT",
@@ -79,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         columns=columns,
         unit="user" if arguments.user_key else "utterance",
         epsilon=arguments.epsilon,
+        delta=arguments.delta,
         start=start,
         words=None if start else words,
         **_labels(arguments, utterances, listed),

@@ -13,6 +13,7 @@ from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.release import Release
 from edp_mx.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
+from edp_mx.reports.ledger_report import say_at_other_deltas
 from edp_mx.reports.membership_limits import FPRS, Limits, limits_of
 from edp_mx.reports.table import WIDTH, render_table
 
@@ -57,25 +58,36 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
 
 def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
     """Say whether there is a guarantee, and why not."""
-    spent, grade = account.spent, _grade(bound.epsilon, limits)
+    spent, others = account.spent, say_at_other_deltas(account.spent)
+    others = f" ({others})" if others else ""
     if not account.ledger.entries:
         return ["Nothing was released yet, so epsilon is 0."]
     if not spent.holds.reasons:
         at = f"epsilon = {bound.epsilon.in_words()} at delta = {spent.plan.delta:.3g}"
-        return _wrap(f"{at}. This is {grade}.")
+        return _wrap(f"{at}{others}. This is {_grade(spent, limits)}.")
     reasons = "; and ".join(spent.holds.reasons)
     lines = _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
     if bound.reasons:
         return lines
     lines += _wrap(
         f"If {'; and if '.join(bound.conditions)}, epsilon would be "
-        f"{bound.epsilon.in_words()} at delta {spent.plan.delta:.3g}. All numbers "
+        f"{bound.epsilon.in_words()} at delta {spent.plan.delta:.3g}{others}. All numbers "
         "below assume these conditions."
     )
-    return lines + _wrap(f"Even then it would be {grade}.")
+    return lines + _wrap(f"Even then it would be {_grade(spent, limits)}.")
 
 
-def _grade(epsilon: LogNumber, limits: Limits) -> str:
+def _grade(spent: Guarantee, limits: Limits) -> str:
+    """Say how much it is worth, by its ε at a δ that is well below 1/n."""
+    delta, strict = spent.plan.delta, spent.strict_delta
+    judged = next((g for g in spent.at_other_deltas() if g.plan.delta == strict), spent)
+    words = _grade_of(judged.holds_if.epsilon, limits)
+    if strict == delta:
+        return words
+    return f"{words}. It is judged at {strict:.3g}, since {delta:.3g} is not well below 1/n"
+
+
+def _grade_of(epsilon: LogNumber, limits: Limits) -> str:
     if epsilon.log <= math.log(STRONG):
         return "a strong guarantee, as formal guarantees go"
     if epsilon.log <= math.log(MODERATE):

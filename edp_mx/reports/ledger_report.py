@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
 from edp_mx.accounting.entries import Entry, merged
+from edp_mx.accounting.guarantee import WELL_BELOW, Guarantee
 from edp_mx.accounting.ledger_account import LedgerAccount, account_for, ranges
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
@@ -62,6 +63,7 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
     ledger = account.ledger
     return {
         **account.spent.to_dict(),
+        "at_other_deltas": at_other_deltas_as_json(account.spent),
         "accountants": {name: counts_as_json(each) for name, each in _counts(account).items()},
         "planned": {
             "as_published": account.planned.as_published.to_dict(),
@@ -81,11 +83,32 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     """Return text lines: the releases, their ε by all accountants, and deviations from the plan."""
     spent = account.spent
     lines = [f"{path}", "", *_releases(account.ledger.entries), "", *spent.describe().splitlines()]
+    others = say_at_other_deltas(spent)
+    lines += [f"  at other deltas       {others}"] if others else []
     lines += ["", *render_accountants(spent.as_published, **_counts(account))]
     if spent.holds_if.conditions:
         lines.append(f"holds if: {'; and if '.join(spent.holds_if.conditions)}")
     lines += ["", *_plan_lines(account)]
     return [*lines, *(f"Note: {warning}." for warning in account.ledger.warnings)]
+
+
+def at_other_deltas_as_json(spent: Guarantee) -> List[Dict[str, Any]]:
+    """Return a value for strict JSON: ε at further δ, `Guarantee.at_other_deltas`."""
+    names = ("holds", "holds_if")
+    return [
+        {"delta": each.plan.delta, **{name: getattr(each, name).to_dict() for name in names}}
+        for each in spent.at_other_deltas()
+    ]
+
+
+def say_at_other_deltas(spent: Guarantee) -> str:
+    """Return the same in words, its conditions granted; "" where there is none."""
+    found = []
+    for each in spent.at_other_deltas():
+        n, delta = each.plan.num_records, each.plan.delta
+        name = " = 1/(10n)" if n and delta == WELL_BELOW / n else ""
+        found.append(f"{each.holds_if.epsilon.in_words()} at {delta:.3g}{name}")
+    return "; ".join(found)
 
 
 def _counts(account: LedgerAccount) -> Dict[str, List[Bound]]:

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
+from edp_mx.accounting.delta import choose_delta
 from edp_mx.config import load_config
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.corpus import Corpus, load_corpus
@@ -112,6 +113,7 @@ class FirstConfig:
         split: as YAML.
         unit: utterance or user.
         num_units: n, of utterances or of users in the training part.
+        delta: None for 1/(2n).
         start: None for drawn weights.
         words: a public list; None where the words are those of `start`.
         labels: a list.
@@ -125,6 +127,7 @@ class FirstConfig:
     unit: str
     num_units: int
     epsilon: str
+    delta: Optional[float]
     start: Optional[Start]
     words: Optional[Path]
     labels: Path
@@ -196,6 +199,7 @@ def first_config(
     columns: ColumnsConfig,
     unit: str,
     epsilon: float,
+    delta: Optional[float],
     **rest: Any,
 ) -> FirstConfig:
     """Propose a configuration for the corpus at a path.
@@ -206,11 +210,12 @@ def first_config(
         columns: which keys or columns hold what.
         unit: utterance or user.
         epsilon: that is to hold.
+        delta: at which; None for 1/(2n).
         rest: the other attributes of `FirstConfig`.
 
     Raises:
         UserError: the corpus is too small for three parts, or names no users that could be the
-            unit.
+            unit; or δ is not below 1/n.
     """
     has_own = {"train", "test"} <= set(parts)
     name = path.name.partition(".")[0]
@@ -224,6 +229,7 @@ def first_config(
         if not names_users(corpus.utterances):
             raise UserError(f"--user-key: {path} names no users; name them by {HOW_TO_NAME}")
         n = len(np.unique(users_of(corpus.train)))
+    choose_delta(num_examples=n, delta=delta)  # refuses what training would refuse
     shares = ", ".join(f"{key}: {value}" for key, value in _SHARES.items())
     said = "own" if has_own else f"{{{shares}}}"
-    return FirstConfig(path, columns, corpus, said, unit, n, f"{epsilon:g}", **rest)
+    return FirstConfig(path, columns, corpus, said, unit, n, f"{epsilon:g}", delta, **rest)

@@ -12,6 +12,7 @@ from support.made_ledgers import (
     plan_with,
     poisson_facts,
     poisson_line,
+    poisson_plan,
     run_of,
     run_with,
     shuffled_line,
@@ -124,6 +125,66 @@ def test_poisson_steps_and_a_repeated_epoch(page):
     mu = math.sqrt(240 * (64 / 4480) ** 2 * (math.exp(1 / 1.5**2) - 1))
     _, best = shares(text, "right guesses")
     assert norm.cdf(mu / 2) - 0.01 < best < norm.cdf(mu / 2) + 0.08
+
+
+USERS = {"num_workers": 1, "unit": "user", "sample_rate": 0.25, "adjacency": "zero_out"}
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """A run on n users, 24 steps of q = 1/4, at δ = 1/(2n)."""
+
+    def make(n, z, **changes):
+        values = {"noise_multiplier": z, "epochs": 6, "steps_per_epoch": 4, "num_records": n,
+                  "delta": 0.5 / n, **changes}  # fmt: skip
+        return run_of(tmp_path / f"{n} at {z}", poisson_plan(USERS, **values))
+
+    return make
+
+
+def test_few_users_and_a_large_delta_are_no_moderate_guarantee(capsys, drawn):
+    """ε = 8.07 at δ = 0.0156; dp-accounting says what it is at δ that are worth something."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution
+
+    composed = privacy_loss_distribution.from_gaussian_mechanism(
+        0.69527141, sampling_prob=0.25, value_discretization_interval=1e-4
+    ).self_compose(24)
+    true = [composed.get_epsilon_for_delta(delta) for delta in (1 / 64, 1 / 320, 1e-6)]
+    assert true == pytest.approx([8.07, 10.27, 18.987], abs=1e-3)
+    folder = drawn(32, 0.69527141)
+    text = flat(printed(capsys, "explain", folder))
+    for words in ("at delta = 0.0156 (10.27 at 0.00313 = 1/(10n); 18.9868 at 1e-06). This is a "
+                  "weak guarantee", "judged at 1e-06, since 0.0156 is not well below 1/n",
+                  "only 32 users: noise", "for so few, a fixed small one is better"):  # fmt: skip
+        assert words in text
+    for command, key in (("account", None), ("explain", "privacy")):
+        found = strictly(printed(capsys, command, folder, "--json"))
+        found = found[key] if key else found
+        others = found["at_other_deltas"]
+        assert [each["delta"] for each in others] == [1 / 320, 1e-6]
+        stated = [found["holds"]["epsilon"], *(each["holds"]["epsilon"] for each in others)]
+        assert stated == pytest.approx(true, rel=1e-5)
+    said = flat(printed(capsys, "account", folder))
+    assert "at other deltas 10.27 at 0.00313 = 1/(10n); 18.9868 at 1e-06" in said
+
+
+@pytest.mark.parametrize(
+    "n, changes, grade",
+    [
+        (4478, {}, "a weak guarantee"),  # 9.8 at 1/(2n), 11.0 at 1/(10n)
+        (4478, {"delta": 1e-5}, "a weak guarantee"),
+        (4478, {"noise_multiplier": 0.9}, "a moderate guarantee"),  # 8.9 and 9.99
+        (4478, {"noise_multiplier": 5.0}, "a strong guarantee"),
+        (299, {"noise_multiplier": 0.9}, "a weak guarantee"),  # 6.8, 8.1, and 12 at 1e-6
+        (300, {"noise_multiplier": 0.9}, "a moderate guarantee"),
+    ],
+)
+def test_the_grade_is_that_of_a_delta_well_below_one_over_n(capsys, drawn, n, changes, grade):
+    text = flat(printed(capsys, "explain", drawn(n, 0.85, **changes)))
+    assert f"This is {grade}" in text
+    assert ("It is judged at" in text) == ("delta" not in changes)
+    assert ("only 299 users" in text) == (n == 299)
 
 
 def test_no_run_is_one_sentence(tmp_path):

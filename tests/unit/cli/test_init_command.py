@@ -92,6 +92,17 @@ def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
     assert "public by --labels-are-public" in Path("mine.yaml").read_text()
 
 
+def test_delta_is_written_and_must_be_below_one_over_n(mine):
+    assert "delta is 0.01, not below 1/n = 1/3" in init("mine.jsonl", "--delta", 0.01, code=2)
+    assert not Path("mine.yaml").exists()
+    init("mine.jsonl", "--delta", 1e-6)
+    assert load_config("mine.yaml").privacy.delta == 1e-6
+    assert "1/(2n)" not in Path("mine.yaml").read_text()
+    init("mine.jsonl", "--force")
+    assert load_config("mine.yaml").privacy.delta is None
+    assert "training part; δ is 1/(2n)." in Path("mine.yaml").read_text()
+
+
 def test_measured_runs_say_what_to_expect(mine):
     (Path("results")).mkdir()
     (Path("results") / "records").symlink_to(ROOT / "results" / "records")
