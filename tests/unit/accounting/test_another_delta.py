@@ -68,7 +68,7 @@ def test_every_command_says_so(stopped, capsys, tmp_path):
     assert epsilon == pytest.approx(EPSILONS[1e-6], abs=5e-4)
     curve = tmp_path / "curve.png"
     words = ("--delta", "1e-6", "--json", "--accountant", "poisson_pld", "--plot", str(curve))
-    found = strictly(printed(capsys, "account", stopped, *words).split("\nwrote")[0])
+    found = strictly(printed(capsys, "account", stopped, *words))
     first, *_ = found["accountants"]["holds"]
     stated = [first, found["holds"], found["planned"]["holds"], found["stated"]]
     assert [each["epsilon"] for each in stated] == [epsilon] * 4
