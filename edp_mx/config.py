@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import difflib
 import os
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import (
-    Any,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    overload,
-)
-
-import yaml
-from cattrs import ClassValidationError, Converter
-from cattrs.errors import ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn
+from typing import Any, Optional, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
@@ -35,7 +16,8 @@ from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.runtime.settings import SettingError
-from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, override, read_layers
+from edp_mx.runtime.structured import NotOfKind, choose_kind, names_of, structure
+from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, read_layers
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
@@ -92,12 +74,11 @@ def load_config(
         raise UserError(
             f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
         )
-    _adopt_sizes(tree, origins, has_data="data" in _keys(kind))
+    _adopt_sizes(tree, origins, has_data="data" in names_of(kind))
     try:
-        return _converter().structure(tree, kind)
-    except (ClassValidationError, UserError, TypeError) as error:
-        place, reason = _first_cause(error, ())
-        raise UserError(f"{_origin(place, origins) or paths[-1]}: {reason}") from error
+        return structure(tree, kind)
+    except NotOfKind as error:
+        raise UserError(f"{_origin(error.place, origins) or paths[-1]}: {error}") from error
 
 
 def _origin(place: KeyPath, origins: Origins) -> Optional[str]:
@@ -126,12 +107,12 @@ def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:
 
 def dump_config(config: Any) -> str:
     """Return all settings as YAML, defaults included, with absolute paths."""
-    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+    return dump(tree_of(config))
 
 
 def read_dumped(text: str, *, kind: Type[T]) -> T:
     """Return the settings that `dump_config` wrote."""
-    return _converter().structure(yaml.safe_load(text), kind)
+    return structure(load(text), kind)
 
 
 def default_of(key: str, family: str) -> Any:
@@ -143,114 +124,24 @@ def default_of(key: str, family: str) -> Any:
     return getattr(type(value), last, None)  # what was given, before it is completed
 
 
-def _plain(value: Any, is_path: bool = False) -> Any:
-    """Convert settings to mappings, lists and scalars, and the paths among them to absolute."""
+def tree_of(value: Any, is_path: bool = False) -> Any:
+    """Return settings as mappings, lists and scalars, and the paths among them as absolute."""
     if dataclasses.is_dataclass(value):
         return {
-            f.name: _plain(getattr(value, f.name), f.metadata.get("is_path", False))
+            f.name: tree_of(getattr(value, f.name), f.metadata.get("is_path", False))
             for f in dataclasses.fields(value)
         }
     if isinstance(value, (tuple, list)):
-        return [_plain(item, is_path) for item in value]
+        return [tree_of(item, is_path) for item in value]
     return str(Path(value).absolute()) if is_path and value and isinstance(value, str) else value
 
 
-@lru_cache(maxsize=None)
-def _converter() -> Converter:
-    converter = Converter(forbid_extra_keys=True)
-    converter.register_structure_hook_func(
-        lambda kind: get_origin(kind) is tuple,
-        lambda value, kind: tuple(
-            converter.structure(item, get_args(kind)[0]) for item in _strict_list(value)
-        ),
-    )
-    converter.register_structure_hook_func(
-        lambda kind: get_origin(kind) is Union and type(None) not in get_args(kind),
-        lambda value, kind: _one_of(value, get_args(kind), converter),
-    )
-    for scalar in _NAMES:
-        converter.register_structure_hook(scalar, _strict)
-    converter.register_structure_hook_factory(
-        dataclasses.is_dataclass,
-        lambda cls: _from_mapping(
-            cls, make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True)
-        ),
-    )
-    converter.register_structure_hook_func(
-        lambda kind: kind is ModelConfig,
-        lambda value, _: converter.structure(value, _model_config(value)),
-    )
-    return converter
-
-
-def _model_config(value: Any) -> Any:
+def _kind_of_model(value: Any) -> Any:
     """Return the dataclass of the settings that `model.family` names; CLC's by default."""
     family = value.get("family", CLCConfig.family) if isinstance(value, dict) else CLCConfig.family
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise SettingError("family", f"must be one of {', '.join(FAMILIES)}, not {family!r}")
     return FAMILIES[family].config
 
 
-def _strict(value: Any, kind: Any) -> Any:
-    accepted = (int, float) if kind is float else (kind,)
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"{value!r} is not {_NAMES[kind]}")
-    return kind(value)
-
-
-def _one_of(value: Any, kinds: Sequence[Any], converter: Converter) -> Any:
-    """Read a value as the first of some kinds that it can be, a dataclass for a mapping."""
-    for kind in kinds:
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            if isinstance(value, dict):
-                return converter.structure(value, kind)
-        else:
-            with contextlib.suppress(TypeError):
-                return _strict(value, kind)
-    raise TypeError(
-        f"{value!r} is not {' or '.join(_NAMES.get(kind, 'a mapping') for kind in kinds)}"
-    )
-
-
-def _strict_list(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list, e.g. [a, b]")
-    return value
-
-
-_NAMES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
-
-
-def _from_mapping(cls: type, build: Any) -> Any:
-    def hook(value: Any, kind: type) -> Any:
-        if not isinstance(value, dict):
-            raise TypeError(f"{value!r} is not a mapping of keys ({', '.join(_keys(cls))})")
-        upgrade = getattr(cls, "upgrade", None)  # renames the keys of an older version
-        return build(upgrade(value) if upgrade else value, kind)
-
-    return hook
-
-
-def _keys(cls: type) -> Sequence[str]:
-    return [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-
-
-def _first_cause(error: BaseException, path: KeyPath) -> Tuple[KeyPath, str]:
-    """Return the first error of a tree of errors: the path of its key, and a sentence."""
-    if isinstance(error, ForbiddenExtraKeysError):
-        key = sorted(error.extra_fields)[0]
-        known = _keys(error.cl)
-        near = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(known)}"
-        path = (*path, key)
-        return path, f"{'.'.join(path)}: there is no such key; {hint}"
-    if isinstance(error, ClassValidationError):
-        cause = error.exceptions[0]
-        notes = getattr(cause, "__notes__", [])
-        keys = [note.name for note in notes if getattr(note, "name", None)]
-        return _first_cause(cause, (*path, *keys[:1]))
-    if isinstance(error, SettingError):
-        path = (*path, *error.key.split("."))
-        return path, f"{'.'.join(path)} {error.demand}"
-    key = ".".join(path)
-    return path, f"{key}: {error}" if key and not str(error).startswith(key) else str(error)
+choose_kind(ModelConfig, _kind_of_model)

@@ -48,7 +48,7 @@ class Chain:
             raise UserError("no hash ties it to the line before it")
         found = given.pop("line", None)
         if found != number:
-            raise UserError(f"it is numbered {found}: a line was left out, moved or repeated")
+            raise UserError(f"it is numbered {found!r}: a line was left out, moved or repeated")
         self._move_to(tied[1] + b"}")
         if self.digest.encode("ascii") != tied[2]:
             raise UserError("its hash is wrong: it was changed after it was written")

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.accounting.choices import check_count, check_multiplier
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
+from edp_mx.runtime.structured import structure
 
 SCALES = "layer scales"  # `Entry.what` of the release of α
 _EPOCH = re.compile(r"epoch (\d+)")
@@ -29,6 +31,12 @@ class Entry:
     noise_multiplier: Optional[float] = None
     first_step: Optional[int] = None
 
+    def __post_init__(self) -> None:
+        if self.noise_multiplier is not None:
+            check_multiplier(self.noise_multiplier)
+        if self.first_step is not None:
+            check_count(self.first_step, "first_step")
+
     def to_dict(self) -> Dict[str, Any]:
         """Return the entry as it is written."""
         own = {"what": self.what, "noise_multiplier": self.noise_multiplier}
@@ -49,15 +57,13 @@ class Entry:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:
         """Read what `to_dict` wrote."""
-        event = dict(values)
-        try:
-            what, noise_multiplier = event.pop("what"), event.pop("noise_multiplier")
-        except KeyError as error:
-            raise UserError(f"an entry lacks {error}") from error
-        first = event.pop("first_step", None)
-        if first is not None and not (type(first) is int and first >= 0):
-            raise UserError(f"first_step is {first!r}; it must be a whole number, 0 or more")
-        return cls(str(what), Event.from_dict(event), noise_multiplier, first)
+        event, names = dict(values), ("what", "noise_multiplier", "first_step")
+        own = {name: event.pop(name) for name in names if name in event}
+        for name in names[:2]:
+            if name not in own:
+                raise UserError(f"an entry lacks {name!r}")
+        Event.from_dict(event)  # which needs all of its fields
+        return structure({**own, "event": event}, cls)
 
 
 def merged(entries: Sequence[Entry]) -> Tuple[Entry, ...]:

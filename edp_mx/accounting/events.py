@@ -16,6 +16,7 @@ from edp_mx.accounting.choices import (
 )
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_POISSON_STEPS
+from edp_mx.runtime.structured import structure
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,12 @@ class Event:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Event:
-        """Read what `to_dict` wrote; refuse missing and unknown fields, and what is no number."""
+        """Read what `to_dict` wrote; refuse missing and unknown fields, and another type."""
         names = {field.name for field in dataclasses.fields(cls)}
         if set(values) != names:
             odd = ", ".join(sorted(set(values) ^ names))
             raise UserError(f"an event has missing or unknown fields: {odd}")
-        for name in ("effective_noise_multiplier", "sample_rate"):
-            if isinstance(values[name], bool) or not isinstance(values[name], (int, float)):
-                raise UserError(f"{name} of an event is {values[name]!r}; it must be a number")
-        return cls(**values)
+        return structure(values, cls)
 
 
 @dataclass(frozen=True)

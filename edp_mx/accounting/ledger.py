@@ -18,6 +18,7 @@ from edp_mx.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.json_text import parse_json
+from edp_mx.runtime.structured import structure
 
 VERSION = 3
 UNTIED = (1, 2)  # older versions, whose lines are not tied together
@@ -55,6 +56,13 @@ class LedgerMark:
 
     size: int
     digest: str
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """The line with α."""
+
+    layer_scales: Tuple[float, ...]
 
 
 class LedgerFile:
@@ -183,7 +191,7 @@ def read_ledger(path: PathLike) -> Ledger:
         value = _parse(path, number, line, chain)
         try:
             if set(value) == {"layer_scales"}:
-                plan = plan.with_layer_scales(value["layer_scales"])
+                plan = plan.with_layer_scales(structure(value, _Scales).layer_scales)
             elif value == _STOPPED:
                 is_stopped = True
             else:
@@ -215,10 +223,6 @@ def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
 def _check(plan: Plan, entry: Entry) -> None:
     """Refuse a readable entry that cannot belong to this plan."""
     assert plan.release is not None
-    z = entry.noise_multiplier
-    is_number = isinstance(z, (int, float)) and not isinstance(z, bool)
-    if z is not None and not (is_number and 0 <= z < float("inf")):
-        raise UserError(f"noise_multiplier is {z!r}; it must be a number, 0 or more")
     if entry.event.sampler != plan.release.sampler:
         raise UserError(
             f"an event of sampler {entry.event.sampler} in a run of sampler "

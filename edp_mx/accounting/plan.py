@@ -18,12 +18,13 @@ from edp_mx.accounting.choices import (
 )
 from edp_mx.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.delta import choose_delta
+from edp_mx.accounting.delta import MODES, choose_delta
 from edp_mx.accounting.entries import SCALES, Entry
 from edp_mx.accounting.events import Composition, Event, check_poisson_steps
 from edp_mx.accounting.release import Release
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_EPOCHS
+from edp_mx.runtime.structured import NotOfKind, structure
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Plan:
             object.__setattr__(self, name, tuple(getattr(self, name)))
             for given in getattr(self, name):
                 check_choice(f"an entry of {name}", given, PRIVATE_INPUTS)
+        check_choice("delta_mode", self.delta_mode, MODES)
         check_choice("scales_source", self.scales_source, SCALES_SOURCES)
         check_choice("scales_unit", self.scales_unit, SCALES_UNITS)
         check_choice("clipping", self.clipping, CLIPPINGS)
@@ -195,8 +197,6 @@ class Plan:
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
         """Read what `to_dict` wrote; refuse what is no plan of this version."""
         try:
-            given = dict(values)
-            release, decay = given.pop("release"), Decay(**given.pop("decay"))
-            return cls(release=release and Release.from_dict(release), decay=decay, **given)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return structure(values, cls)
+        except NotOfKind as error:
             raise UserError(f"not the plan of a run of this version ({error})") from error

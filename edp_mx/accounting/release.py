@@ -19,6 +19,7 @@ from edp_mx.accounting.choices import (
 from edp_mx.accounting.events import Event
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
+from edp_mx.runtime.structured import structure
 
 _CHOICES = {"unit": UNITS, "adjacency": ADJACENCIES, "variant": VARIANTS, "sampler": SAMPLERS,
             "clip_rule": CLIP_RULES}  # fmt: skip
@@ -228,10 +229,17 @@ class Release:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Release:
         """Read what `to_dict` wrote, also in version 0.1."""
+        return structure(values, cls)
+
+    @staticmethod
+    def upgrade(values: Mapping[str, Any]) -> Dict[str, Any]:
+        """Return the fields of a release of version 0.1 under their present names."""
         given = dict(values)
         if "unit" not in given:
-            given["unit"] = _OLD_UNITS[given.pop("clips", "micro_batch")]
-        return cls(**given)
+            clips = given.pop("clips", "micro_batch")
+            check_choice("clips", clips, tuple(_OLD_UNITS))
+            given["unit"] = _OLD_UNITS[clips]
+        return given
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
         """Return the release once α is known."""

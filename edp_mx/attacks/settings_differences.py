@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Dict
 
-import yaml
-
 from edp_mx.attacks.training import without_model_selection
-from edp_mx.config import ExperimentConfig, dump_config, load_config
+from edp_mx.config import ExperimentConfig, load_config, tree_of
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.yaml_tree import leaves
@@ -31,7 +29,7 @@ def settings_differences(run: ExperimentConfig, trained: ExperimentConfig) -> Di
         >>> settings_differences(config, replace(config, training=TrainingConfig(epochs=3)))
         {'training.epochs': {'run': 14, 'trained': 3}}
     """
-    one, other = (dict(leaves(yaml.safe_load(dump_config(each)))) for each in (run, trained))
+    one, other = (dict(leaves(tree_of(each))) for each in (run, trained))
     return {
         key: {"run": one.get(key), "trained": other.get(key)}
         for key in {**one, **other}

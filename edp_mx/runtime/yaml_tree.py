@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
@@ -52,11 +53,43 @@ class _Loader(yaml.SafeLoader):
         return value
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
+class _Dumper(yaml.SafeDumper):
+    """A dumper that quotes what the loader would read as something else than the text it is."""
+
+    def represent_text(self, text: str) -> yaml.Node:
+        """Escape what is not printable: YAML takes some of it for the end of a line."""
+        style = None if text.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+$"),
+        list("-+.0123456789"),
+    )
+
+
+def dump(tree: Tree) -> str:
+    """Return mappings, lists and scalars as YAML that `load` and `read_mapping` read alike."""
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def quoted(text: str) -> str:
+    """Return a text between quotation marks, on one line."""
+    return yaml.dump(
+        text, Dumper=_Dumper, default_style='"', width=math.inf, allow_unicode=True
+    ).rstrip("\n")
+
+
+def load(text: str) -> Any:
+    """Return the value in a text of YAML.
+
+    Raises:
+        yaml.YAMLError: it is not YAML.
+    """
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
 
 
 def read_layers(paths: Sequence[Path]) -> Tuple[Tree, Origins]:
@@ -198,7 +231,7 @@ def override(tree: Tree, origins: Origins, text: str) -> None:
     if not equals or not all(path):
         raise UserError(f"--set {text}: write it as key.path=value, e.g. --set training.epochs=3")
     try:
-        value = yaml.load(value_text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
+        value = load(value_text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UserError(f"--set {text[:MOST_QUOTED]}: the value is not YAML") from error
     branch = tree

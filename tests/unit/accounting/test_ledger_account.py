@@ -118,9 +118,9 @@ def test_another_delta(tmp_path):
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"noise_multiplier": "x"}, "line 4: noise_multiplier is 'x'"),
+        ({"noise_multiplier": "x"}, "line 4: noise_multiplier: 'x' is not a number"),
         ({"noise_multiplier": -1}, "line 4: noise_multiplier is -1"),
-        ({"noise_multiplier": True}, "line 4: noise_multiplier is True"),
+        ({"noise_multiplier": True}, "line 4: noise_multiplier: True is not a number"),
         ({"effective_noise_multiplier": -1}, "line 4"),
         ({"count": 1.5}, "line 4"),
         ({"sampler": "poisson"}, "line 4: an event of sampler poisson"),
