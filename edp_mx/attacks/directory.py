@@ -15,6 +15,7 @@ from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.files import write_csv, write_json
 from edp_mx.runtime.json_text import read_json
 
@@ -78,7 +79,5 @@ def read_guesses(folder: Path) -> SavedGuesses:
 
 def read_attack(folder: Path) -> Dict[str, Any]:
     """Read `attack.json`."""
-    value = read_json(folder / "attack.json")
-    if not isinstance(value, dict) or not value.get("attack"):
-        raise UserError(f"{folder / 'attack.json'} does not describe an attack")
-    return value
+    path = folder / "attack.json"
+    return check_file("attack", read_json(path), path)

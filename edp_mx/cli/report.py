@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.result_page import TITLE, parts_of, summary_of
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import collect, records_below
+    from edp_mx.runs.shapes import check_file
     from edp_mx.runs.tables.times import read_times
     from edp_mx.runtime.files import write_text
     from edp_mx.runtime.json_text import read_json
@@ -52,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     records = [found.record for found in collect(places)]
     if not records:
         raise UserError(f"{places[0]} has no record of a run: train something, or name others")
-    performance = read_json(arguments.performance) if arguments.performance.exists() else {}
+    measured = arguments.performance
+    performance = (
+        check_file("performance", read_json(measured), measured) if measured.exists() else {}
+    )
     words = ["edp-mx", "report", *map(str, arguments.records), "--out", str(out)]
     for option, given, usual in (
         ("--times", arguments.times, TIMES),

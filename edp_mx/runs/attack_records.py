@@ -9,17 +9,16 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import rounded
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.shapes import check, check_file
+from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 
 AttackRecord = Dict[str, Any]
 RunKey = Tuple[str, str]  # name and hash, which a run and the attacks on it have alike
 _MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
-_ESTIMATE = {"value": "a number"}
-_SUCCESS = {"auc": _ESTIMATE, "tpr_at_fpr": {"0.01": _ESTIMATE}}  # what Table 1 takes
 ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
@@ -44,7 +43,7 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
     record = run.read("record")
     found = []
     for path in sorted(run.path.glob("attack-*/attack.json")):
-        outcome = read_json(path)
+        outcome = check_file("attack", read_json(path), path)
         found.append(
             {
                 "attack": outcome["attack"],
@@ -66,11 +65,16 @@ def _tprs(path: Path) -> Dict[str, List[float]]:
     """The TPR of each curve of `roc.csv` at `ROC_FPRS`, without interpolation."""
     if not path.exists():
         return {}
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    curves: Dict[str, List[Tuple[float, float]]] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file, strict=True):
+                point = float(row["fpr"]), float(row["tpr"])
+                curves.setdefault(row["attack"], []).append(point)
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read as ROC curves ({error})") from error
     found = {}
-    for name in dict.fromkeys(row["attack"] for row in rows):
-        curve = [(float(row["fpr"]), float(row["tpr"])) for row in rows if row["attack"] == name]
+    for name, curve in curves.items():
         fprs, tprs = np.transpose(curve)  # (P,), rising
         places = np.searchsorted(fprs, ROC_FPRS, side="right") - 1  # (31,)
         found[name] = [rounded(tpr) for tpr in tprs[places]]
@@ -94,20 +98,14 @@ def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
     for path in paths:
         files = [path] if path.is_file() else sorted(path.rglob("*-attack-*.json"))
         read = [(file, read_json(file)) for file in files if file.suffix == ".json"]
-        records = [_checked(value, file) for file, value in read if _is_attack(value)]
+        records = [
+            check_file("attack_record", value, file) for file, value in read if _is_attack(value)
+        ]
         for attack in {file.parent.parent for file in path.glob("**/attack-*/attack.json")}:
             records += attack_records_of(RunDirectory(attack))
         for record in records:
             found[f"{target_of(record)} {record['attack']}"] = record
     return list(found.values())
-
-
-def _checked(value: Any, path: Path) -> AttackRecord:
-    """Return the record in a file; refuse what no attack has found."""
-    record = check_file("attack_record", value, path)
-    for name, found in record["success"].items():
-        check(found, _SUCCESS, path, ("success", name))
-    return record
 
 
 def _is_attack(value: Any) -> bool:

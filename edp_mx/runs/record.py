@@ -12,12 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, Tuple
 
-import yaml
-
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import by_epoch, with_epochs, without_epochs
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.files import sha256_of, write_json
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
@@ -120,12 +119,12 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
     Args:
         results: the content of `results.json`.
     """
-    from edp_mx.config import dump_config
+    from edp_mx.config import tree_of
 
     settings = settings_of(config)
     workers = run.read("environment")["num_workers"]
     files = _corpus_files(config)
-    described = _described(run, results, yaml.safe_load(dump_config(config)))
+    described = _described(run, results, tree_of(config))
     return {
         **described,
         "machine": machine_of(run.read("environment")),
@@ -138,7 +137,7 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 
 def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
     """Return what the files of a run tell, which any version wrote: a record without a hash."""
-    return _described(run, results, run.settings())
+    return check_file("record", _described(run, results, run.settings()), run.path)
 
 
 def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
+from edp_mx.accounting.choices import UNITS_OF
+from edp_mx.accounting.decay import KINDS
 from edp_mx.errors import UserError
-from edp_mx.runtime.limits import MOST_COUNTED
+from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
 
-# A word of `_IS`, {key: shape} of the keys that are there, or [shape of each item].
+# A word of `_IS`; {key: shape} of the keys that are there, with "!" behind one that must be and
+# "*" for all others; [shape of each item], of which there must be one if a 1 follows; or (shape,)
+# of what may be null.
 Shape = Any
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)?")
 
 
 def _is_number(value: Any) -> bool:
@@ -22,8 +28,21 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and isinstance(value, int) and 0 <= value <= MOST_COUNTED
 
 
+def _is_setting(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return all(item is None or isinstance(item, (bool, str)) or _is_number(item) for item in items)
+
+
+_MECHANISMS = ("none", *UNITS_OF)
 _IS = {
     "a number": _is_number,
+    "a number above 0": lambda value: _is_number(value) and value > 0,
+    "a number, 0 or more": lambda value: _is_number(value) and value >= 0,
+    "a probability": lambda value: _is_number(value) and LEAST_DELTA <= value <= 1,
+    "a setting": _is_setting,
+    "a day": lambda value: isinstance(value, str) and bool(_DAY.fullmatch(value)),
+    f"one of {', '.join(_MECHANISMS)}": lambda value: value in _MECHANISMS,
+    f"one of {', '.join(KINDS)}": lambda value: value in KINDS,
     "a number or null": lambda value: value is None or _is_number(value),
     "a whole number": _is_count,
     "a whole number or null": lambda value: value is None or _is_count(value),
@@ -34,11 +53,37 @@ _IS = {
     "an object or null": lambda value: value is None or isinstance(value, dict),
 }
 
-_SCORES = {"ser": "a number", "intent_accuracy": "a number", "slot_f1": "a number"}
+_SCORES = {"ser!": "a number", "intent_accuracy!": "a number", "slot_f1!": "a number"}
 _BOUND = {
-    "epsilon": "a number or null",
-    "log10_epsilon": "a number or null",
+    "epsilon!": ("a number, 0 or more",),
+    "log10_epsilon!": "a number or null",
+    "reason": "a text",
     "conditions": ["a text"],
+}
+_MACHINE = {
+    **dict.fromkeys(("processor", "machine", "python"), "a text or null"),
+    "cores": "a whole number or null",
+    "packages": ({"*": "a text"},),
+}
+_ESTIMATE = {"value!": "a number"}
+_TIMES = {
+    f"{method}!": ["a number above 0", 1]
+    for method in ("sgd", "edp_sgd", "dp_sgd_loop", "dp_sgd_ghost")
+}
+# Those that reports take out of a record.
+_SETTINGS_KEPT = {
+    "training.seed": "a whole number",
+    "training.epochs": "a whole number from 1",
+    "training.batch_size": "a whole number from 1",
+    "training.learning_rate": "a number above 0",
+    "training.learning_rates.heads": ("a number above 0",),
+    "privacy.micro_batches_per_worker": "a whole number from 1",
+    "privacy.noise_multiplier": ("a number, 0 or more",),
+    "privacy.max_grad_norm": "a number above 0",
+    "privacy.decay.rate": "a number, 0 or more",
+    "privacy.decay.kind": f"one of {', '.join(KINDS)}",
+    "*": "a setting",
+    **dict.fromkeys(("privacy.adjacency", "privacy.sampler", "model.trained"), "a text"),
 }
 _PARTS = {part: ["a text"] for part in ("train", "validation", "test")}
 _BASELINE = {"intent": "a text", "ser": "a number", "intent_accuracy": "a number"}
@@ -68,26 +113,51 @@ SHAPES: Dict[str, Shape] = {
         "template": "a text",
     },
     "layers": ["an object"],
+    "attack": {
+        "attack!": "a text",
+        "results!": [{"name!": "a text"}, 1],
+        "facts!": "an object",
+    },
     "attack_record": {
-        "name": "a text",
-        "attack": "a text",
-        "attacked_run": "a text",
-        "success": "an object",
+        "name!": "a text",
+        "attack!": "a text",
+        "attacked_run!": "a text",
+        "success!": {"*": {"auc!": _ESTIMATE, "tpr_at_fpr!": {"0.01!": _ESTIMATE}}},
+        "roc": {"fpr!": ["a number above 0", 1], "tpr!": {"*": ["a number"]}},
     },
     "record": {
-        "name": "a text",
-        "hash": "a text or null",
-        "date": "a text",
-        "settings": "an object",
-        "test": _SCORES,
-        "holds": _BOUND,
-        "as_published": _BOUND,
-        "holds_if": _BOUND,
-        "n": "a whole number or null",
-        "epochs": "a whole number",
-        "seconds": "a number",
-        "workers": "a whole number",
+        **dict.fromkeys(("name!", "corpus!", "family!"), "a text"),
+        "hash!": "a text or null",
+        "results_version!": "a whole number or null",
+        "date!": "a day",
+        "mechanism!": f"one of {', '.join(_MECHANISMS)}",
+        "test!": _SCORES,
+        "validation!": (_SCORES,),
+        **dict.fromkeys(("as_published!", "holds!", "holds_if!"), _BOUND),
+        "delta!": "a probability",
+        "n!": "a whole number from 1",
+        "epochs!": "a whole number",
+        "steps!": "a whole number",
+        "seconds!": "a number, 0 or more",
+        "workers!": "a whole number from 1",
+        "machine!": _MACHINE,
+        "corpus_files!": "a text or null",
+        "settings!": _SETTINGS_KEPT,
+        "by_epoch": {"epoch!": ["a whole number"], "*": ["a number or null"]},
     },
+    "times": [
+        {
+            **dict.fromkeys(("corpus!", "family!", "note!", "command!", "hash!"), "a text"),
+            **dict.fromkeys(
+                ("workers!", "threads!", "batch_size!", "n!", "measured_on!"),
+                "a whole number from 1",
+            ),
+            **dict.fromkeys(("steps!", "steps_per_epoch!"), "a whole number from 1"),
+            **dict.fromkeys(("seconds!", "processor_seconds!"), _TIMES),
+            "machine!": _MACHINE,
+        }
+    ],
+    "performance": {"step": {"figures!": {"*": ["a number", 1]}, "machine!": "a text"}},
 }
 SETTINGS: Shape = {
     "name": "a text",
@@ -109,14 +179,27 @@ class Written(dict):
     path: Any = ""
 
     def __missing__(self, key: str) -> Any:
-        raise UserError(
-            f"{self.path} lacks {key!r}; it was cut or changed, or is of another version"
-        )
+        raise UserError(_lacks(self.path, key))
+
+
+def _lacks(path: Any, key: str) -> str:
+    return f"{path} lacks {key!r}; it was cut or changed, or is of another version"
 
 
 def check_file(name: str, value: Any, path: Path) -> Any:
     """Return the content of `<name>.json`, with `Written` objects; refuse what no run writes."""
-    return _written(check(value, SHAPES.get(name, {}), path), path)
+    check(value, SHAPES.get(name, {}), path)
+    if name == "record":
+        _refuse_uneven(value.get("by_epoch", {}), path, "by_epoch")
+    elif name == "attack_record" and "roc" in value:
+        _refuse_uneven({"fpr": value["roc"]["fpr"], **value["roc"]["tpr"]}, path, "roc")
+    return _written(value, path)
+
+
+def _refuse_uneven(columns: Dict[str, Any], path: Any, place: str) -> None:
+    """Refuse columns of different lengths."""
+    if len(set(map(len, columns.values()))) > 1:
+        raise UserError(f"{path}: the columns of {place} differ in length; it was cut or changed")
 
 
 def check_settings(value: Any, path: Path) -> Dict[str, Any]:
@@ -137,17 +220,33 @@ def check(value: Any, shape: Shape, path: Any, place: Tuple[str, ...] = ()) -> A
     if isinstance(shape, str):
         if not _IS[shape](value):
             _refuse(path, place, value, shape)
+    elif isinstance(shape, tuple):
+        if value is not None:
+            check(value, shape[0], path, place)
     elif isinstance(shape, list):
-        if not isinstance(value, list):
-            _refuse(path, place, value, "a list")
+        if not isinstance(value, list) or len(value) < len(shape) - 1:
+            _refuse(path, place, value, "a list" if len(shape) == 1 else "a list of one or more")
         for number, item in enumerate(value):
             check(item, shape[0], path, (*place, str(number)))
     elif not isinstance(value, dict):
         _refuse(path, place, value, "an object")
     else:
-        for key in shape.keys() & value.keys():
-            check(value[key], shape[key], path, (*place, key))
+        _check_keys(value, shape, path, place)
     return value
+
+
+def _check_keys(
+    value: Dict[str, Any], shape: Dict[str, Shape], path: Any, place: Tuple[str, ...]
+) -> None:
+    """Check what an object has, and that it has what it must."""
+    shapes = {key.rstrip("!"): inner for key, inner in shape.items()}
+    for key in shape:
+        if key.endswith("!") and key[:-1] not in value:
+            raise UserError(_lacks(path, ".".join((*place, key[:-1]))))
+    for key, inner in value.items():
+        wanted = shapes.get(key, shapes.get("*"))
+        if wanted is not None:
+            check(inner, wanted, path, (*place, key))
 
 
 def _written(value: Any, path: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.runs.record import absent_files
+from edp_mx.runs.shapes import check_file
 from edp_mx.runs.sweep.processes import launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runs.tables.cells import refuse_other_folder, settings_given
@@ -221,7 +222,8 @@ def _end(process: subprocess.Popen) -> None:
 
 def read_times(path: Path) -> List[Dict[str, Any]]:
     """Return the rows of a record of times; none where there is no file."""
-    rows = read_json(path) if path.exists() else []
-    if not isinstance(rows, list) or not all("seconds" in row for row in rows):
-        raise UserError(f"{path} is no record of `edp-mx table2`: name another file")
+    rows = check_file("times", read_json(path), path) if path.exists() else []
+    for row in rows:
+        if row["family"] not in FAMILIES or row["corpus"] not in CORPORA:
+            raise UserError(f"{path} has times of {row['corpus']} {row['family']}, which has none")
     return rows
