@@ -2,6 +2,7 @@
 
 Python's own reader takes what nothing else can write again: a lone half of a surrogate pair, NaN,
 a number of 4,000 digits, a thousand lists within each other. A few megabytes of `[` fill a memory.
+Of a key that is there twice it takes the last.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from edp_mx.errors import UserError
 
@@ -35,8 +37,8 @@ def parse_json(text: Union[str, bytes]) -> Any:
     """Return the value in a text, which must be UTF-8 if it comes as bytes.
 
     Raises:
-        NotJSON: it is none, holds NaN, Infinity, half a character or a number of more than 30
-            digits, or is larger or more deeply nested than anything that is read here.
+        NotJSON: it is none, holds NaN, Infinity, half a character, a key twice or a number of more
+            than 30 digits, or is larger or more deeply nested than anything that is read here.
     """
     if len(text) > MOST_BYTES:
         raise NotJSON(f"longer than {MOST_BYTES:,} bytes")
@@ -142,7 +144,18 @@ def _number(text: str) -> float:
     return value
 
 
-_READER = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
+def _object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise NotJSON(f"the key {twice!r} is there twice")
+    return value
+
+
+_READER = json.JSONDecoder(parse_constant=_refuse, parse_float=_number, object_pairs_hook=_object)
 _CAREFUL_READER = json.JSONDecoder(
-    parse_constant=_refuse, parse_float=_number, parse_int=_whole_number
+    parse_constant=_refuse,
+    parse_float=_number,
+    parse_int=_whole_number,
+    object_pairs_hook=_object,
 )

@@ -8,7 +8,7 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, table, three_files
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.readers.format import Format, Sources
+from edp_mx.data.readers.format import Format, Sources, refuse_unreadable
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
@@ -97,6 +97,8 @@ def _find(path: Path, layout: str) -> Tuple[Format, Sources]:
     for format in FORMATS.values() if layout == "auto" else [FORMATS[layout]]:
         sources = format.find(path)
         if sources:
+            if path.is_dir():
+                refuse_unreadable(path, format.depth)
             return format, sources
     if layout != "auto":
         raise UserError(f"{path} holds no file in the layout {layout}")

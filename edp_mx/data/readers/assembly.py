@@ -9,6 +9,7 @@ import zlib
 from itertools import count
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.utterance import Utterance
@@ -83,6 +84,13 @@ def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
             ) from error
 
 
+def refuse_repeated(names: Sequence[str], place: str) -> None:
+    """Refuse a header in which two columns have one name: only one of them would be read."""
+    for name in names:
+        if name and names.count(name) > 1:
+            raise UserError(f'{place}: two columns are named "{name}"; rename one of them')
+
+
 def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
     """Return the tokens and BIO tags of chunks of text; no token crosses the edge of a chunk.
 
@@ -116,9 +124,18 @@ class Assembler:
         *,
         id: str,
         place: str,
-        user: str = "",
+        user: Optional[str] = None,
     ) -> Utterance:
-        """Return one checked utterance; `place`, file and line, begins every error."""
+        """Return one checked utterance; `place`, file and line, begins every error.
+
+        Args:
+            user: who said it, None where that is unknown. Blanks around a name and the form in
+                which Unicode writes its accents tell nobody apart, upper and lower case do.
+        """
+        if user is not None:
+            user = normalize("NFC", user).strip()
+            if not user:
+                raise UserError(f"{place}: the user is empty; leave it out where unknown")
         if not tokens:
             raise UserError(f"{place}: the utterance is empty; remove it")
         if len(tokens) != len(slots):
@@ -132,7 +149,7 @@ class Assembler:
             slots=tuple([keep(tag, tag) for tag in tags]),
             intent=keep(intent, intent),
             id=id,
-            user=keep(user, user),
+            user=keep(user, user) if user else "",
         )
 
     def _check_tags(self, slots: Sequence[str], place: str) -> Sequence[str]:

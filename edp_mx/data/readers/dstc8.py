@@ -162,4 +162,4 @@ def _of_type(kind: type, value: Any, wanted: str, place: str) -> Any:
     return value
 
 
-FORMAT = Format("dstc8", "train/dialogues_*.json", _find, _read, _files_of)
+FORMAT = Format("dstc8", "train/dialogues_*.json", _find, _read, _files_of, depth=2)

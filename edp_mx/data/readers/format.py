@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
@@ -31,6 +32,7 @@ class Format:
         read: streams the utterances of one source, given the assembler that checks them and the
             beginning of their ids.
         files_of: the files that belong to one source.
+        depth: of a corpus' folder, in which its files lie.
     """
 
     name: str
@@ -38,6 +40,32 @@ class Format:
     find: Callable[[Path], Sources]
     read: Callable[[Path, Assembler, str], Iterator[Utterance]]
     files_of: Callable[[Path], List[Path]] = lambda source: [source]
+    depth: int = 1
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is anything of this name, also a link to nothing."""
+    return os.path.lexists(path)
+
+
+def refuse_unreadable(folder: Path, depth: int) -> None:
+    """Refuse a folder with a link to nothing, or with one that may not be read, at some depth.
+
+    Finding files passes over both, and a corpus without some of its files looks like a whole one.
+    Hidden names are none of a corpus.
+    """
+    try:
+        entries = [each for each in os.scandir(folder) if not each.name.startswith(".")]
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    for each in entries:
+        if not os.path.exists(each.path):
+            raise UserError(
+                f"{each.path} is a link to nothing, so that a part of the corpus would be left "
+                "out; bring back what it leads to, or remove it"
+            )
+        if depth > 1 and each.is_dir():
+            refuse_unreadable(Path(each.path), depth - 1)
 
 
 def sources_by_part(found: Dict[str, Path]) -> Sources:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, Chunk, read_lines, tag_chunks
+from edp_mx.data.readers.assembly import Assembler, Chunk, read_lines, refuse_repeated, tag_chunks
 from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -40,6 +40,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         place = f"{path}, line {number}"
         if not header:
             header = [name.strip() for name in split_fields(line, 0)]
+            refuse_repeated(header, place)
             for column in _COLUMNS:
                 if column not in header:
                     raise UserError(f'{place}: the column "{column}" is missing from the header')
@@ -110,4 +111,4 @@ def _fold_order(path: Path) -> Tuple[int, str]:
     return int(number) if number.isdigit() else 0, path.name
 
 
-FORMAT = Format("nlu_eval", "KFold_*/testset/csv/*.csv", _find, _read)
+FORMAT = Format("nlu_eval", "KFold_*/testset/csv/*.csv", _find, _read, depth=4)

@@ -69,13 +69,11 @@ class RecordReader:
                 if names["slots"] in self._label_names or not set(map(type, tags)) <= {str}:
                     tags = [self._label(tag, names["slots"], place) for tag in tags]
         user = record[names["user"]] if "user" in names else None
-        if user is not None and not (isinstance(user, str) and user):
-            raise UserError(
-                f'{place}: "{names["user"]}" must be a non-empty string; leave it out where unknown'
-            )
+        if user is not None and not isinstance(user, str):
+            raise UserError(f'{place}: "{names["user"]}" must be a string; leave it out if unknown')
         intent = record[names["intent"]]
         intent = "" if intent is None else self._label(intent, names["intent"], place)
-        return self._assembler.assemble(tokens, tags, intent, id=id, place=place, user=user or "")
+        return self._assembler.assemble(tokens, tags, intent, id=id, place=place, user=user)
 
     def _find_names(self, present: Tuple[str, ...], place: str) -> Dict[str, str]:
         found: Dict[str, str] = {}

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines
+from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines, refuse_repeated
 from edp_mx.data.readers.format import Format, Sources, file_or_folder
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
@@ -34,6 +34,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
     for number, cells in _rows(path):
         place = f"{path}, line {number}"
         if not header:
+            refuse_repeated(cells, place)
             header, names = cells, reader.names_among(cells, place)
             continue
         if len(cells) != len(header):

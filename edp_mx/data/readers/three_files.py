@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
-from edp_mx.data.readers.format import Format, Sources, sources_by_part
+from edp_mx.data.readers.format import Format, Sources, is_there, sources_by_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -25,7 +25,7 @@ def _find(path: Path) -> Sources:
 
 def _parallel_files(folder: Path) -> List[Path]:
     users = folder / USERS_FILE
-    return [*(folder / name for name in THREE_FILES), *([users] if users.is_file() else [])]
+    return [*(folder / name for name in THREE_FILES), *([users] if is_there(users) else [])]
 
 
 def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -58,16 +58,14 @@ def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                     f"{number}: {names} need one line for each utterance"
                 )
         tokens, tags, intent, *users = (item[1] for item in row)
-        if users and not users[0].strip():
-            raise UserError(f"{folder / USERS_FILE}, line {number}: the user is missing")
         yield assembler.assemble(
             split_tokens(tokens),
             split_tokens(tags),
             intent.strip(),
             id=f"{id_prefix}/{number}" if id_prefix else str(number),
             place=place,
-            user=users[0].strip() if users else "",
+            user=users[0] if users else None,
         )
 
 
-FORMAT = Format("three_files", "seq.in, seq.out and label", _find, _read, _parallel_files)
+FORMAT = Format("three_files", "seq.in, seq.out and label", _find, _read, _parallel_files, depth=2)

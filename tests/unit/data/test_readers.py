@@ -107,7 +107,7 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
             {"users": "ann\n"},
             r"user ends after line 1, but .* line 2: seq\.in, seq\.out, label, user",
         ),
-        ({"users": "ann\n \n"}, r"user, line 2: the user is missing"),
+        ({"users": "ann\n \n"}, r"seq\.in, line 2: the user is empty"),
     ],
 )
 def test_broken_files_side_by_side_name_file_and_line(tmp_path, contents, complaint):
@@ -167,8 +167,8 @@ FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation
         ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 tokens but 2 slot tags"),
         ("jsonl", GOOD.replace('"x"', '""'), "intent is missing"),
         ("jsonl", GOOD.replace('"x"', "1"), '"intent" holds the number 1'),
-        ("jsonl", GOOD.replace("}", ', "user": ""}'), '"user" must be a non-empty string'),
-        ("jsonl", GOOD.replace("}", ', "user": 7}'), '"user" must be a non-empty string'),
+        ("jsonl", GOOD.replace("}", ', "user": ""}'), "the user is empty"),
+        ("jsonl", GOOD.replace("}", ', "user": 7}'), '"user" must be a string'),
         ("csv", "1;qa;x;a [b : c", "unbalanced"),
         ("csv", "1;qa;x;a [b c]", "nameless"),
         ("csv", "1;qa;x", "3 columns but the header has 4"),

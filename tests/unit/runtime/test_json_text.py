@@ -39,6 +39,7 @@ def test_what_is_json_is_read(text, value):
         ("-" + "9" * 31, "a number of 32 digits", None),
         ("1e999", "more than a number can hold", None),
         ("NaN", "NaN is no number", None),
+        ('[{"a": {"b": 1, "c": 2, "b": 1}}]', "the key 'b' is there twice", None),
         ("[-Infinity]", "-Infinity is no number", None),
         (b'{"a":\n"\xff"}', "not UTF-8 text, byte 7", 2),
         (b"\xff\xfe[\x00]\x00", "not UTF-8", 1),
