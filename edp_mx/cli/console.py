@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
 from tqdm import tqdm
 
@@ -239,11 +239,19 @@ def add_new_file(parser: argparse.ArgumentParser, metavar: str) -> None:
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
 
 
-def out_of(arguments: argparse.Namespace) -> Path:
-    """Return --out, if nothing is there or --force was given."""
+def out_of(arguments: argparse.Namespace, sources: Sequence[str]) -> Path:
+    """Return --out, if nothing is there, or if --force was given and it is none of the sources."""
+    out: Path = arguments.out
     if not arguments.force:
-        refuse_existing(arguments.out)
-    return arguments.out
+        refuse_existing(out)
+    for source in sources:
+        place = Path(source).resolve()
+        if out.exists() and place in (out.resolve(), *out.resolve().parents):
+            raise UserError(
+                f"--out is {out}, which is read as a part of {source}: name another file, nothing "
+                "was changed"
+            )
+    return out
 
 
 def refuse_existing(*files: Path) -> None:

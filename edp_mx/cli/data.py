@@ -192,7 +192,7 @@ def run_text(arguments: argparse.Namespace) -> int:
 
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
-    out = out_of(arguments)
+    out = out_of(arguments, arguments.corpora)
     sources = [
         named_utterances(name, size=arguments.size, seed=arguments.seed)
         for name in arguments.corpora

@@ -47,7 +47,7 @@ def run_train_embeddings(arguments: argparse.Namespace) -> int:
     """Train word vectors."""
     from edp_mx.data.fasttext_training import train_fasttext
 
-    out, texts = out_of(arguments), arguments.texts
+    out, texts = out_of(arguments, list(map(str, arguments.texts))), arguments.texts
     count = train_fasttext(
         texts,
         out,

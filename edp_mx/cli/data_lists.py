@@ -100,4 +100,4 @@ def run_labels(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
-    out_of(arguments)
+    out_of(arguments, arguments.sources)

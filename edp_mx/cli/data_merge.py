@@ -37,7 +37,8 @@ def run_merge(arguments: argparse.Namespace) -> int:
 
     require_at_least(arguments.seed, 0, "--seed")
     wanted = [Wanted.parse(text) for text in arguments.corpora]
-    counts = merge(wanted, out_of(arguments), seed=arguments.seed)
+    out = out_of(arguments, [each.corpus for each in wanted])
+    counts = merge(wanted, out, seed=arguments.seed)
     told = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    print(f"{arguments.out}  {sum(counts.values()):,} utterances: {told}")
+    print(f"{out}  {sum(counts.values()):,} utterances: {told}")
     return 0

@@ -63,6 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not path.exists():
         raise UserError(f"{path} does not exist; name a file or folder of utterances")
     out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
+    for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
+        if not str(each).isprintable():  # it is to stand in comments
+            raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")
     words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
     if arguments.start_from:
         start = Start.of(arguments.start_from, path)

@@ -12,7 +12,7 @@ from edp_mx.data.fasttext_model import FastTextModel
 from edp_mx.data.readers.assembly import read_bytes_by_line
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, path_field
-from edp_mx.runtime.limits import MOST_COUNTED, MOST_WIDE
+from edp_mx.runtime.limits import MOST_COUNTED, MOST_OF_A_VECTOR, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _TEXT_SUFFIXES = (".vec", ".txt", ".vec.gz", ".txt.gz")
@@ -97,11 +97,11 @@ def _text_vectors(
 
 def _vector_lines(path: Path, wanted: int = 0) -> Iterator[Tuple[int, bytes, int]]:
     """Yield number, line and dimension of each vector, which must be `wanted` unless that is 0."""
-    dimension = wanted
+    dimension, promised, number = wanted, 0, 0
     for number, line in read_bytes_by_line(path):
         line = line.rstrip(b" ")
         if number == 1:
-            header = _header_dimension(line)
+            promised, header = _header(line)
             found = header or line.count(b" ")
             dimension = wanted or found
             # Without a header, the first line may hold a word with spaces and so be longer.
@@ -114,6 +114,11 @@ def _vector_lines(path: Path, wanted: int = 0) -> Iterator[Tuple[int, bytes, int
                 f"{path}, line {number}: {line.count(b' ')} values after the word, not {wanted}"
             )
         yield number, line, dimension
+    if number <= promised:
+        raise UserError(
+            f"{path} ends after {max(0, number - 1):,} of the {promised:,} words that its first "
+            "line promises: it was cut off; fetch it again"
+        )
 
 
 def _other_dimension(place: str, found: int, wanted: int) -> str:
@@ -123,12 +128,13 @@ def _other_dimension(place: str, found: int, wanted: int) -> str:
     )
 
 
-def _header_dimension(line: bytes) -> int:
-    """Return the dimension of a header "words dimension", 0 if the line is none."""
+def _header(line: bytes) -> Tuple[int, int]:
+    """Return the numbers of a header "words dimension", zeros if the line is none."""
     fields = line.split(b" ", 2)
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
-        return 0
-    return int(fields[1]) if len(fields[1]) < 10 else MOST_COUNTED
+        return 0, 0
+    words, dimension = (int(each) if len(each) < 10 else MOST_COUNTED for each in fields)
+    return words, dimension
 
 
 def _parse(values: List[bytes], place: str) -> np.ndarray:
@@ -136,8 +142,8 @@ def _parse(values: List[bytes], place: str) -> np.ndarray:
         vector = np.array([float(value) for value in values], dtype=np.float32)
     except ValueError as error:
         raise UserError(f"{place}: not a row of numbers ({error})") from error
-    if not np.isfinite(vector).all():
-        raise UserError(f"{place}: a value is not finite")
+    if not (np.abs(vector) <= MOST_OF_A_VECTOR).all():
+        raise UserError(f"{place}: a value is not finite, or above {MOST_OF_A_VECTOR:g}")
     return vector
 
 

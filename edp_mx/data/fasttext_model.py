@@ -16,7 +16,7 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
-from edp_mx.runtime.limits import MOST_WIDE
+from edp_mx.runtime.limits import MOST_OF_A_VECTOR, MOST_WIDE
 
 _MAGIC, _VERSIONS, _SUPERVISED = 793712314, (11, 12), 3
 _END_OF_LINE = b"</s>"  # which has no n-grams
@@ -36,7 +36,8 @@ class FastTextModel:
     Raises:
         UserError: there is none, or it is no such model, is cut off, or is damaged.
 
-    Edge cases: a damage that only changes a vector's finite numbers is not noticed.
+    Edge cases: a damage that only changes the numbers of a vector is not noticed where they stay
+        below a million.
 
     Source: fastText 0.9.2, fasttext.cc `loadModel`, dictionary.cc `load` and `computeSubwords`.
     """
@@ -75,7 +76,7 @@ class FastTextModel:
         """Return the vector of any word: the mean of its own and of those of its n-grams.
 
         Raises:
-            UserError: it is not finite.
+            UserError: it is not finite, or has values that no training gives.
 
         Shapes: float32 (D,).
         """
@@ -88,8 +89,9 @@ class FastTextModel:
         with np.errstate(over="ignore", invalid="ignore"):
             vector = self._vectors[rows].sum(axis=0, dtype=np.float32)  # (D,)
             vector *= np.float32(1.0 / len(rows))
-        if not np.isfinite(vector).all():
-            raise self._damaged(f"the vector of {word!r} is not finite")
+        if not (np.abs(vector) <= MOST_OF_A_VECTOR).all():
+            said = f"the vector of {word!r} is not finite, or has values above"
+            raise self._damaged(f"{said} {MOST_OF_A_VECTOR:g}")
         return vector
 
     def _read_settings(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -25,8 +25,10 @@ from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import ADOPTED
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.yaml_tree import quoted
 
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
+_PLAIN = re.compile(r"[\w./-]+")  # what YAML reads alike without quotation marks
 _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _LARGEST_BATCH = 4096  # that was measured
 _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
@@ -186,8 +188,9 @@ class FirstConfig:
                     "installed package; call this in a clone"
                 )
         environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-        environment.filters["quoted"] = lambda text: json.dumps(str(text), ensure_ascii=False)
-        includes = [os.path.relpath(file, out.parent) for file in self.recipe.files]
+        environment.filters["quoted"] = lambda text: quoted(str(text))
+        relative = (os.path.relpath(file, out.parent) for file in self.recipe.files)
+        includes = [each if _PLAIN.fullmatch(each) else quoted(each) for each in relative]
         template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
         return template.render(c=self, out=out, includes=includes)
 

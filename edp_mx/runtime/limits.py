@@ -7,6 +7,7 @@ MOST_LAYERS = 1_000
 MOST_WIDE = 2**16  # a layer, the rank or the number of anything that a layer has
 MOST_AT_ONCE = 2**20  # utterances in a batch, tokens of an utterance
 MOST_COUNTED = 10**9  # utterances, words, steps of an epoch
+MOST_OF_A_VECTOR = 1e6  # a value of a word vector; those of trained ones lie around 1
 MOST_SEED = 2**32 - 1
 MOST_SECONDS = 1e9
 # Poisson-sampled steps whose loss is composed; beyond them an account takes minutes.

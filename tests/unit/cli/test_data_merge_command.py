@@ -99,3 +99,14 @@ def test_what_cannot_be_merged_is_said_and_nothing_is_left(
     assert main(["data", "merge", *given, "--out", str(tmp_path / "out" / name)]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_is_not_written_over_by_what_is_made_of_it(tmp_path, mine, capsys):
+    before = mine.read_bytes()
+    (tmp_path / "link.jsonl").symlink_to(mine)
+    for source, out in ((mine, mine), (tmp_path, mine), (mine, tmp_path / "link.jsonl")):
+        for action in (["merge"], ["text"], ["words", "--public"]):
+            given = [*action[:1], source, *action[1:], "--out", out, "--force"]
+            assert main(["data", *map(str, given)]) == 2
+            assert f"--out is {out}, which is read as a part of {source}" in capsys.readouterr().err
+            assert mine.read_bytes() == before

@@ -233,3 +233,20 @@ def test_outside_of_a_clone_it_says_where_the_recipes_are(mine):
     assert "there is no configs/model/clc.yaml here: the recipes come with the repository" in errors
     shutil.rmtree("configs", ignore_errors=True)
     assert not Path("mine.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["b.x\nseed: 5\n#.jsonl", "b\u2028seed: 5.jsonl", "b\x85.jsonl"])
+def test_a_name_that_cannot_stand_in_a_comment_is_refused(mine, name):
+    Path("mine.jsonl").rename(name)
+    errors = init(name, code=2)
+    assert f"{name!r} has characters that cannot be printed: rename it" in errors
+    assert not list(Path().glob("*.yaml"))
+
+
+def test_a_name_with_marks_of_yaml_is_read_as_it_is(mine):
+    Path("mine.jsonl").rename("a #b: [c].jsonl")
+    Path("x, y").mkdir()
+    init("a #b: [c].jsonl", "--out", 'x, y/é \'"1e3".yaml')
+    config = load_config('x, y/é \'"1e3".yaml')
+    assert (config.name, config.data.path) == ("a #b: [c]", "a #b: [c].jsonl")
+    assert config.data.labels.path == 'x, y/é \'"1e3".labels.json'

@@ -56,11 +56,23 @@ def test_bytes_that_look_like_line_ends_stay_in_their_word(tmp_path):
         ("1 3\na 1 2 3\nunwanted 1 2\n", "line 3: 2 values after the word, not 3"),
         ("b 1 2 3\na 1 x 3\n", "line 2: not a row of numbers"),
         ("b 1 2 3\na 1 nan 3\n", "line 2: a value is not finite"),
+        ("b 1 2 3\na 1 -2e6 3\n", "line 2: a value is not finite, or above 1e\\+06"),
     ],
 )
 def test_broken_files_name_file_and_line(tmp_path, text, complaint):
     with pytest.raises(UserError, match=rf"a\.vec, {complaint}"):
         load_embeddings(write(tmp_path / "a.vec", text), ["a"])
+
+
+@pytest.mark.parametrize("words", [["a"], ["absent"]])
+def test_a_file_that_was_cut_at_the_end_of_a_line_is_refused(tmp_path, words):
+    config = write(tmp_path / "a.vec", "3 3\na 1 2 3\nb 1 2 3\n")
+    with pytest.raises(UserError, match=r"a\.vec ends after 2 of the 3 words"):
+        load_embeddings(config, words)
+    with pytest.raises(UserError, match=r"a\.vec ends after 2 of the 3 words"):
+        list(read_embedding_words(tmp_path / "a.vec"))
+    config = write(tmp_path / "a.vec", "2 3\na 1 2 3\nb 1 2 3\n")
+    assert load_embeddings(config, ["b"])[0] == ("b",)
 
 
 def test_missing_torn_and_unknown_files_are_refused(tmp_path):

@@ -121,7 +121,8 @@ def test_vectors_of_zeros_or_of_nothing_finite_are_refused(trained, tmp_path):
     config = EmbeddingsConfig(str(path), dimension=6)
     rows = 4 * 6 * (len(WORDS) + 1)  # bytes of the vectors; those of the outputs are as many
     at = len(content) - 2 * rows - 17
-    for value, told in ((0.0, "all vectors are zero"), (np.nan, "the vector of 'call' is not")):
+    many = "the vector of 'call' is not finite, or has values above 1e"
+    for value, told in ((0.0, "all vectors are zero"), (np.nan, many), (-1.5e33, many)):
         content[at : at + rows] = np.full(rows // 4, value, "<f4").tobytes()
         path.write_bytes(content)
         with pytest.raises(UserError, match=told):
