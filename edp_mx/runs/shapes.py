@@ -53,7 +53,8 @@ _IS = {
     "an object or null": lambda value: value is None or isinstance(value, dict),
 }
 
-_SCORES = {"ser!": "a number", "intent_accuracy!": "a number", "slot_f1!": "a number"}
+_SCORES = dict.fromkeys(("ser", "intent_accuracy", "slot_f1"), "a number")
+_ALL_SCORES = {f"{name}!": shape for name, shape in _SCORES.items()}
 _BOUND = {
     "epsilon!": ("a number, 0 or more",),
     "log10_epsilon!": "a number or null",
@@ -131,8 +132,8 @@ SHAPES: Dict[str, Shape] = {
         "results_version!": "a whole number or null",
         "date!": "a day",
         "mechanism!": f"one of {', '.join(_MECHANISMS)}",
-        "test!": _SCORES,
-        "validation!": (_SCORES,),
+        "test!": _ALL_SCORES,
+        "validation!": (_ALL_SCORES,),
         **dict.fromkeys(("as_published!", "holds!", "holds_if!"), _BOUND),
         "delta!": "a probability",
         "n!": "a whole number from 1",
@@ -240,13 +241,13 @@ def _check_keys(
 ) -> None:
     """Check what an object has, and that it has what it must."""
     shapes = {key.rstrip("!"): inner for key, inner in shape.items()}
-    for key in shape:
-        if key.endswith("!") and key[:-1] not in value:
-            raise UserError(_lacks(path, ".".join((*place, key[:-1]))))
     for key, inner in value.items():
         wanted = shapes.get(key, shapes.get("*"))
         if wanted is not None:
             check(inner, wanted, path, (*place, key))
+    for key in shape:
+        if key.endswith("!") and key[:-1] not in value:
+            raise UserError(_lacks(path, ".".join((*place, key[:-1]))))
 
 
 def _written(value: Any, path: Any) -> Any:

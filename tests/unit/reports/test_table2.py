@@ -89,4 +89,4 @@ def test_the_report_shows_the_times_that_are_recorded(tmp_path):
     assert "≈ 35.0" not in out.read_text()
     times.write_text("{}")
     said = edp_mx("report", folder, "--times", times, "--out", out, code=2).stderr
-    assert "times.json is no record of `edp-mx table2`" in said
+    assert "times.json: it is something else, not a list" in said

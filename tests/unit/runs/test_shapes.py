@@ -14,7 +14,11 @@ from edp_mx.runs.run_directory import RunDirectory
         ("results", '{"test": {"ser": 1e308}}', "test.ser is 1e+308, not a number"),
         ("split", '{"train": [1]}', "train.0 is 1, not a text"),
         ("environment", '{"num_workers": 0}', "num_workers is 0, not a whole number from 1"),
-        ("privacy", '{"holds": {"epsilon": true}}', "holds.epsilon is True, not a number or null"),
+        (
+            "privacy",
+            '{"holds": {"epsilon": true}}',
+            "holds.epsilon is True, not a number, 0 or more",
+        ),
         ("vocabulary", '{"words": "a"}', "words is 'a', not a list"),
     ],
 )
