@@ -91,7 +91,7 @@ def _against(measure: Against, largest: float) -> Panel:
                       color=style.color, marker=style.marker)  # fmt: skip
 
     def frame(axes: Axes) -> None:
-        step = next((each for each in _STEPS if 5 * each >= largest), _STEPS[-1])
+        step = next((each for each in _STEPS if 5 * each >= largest), largest / 5)
         ticks = [step * i for i in range(int(largest / step) + 1)]
         axes.set_xticks([*ticks, largest + _GAP], [*(f"{tick:g}" for tick in ticks), "∞"])
         axes.set_xlim(-0.5, largest + _GAP + 0.5)

@@ -43,6 +43,7 @@ def _is_exact(measured: Measurement) -> bool:
     record = measured.records[0]
     return (
         measured.mechanism == "dp_sgd"
+        and measured.epsilon > 0  # 0 has no logarithm
         and value_of(record, "privacy.adjacency") == "zero_out"
         and value_of(record, "privacy.layer_scales") != "dp_release"  # its cost is not repeated
     )

@@ -83,7 +83,7 @@ def test_no_damage_is_a_fault_of_the_program(name, value, read, tmp_path):
                 refused += 1
                 assert "\n" not in str(error)
                 assert name in str(error) or place[-1] == "family"
-    assert refused > 100
+    assert refused >= 100
 
 
 def test_columns_of_different_lengths_are_refused(tmp_path):
