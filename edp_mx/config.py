@@ -118,7 +118,7 @@ def read_dumped(text: str, *, kind: Type[T]) -> T:
 def default_of(key: str, family: str) -> Any:
     """Return the default of a setting, by its dotted key; None where there is no such setting."""
     if family not in FAMILIES:
-        raise UserError(f"there are no models of the family {family!r}; known: {', '.join(FAMILIES)}")
+        raise UserError(f"there is no family {family!r} of models; known: {', '.join(FAMILIES)}")
     value: Any = ExperimentConfig(model=FAMILIES[family].config())
     *branches, last = key.split(".")
     for branch in branches:

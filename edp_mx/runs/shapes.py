@@ -65,6 +65,7 @@ _MACHINE = {
     **dict.fromkeys(("processor", "machine", "python"), "a text or null"),
     "cores": "a whole number or null",
     "packages": ({"*": "a text"},),
+    "blas": ({"*": {"kernels!": "a text or null"}},),
 }
 _ESTIMATE = {"value!": "a number"}
 _TIMES = {

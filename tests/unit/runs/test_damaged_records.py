@@ -8,6 +8,7 @@ from support.records import kept, record_of
 from support.times import times_row
 
 from edp_mx.errors import UserError
+from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.run_list import list_runs
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.table2 import table2_page
@@ -20,7 +21,8 @@ from edp_mx.runs.tables.times import read_times
 
 GONE = object()
 OTHERS = [GONE, None, True, "x", -1, [1], {"a": 1}]
-RECORD = {**record_of(), "machine": {"cores": 2, "packages": {"numpy": "1"}},
+RECORD = {**record_of(), "machine": {"cores": 2, "packages": {"numpy": "1"},
+                                         "blas": {"numpy": {"kernels": "Haswell"}}},
           "by_epoch": {"epoch": [1, 2], "loss": [1.0, None]}}  # fmt: skip
 ATTACK = {
     "attack": "lira", "name": RECORD["name"], "attacked_run": RECORD["hash"], "shadows": 4,
@@ -58,6 +60,7 @@ def read_records(folder):
     exact_runs(measurements(records))
     entries = query(records, collect_attacks([folder]))
     table1(entries, list(entries))
+    environments_of(records)
 
 
 def read_table2(folder):
