@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
+from support.records import record_of
 from support.tables import read_table
 
 from edp_mx.attacks.directory import read_attack, read_guesses, write_outcome
@@ -97,7 +98,7 @@ def test_bins_hold_equally_many_however_long_the_tail():
 
 def test_the_record_of_an_attack_has_the_curve(attacked):
     run, _, outcome, _ = attacked
-    run.write("record", {"hash": "0", "name": "x"})
+    run.write("record", {**record_of(), "hash": "0", "name": "x"})
     (record,) = attack_records_of(run)
     place = record["roc"]["fpr"].index(0.1)
     guessed = read_guesses(run.path / "attack-threshold")
