@@ -25,7 +25,7 @@ LIVING = [
     "tokenizers>=0.15",
     "tqdm>=4.60",
 ]
-SERVE = ["prometheus-client>=0.17", "waitress>=2.1.2"]
+SERVE = ["h11>=0.16,<1", "prometheus-client>=0.17"]
 EXTRAS = {
     "cpu": ["mxnet==1.9.1"],
     "cu112": ["mxnet-cu112==1.9.1"],

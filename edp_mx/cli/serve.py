@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import logging
 import signal
 import sys
 from functools import partial
@@ -32,16 +31,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--port", type=whole, default=8080, help="0 for any free one (8080)")
     add("--timeout", type=float, default=10.0, metavar="SECONDS",
         help="after which a prediction is given up (10)")  # fmt: skip
+    add("--allow-host", dest="hosts", nargs="+", action="extend", default=[], metavar="NAME",
+        help="other names by which requests may ask for this server, as a proxy hands them on "
+        "(localhost, 127.0.0.1, [::1] and --host are known)")  # fmt: skip
+    add("--full-confidences", action="store_true",
+        help="answer all digits of confidences, not two: membership attacks read them")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM."""
+    """Serve until Ctrl-C or SIGTERM; then answer what waits for the model and close the rest."""
     if not 0 <= arguments.port < 1 << 16:
         raise UserError(f"--port is {arguments.port}; it must be 0 to 65535")
     if not 0 < arguments.timeout <= 3600:
         raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
     try:
-        from edp_mx.serving.server import build_server, cut_of, load_model, port_of
+        from edp_mx.serving.server import build_server, cut_of, load_model
     except ModuleNotFoundError as error:
         raise UserError(
             f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
@@ -53,13 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         seconds=arguments.timeout,
+        hosts=arguments.hosts,
+        digits=None if arguments.full_confidences else 2,
         cut=cut_of(path),
     )
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # waiting requests are a batch
     signal.signal(signal.SIGTERM, interrupt)
     if not _is_loopback(arguments.host):
         print("edp-mx serve: anybody who reaches this machine can ask the model", file=sys.stderr)
-    print(f"http://{arguments.host}:{port_of(server)}/ (Ctrl-C ends it)", flush=True)
+    print(f"http://{arguments.host}:{server.port}/ (Ctrl-C ends it)", flush=True)
     server.run()
     return 0
 

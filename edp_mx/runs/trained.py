@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 
@@ -127,12 +127,18 @@ class TrainedRun:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""
         return self.config.data.tokens_of(text)
 
-    def predict(self, token_lists: Sequence[Sequence[str]]) -> List[Understanding]:
-        """Predict the intent and slots of each list of tokens."""
+    def predict(
+        self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
+    ) -> List[Understanding]:
+        """Predict the intent and slots of each list of tokens.
+
+        Args:
+            most_at_once: utterances, by default `training.evaluation_batch_size`. MXNet keeps the
+                memory of the largest batch.
+        """
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
-        batches = evaluation_batches(
-            self._encode(blank), self.config.training.evaluation_batch_size
-        )
+        size = most_at_once or self.config.training.evaluation_batch_size
+        batches = evaluation_batches(self._encode(blank), size)
         found: Dict[int, Understanding] = {}
         for batch, predictions in self.model.predict_each(batches):
             for row, index in enumerate(batch.indices.tolist()):

@@ -1,11 +1,12 @@
-"""The HTTP interface (WSGI) of a trained model: /predict, /health, /metrics and a page."""
+"""What is asked of a trained model over HTTP: /predict, /health, /metrics and a page."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
+import re
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -14,47 +15,45 @@ from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.serving.batcher import Batcher, Busy, Tokens
+from edp_mx.serving.messages import Answer, Refused, Request, as_json, busy
 
 logger = logging.getLogger(__name__)
 MOST_UTTERANCES, MOST_TOKENS = 256, 1000  # of a request; of an utterance
-_SAFE = [
-    ("X-Content-Type-Options", "nosniff"),
-    ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", "default-src 'self' 'unsafe-inline'; img-src data:"),
-]
-
-
-class Refused(Exception):
-    """A request that is not answered: HTTP status and a sentence for whoever sent it."""
-
-    def __init__(self, status: str, sentence: str, *headers: Tuple[str, str]) -> None:
-        super().__init__(sentence)
-        self.status, self.headers = status, list(headers)
-
-
-class Answer(NamedTuple):
-    """What a request is answered with."""
-
-    body: bytes
-    kind: str
-    status: str = "200 OK"
-    headers: List[Tuple[str, str]] = []
+MOST_TOGETHER = 20_000  # tokens of a request
+ITSELF = ("localhost", "127.0.0.1", "::1")  # names of this machine for itself
+_HOST = re.compile(r"(?:\[([^]\s]+)\]|([^:/@\s[\]]+))(?::\d{0,5})?")
+# A page of another site cannot send this without asking first.
+_KIND = re.compile(r'application/json\s*(;\s*charset="?utf-8"?\s*)?', re.I)
 
 
 class App:
-    """A WSGI application. It logs no utterance, since what people say is private.
+    """Answers requests. It logs no utterance, since what people say is private.
 
     Args:
         name: of the run, for /health.
         page: HTML to try the model with.
         seconds: after which a prediction is given up.
+        hosts: the names that a request may ask for, beside this machine's own for itself.
+        is_everywhere: whether the address that a client has reached is such a name too.
+        digits: of confidences; None for all of them.
         cut: makes tokens of a text.
     """
 
     def __init__(
-        self, batcher: Batcher, *, name: str, page: str, seconds: float, cut: Cut = str.split
+        self,
+        batcher: Batcher,
+        *,
+        name: str,
+        page: str,
+        seconds: float,
+        hosts: Iterable[str] = (),
+        is_everywhere: bool = False,
+        digits: Optional[int] = 2,
+        cut: Cut = str.split,
     ) -> None:
         self._batcher, self._page, self._seconds, self._cut = batcher, page, seconds, cut
+        self._hosts = {host.strip("[]").lower() for host in (*ITSELF, *hosts)}
+        self._is_everywhere, self._digits = is_everywhere, digits
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "edp_mx_requests", "Requests.", ["path", "status"], registry=self._registry
@@ -67,62 +66,78 @@ class App:
         )
         waiting = Gauge("edp_mx_waiting", "Requests that wait.", registry=self._registry)
         waiting.set_function(lambda: batcher.waiting)
-        self._routes: Dict[str, Tuple[str, Callable[[Dict[str, Any]], Answer]]] = {
-            "/predict": ("POST", self._predict),
-            "/health": ("GET", lambda _: _json({"status": "ok", "run": name})),
-            "/metrics": ("GET", self._metrics),
-            "/": ("GET", lambda _: Answer(self._page.encode(), "text/html; charset=utf-8")),
+        self._gets: Dict[str, Callable[[], Answer]] = {
+            "/health": lambda: as_json({"status": "ok", "run": name}),
+            "/metrics": self._metrics,
+            "/": lambda: Answer(self._page.encode(), "text/html; charset=utf-8"),
         }
+        self._paths = ("/predict", *self._gets)
 
-    def __call__(self, environ: Dict[str, Any], start_response: Callable) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
+    async def answer(self, request: Request) -> Answer:
+        """Return the answer to a request, also where it is refused or the model fails."""
         try:
-            answer = self._answer(path, environ)
+            answer = await self._answer(request)
         except Refused as refused:
-            answer = _json({"error": str(refused)}, refused.status, refused.headers)
+            answer = refused.answer()
         except Exception:
-            logger.exception("a request to %s failed", path)
-            answer = _json({"error": "the server failed"}, "500 Internal Server Error")
-        self._requests.labels(path if path in self._routes else "other", answer.status[:3]).inc()
-        size = ("Content-Length", str(len(answer.body)))
-        start_response(
-            answer.status, [("Content-Type", answer.kind), size, *_SAFE, *answer.headers]
-        )
-        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else answer.body]
+            logger.exception("a request failed")
+            answer = as_json({"error": "the server failed"}, "500 Internal Server Error")
+        path = request.path if request.path in self._paths else "other"
+        self._requests.labels(path, answer.status[:3]).inc()
+        return answer
 
-    def _answer(self, path: str, environ: Dict[str, Any]) -> Answer:
-        if path not in self._routes:
-            raise Refused("404 Not Found", f"there are only {', '.join(self._routes)}")
-        allowed, handle = self._routes[path]
-        method = environ["REQUEST_METHOD"]
-        if method != allowed and (method, allowed) != ("HEAD", "GET"):
+    async def _answer(self, request: Request) -> Answer:
+        self._refuse_other_hosts(request)
+        if request.path not in self._paths:
+            raise Refused("404 Not Found", f"there are only {', '.join(self._paths)}")
+        allowed = "GET" if request.path in self._gets else "POST"
+        if request.method != allowed and (request.method, allowed) != ("HEAD", "GET"):
             raise Refused("405 Method Not Allowed", f"send {allowed}", ("Allow", allowed))
-        return handle(environ)
+        return self._gets[request.path]() if allowed == "GET" else await self._predict(request)
 
-    def _predict(self, environ: Dict[str, Any]) -> Answer:
+    def _refuse_other_hosts(self, request: Request) -> None:
+        """Refuse a page of another site whose name was made to lead here (DNS rebinding)."""
+        found = _HOST.fullmatch(request.host)
+        if found is None:
+            raise Refused("400 Bad Request", "there is no Host, or none that can be read")
+        name = (found[1] or found[2]).lower()
+        if name not in self._hosts and not (self._is_everywhere and name == request.here):
+            raise Refused(
+                "421 Misdirected Request",
+                "this server was not told this name; name it after --allow-host",
+            )
+
+    async def _predict(self, request: Request) -> Answer:
         started = time.perf_counter()
-        # A page of another site cannot send this without asking first.
-        if not environ.get("CONTENT_TYPE", "").startswith("application/json"):
+        if not _KIND.fullmatch(request.kind):
             raise Refused("415 Unsupported Media Type", "send Content-Type: application/json")
+        in_thread = asyncio.get_running_loop().run_in_executor
+        asked, is_single = await in_thread(None, self._read, request.body)
         try:
-            given = parse_json(environ["wsgi.input"].read())
+            found = await self._batcher.ask(asked, seconds=self._seconds)
+        except Busy as error:
+            raise busy() from error
+        self._utterances.inc(len(found))
+        self._latency.observe(time.perf_counter() - started)
+        return await in_thread(None, self._written, found, is_single)
+
+    def _read(self, body: bytes) -> Tuple[List[Tokens], bool]:
+        """The utterances of a request, cut into tokens, and whether it is a single one."""
+        try:
+            given = parse_json(body)
         except NotJSON as error:
             raise Refused("400 Bad Request", "the body is not JSON") from error
         asked, is_single = _utterances_of(given)
-        try:
-            found = self._batcher.ask(
-                [_tokens_of(each, self._cut) for each in asked], seconds=self._seconds
-            )
-        except Busy as error:
-            raise Refused(
-                "503 Service Unavailable", "too much to do; try again", ("Retry-After", "1")
-            ) from error
-        self._utterances.inc(len(found))
-        self._latency.observe(time.perf_counter() - started)
-        answers = [each.to_dict() for each in found]
-        return _json(answers[0] if is_single else {"predictions": answers})
+        tokens = [_tokens_of(each, self._cut) for each in asked]
+        if sum(map(len, tokens)) > MOST_TOGETHER:
+            raise Refused("400 Bad Request", f"a request has at most {MOST_TOGETHER} words")
+        return tokens, is_single
 
-    def _metrics(self, _: Dict[str, Any]) -> Answer:
+    def _written(self, found: List[Any], is_single: bool) -> Answer:
+        answers = [_rounded(each.to_dict(), self._digits) for each in found]
+        return as_json(answers[0] if is_single else {"predictions": answers})
+
+    def _metrics(self) -> Answer:
         return Answer(generate_latest(self._registry), CONTENT_TYPE_LATEST)
 
 
@@ -152,6 +167,10 @@ def _tokens_of(utterance: Any, cut: Cut) -> Tokens:
     return tokens
 
 
-def _json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str]] = ()) -> Answer:
-    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    return Answer(body, "application/json", status, [*headers])
+def _rounded(value: Any, digits: Optional[int]) -> Any:
+    """A value with all its floats rounded: to the last bit, they tell who was trained on."""
+    if isinstance(value, float) and digits is not None:
+        return round(value, digits)
+    if isinstance(value, dict):
+        return {key: _rounded(each, digits) for key, each in value.items()}
+    return [_rounded(each, digits) for each in value] if isinstance(value, list) else value

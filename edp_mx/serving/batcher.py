@@ -1,11 +1,12 @@
-"""Predictions for many threads by one, in batches: MXNet's models are not safe to share."""
+"""Predictions for many clients by one thread, in batches: MXNet's models are not safe to share."""
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NoAnswer
+from contextlib import suppress
 from typing import Any, Callable, List, NamedTuple, Sequence
 
 Tokens = Sequence[str]
@@ -20,34 +21,47 @@ class _Question(NamedTuple):
     utterances: List[Tokens]
     answer: Future
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.utterances))
+
 
 class Batcher:
     """A thread that owns a model, and predicts what has arrived since its last batch.
 
     Args:
         load: called in that thread; returns the function that predicts lists of tokens, in order.
-        most_at_once: utterances of a batch; a single question may have more.
+        most_at_once: tokens of a batch; a single question may have more.
         most_waiting: questions that may wait; further ones are refused.
     """
 
     def __init__(
-        self, load: Callable[[], Predict], *, most_at_once: int = 256, most_waiting: int = 1024
+        self, load: Callable[[], Predict], *, most_at_once: int = 20_000, most_waiting: int = 1024
     ) -> None:
         self._questions: queue.Queue = queue.Queue(most_waiting)
         self._most_at_once = most_at_once
         self._loaded: Future = Future()
-        threading.Thread(target=self._work, args=(load,), name="model", daemon=True).start()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, args=(load,), name="model", daemon=True)
+        self._thread.start()
 
     def wait_until_loaded(self) -> None:
         """Return once the model is there; raise what prevented that."""
         self._loaded.result()
+
+    def close(self) -> None:
+        """End the thread after its batch: MXNet hangs if a process ends while it predicts."""
+        self._is_closed = True
+        with suppress(queue.Full):
+            self._questions.put_nowait(_Question([], Future()))  # wakes it
+        self._thread.join()
 
     @property
     def waiting(self) -> int:
         """How many questions wait."""
         return self._questions.qsize()
 
-    def ask(self, utterances: List[Tokens], *, seconds: float) -> List[Any]:
+    async def ask(self, utterances: List[Tokens], *, seconds: float) -> List[Any]:
         """Return the predictions for some utterances.
 
         Raises:
@@ -56,9 +70,8 @@ class Batcher:
         question = _Question(utterances, Future())
         try:
             self._questions.put_nowait(question)
-            return question.answer.result(seconds)
-        except (queue.Full, NoAnswer) as error:
-            question.answer.cancel()
+            return await asyncio.wait_for(asyncio.wrap_future(question.answer), seconds)
+        except (queue.Full, asyncio.TimeoutError) as error:
             raise Busy from error
 
     def _work(self, load: Callable[[], Predict]) -> None:
@@ -68,16 +81,16 @@ class Batcher:
             self._loaded.set_exception(error)
             return
         self._loaded.set_result(None)
-        while True:
+        while not self._is_closed:
             self._answer(self._next(), predict)
 
     def _next(self) -> List[_Question]:
         """Wait for a question; return it and all that fit into a batch with it."""
         batch = [self._questions.get()]
-        count = len(batch[0].utterances)
+        count = batch[0].size
         while count < self._most_at_once and not self._questions.empty():
             batch.append(self._questions.get())
-            count += len(batch[-1].utterances)
+            count += batch[-1].size
         return [question for question in batch if question.answer.set_running_or_notify_cancel()]
 
     def _answer(self, batch: List[_Question], predict: Predict) -> None:

@@ -1,11 +1,11 @@
-"""A server for one trained model, on waitress."""
+"""A server for one trained model."""
 
 from __future__ import annotations
 
+import ipaddress
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable
-
-import waitress
+from typing import Callable, Iterable, Optional
 
 from edp_mx.config import load_config
 from edp_mx.data.tokenization import Cut
@@ -14,17 +14,14 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
+from edp_mx.serving.connections import Server
 
-MOST_BYTES = 1 << 20  # of a request's body
-MOST_HEADER_BYTES = 1 << 14
-THREADS = 64  # each waits for the model: so many questions make up a batch
-MOST_CONNECTIONS = 1000
-IDLE_SECONDS = 20  # after which a client that sends nothing is cut off
+MOST_AT_ONCE = 32  # utterances that the model reads together: MXNet keeps the memory that it took
 
 
 def load_model(run: Path) -> Predict:
     """Return the function that predicts with a run's model; its first call has been made."""
-    predict = load_run(run).predict
+    predict = partial(load_run(run).predict, most_at_once=MOST_AT_ONCE)
     predict([["ready"]])  # the first prediction is slow
     return predict
 
@@ -41,41 +38,40 @@ def build_server(
     host: str,
     port: int,
     seconds: float,
+    hosts: Iterable[str] = (),
+    digits: Optional[int] = 2,
     cut: Cut = str.split,
-) -> Any:
-    """Load a model and return a server that listens; its `run()` answers until interrupted.
+) -> Server:
+    """Load a model and return a server that listens.
 
     Args:
         name: of the run.
         load: as for `Batcher`.
-        port: 0 for any free one; see `port_of`.
-        seconds: after which a prediction is given up.
-        cut: makes tokens of a text.
+        host: where to listen; a request may ask for it by this name.
+        port: 0 for any free one.
+        seconds, hosts, digits, cut: as for `App`.
 
     Raises:
-        UserError: the run has no model.
-        OSError: the port is taken.
+        UserError: the run has no model, the port is taken, or there is no such host.
     """
     batcher = Batcher(load)
     batcher.wait_until_loaded()
-    page = render_page("serve.html", title=name)
-    return waitress.create_server(
-        App(batcher, name=name, page=page, seconds=seconds, cut=cut),
-        host=host,
-        port=port,
-        threads=THREADS,
-        connection_limit=MOST_CONNECTIONS,
-        max_request_body_size=MOST_BYTES,
-        max_request_header_size=MOST_HEADER_BYTES,
-        channel_timeout=IDLE_SECONDS,
-        cleanup_interval=max(1, IDLE_SECONDS // 4),
-        ident=None,
-        clear_untrusted_proxy_headers=True,
+    app = App(
+        batcher,
+        name=name,
+        page=render_page("serve.html", title=name),
+        seconds=seconds,
+        hosts=[host, *hosts],
+        is_everywhere=_is_any(host),
+        digits=digits,
+        cut=cut,
     )
+    return Server(app.answer, host=host, port=port, at_end=batcher.close)
 
 
-def port_of(server: Any) -> int:
-    """Return the port that a server listens at."""
-    if hasattr(server, "effective_listen"):  # a name with several addresses
-        return server.effective_listen[0][1]
-    return server.effective_port
+def _is_any(host: str) -> bool:
+    """Whether this means all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

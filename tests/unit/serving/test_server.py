@@ -1,55 +1,18 @@
-"""The server, asked over HTTP: right answers, broken requests, slow clients, many at once.
+"""The server, asked over HTTP: right answers, broken requests, other hosts, many at once."""
 
-The model is a stand-in that answers with the words it was asked about.
-"""
-
+import asyncio
 import http.client
 import json
-import socket
 import threading
 import time
 
 import pytest
+from support.serving import JSON, PATIENCE, Model, connect, posted, raw, send, serving
 
-from edp_mx.data.tokenization import TOKENIZERS
-from edp_mx.serving import app, server
+from edp_mx.errors import UserError
+from edp_mx.serving import app, connections, wire
 from edp_mx.serving.batcher import Batcher, Busy
-from edp_mx.serving.server import build_server, port_of
-
-JSON = {"Content-Type": "application/json"}
-PATIENCE = 300
-
-
-class Echo:
-    """What is predicted for an utterance: its words."""
-
-    def __init__(self, tokens):
-        self.tokens = tokens
-
-    def to_dict(self):
-        return {"tokens": list(self.tokens)}
-
-
-class Model:
-    """Answers when it may; notes the size of each batch, and whether two threads ever met."""
-
-    def __init__(self):
-        self.gate, self.sizes, self.met = threading.Event(), [], False
-        self._alone = threading.Lock()
-        self.gate.set()
-
-    def batcher_of(self, load):
-        self.batcher = Batcher(load)
-        return self.batcher
-
-    def __call__(self, utterances):
-        self.met |= not self._alone.acquire(blocking=False)
-        self.sizes.append(len(utterances))
-        assert self.gate.wait(PATIENCE)
-        self._alone.release()
-        if any("crash" in tokens for tokens in utterances):
-            raise ValueError("a model that fails")
-        return [Echo(tokens) for tokens in utterances]
+from edp_mx.serving.server import build_server
 
 
 @pytest.fixture
@@ -58,29 +21,9 @@ def model():
 
 
 @pytest.fixture
-def port(model, monkeypatch, request):
-    """Of a server that runs; the parameter is the time after which it cuts off who is silent."""
-    monkeypatch.setattr(server, "IDLE_SECONDS", getattr(request, "param", PATIENCE))
-    monkeypatch.setattr(server, "Batcher", model.batcher_of)
-    running = build_server("mine", lambda: model, host="127.0.0.1", port=0, seconds=PATIENCE,
-                           cut=TOKENIZERS["punctuation"])  # fmt: skip
-    threading.Thread(target=running.run, daemon=True).start()
-    yield port_of(running)
-    running.close()
-    running.task_dispatcher.shutdown()
-
-
-def send(port, method="POST", path="/predict", body=None, headers=JSON):
-    """The answer to a request: status, headers, and the body, read as JSON where it is that."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    try:
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-    finally:
-        connection.close()
-    is_json = answer.headers["Content-Type"] == "application/json" and text
-    return answer.status, answer.headers, json.loads(text) if is_json else text
+def port(model):
+    with serving(model) as running:
+        yield running.port
 
 
 @pytest.mark.parametrize(
@@ -122,6 +65,11 @@ def nested(depth):
         # its length is enough; who sends the body too may be cut off before the answer is read
         ({"headers": {**JSON, "Content-Length": str(1 << 21)}}, 413, ""),
         ({"body": '{"text": "a"}', "headers": {}}, 415, "application/json"),
+        *(({"body": '{"text": "a"}', "headers": {"Content-Type": kind}}, 415, "application/json")
+          for kind in ("application/jsonx", "application/json; charset=utf-16",
+                       "application/json, text/plain", "text/json")),
+        ({"body": json.dumps({"utterances": ["a " * 1000] * 20 + ["a"]})}, 400,
+         "at most 20000 words"),
         ({"method": "GET"}, 405, "send POST"),
         ({"method": "DELETE", "path": "/health"}, 405, "send GET"),
         ({"method": "GET", "path": "/../etc/passwd"}, 404, "there are only"),
@@ -134,6 +82,98 @@ def test_broken_requests_are_refused_and_the_server_lives(port, request_, status
     assert found == status and words in str(body)
     assert headers["Allow"] == ({405: words[5:]}.get(status))
     assert send(port, body='{"text": "still here"}')[0] == 200
+
+
+HOST = b"Host: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET http://[::1 HTTP/1.1\r\nConnection: close\r\n" + HOST, 400),
+        (b"GET /health HTTP/1.1\r\n", 400),  # without a Host
+        (b"GET /health HTTP/1.1\r\n" + HOST + HOST, 400),
+        (b"GET /health HTTP/1.1\r\nHost: \xff\r\nConnection: close\r\n", 421),
+        (b"GET \xff HTTP/1.1\r\n" + HOST, 400),
+        (b"GET * HTTP/1.1\r\n" + HOST, 400),
+        (b"CONNECT localhost:80 HTTP/1.1\r\n" + HOST, 400),
+        (b"\x16\x03\x01\x02", 400),  # https to a port without it
+        (b"GET /health HTTP/1.1\r\n" + HOST + b"Content-Length: " + b"1" * 5000 + b"\r\n", 400),
+        (b"GET /health HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n", 400),
+        (b"GET /health HTTP/1.1\r\n" + HOST + b"Content-Length: +1\r\n", 400),
+        (b"GET /health HTTP/1.1\r\n" + HOST + b"Content-Length: 1, 2\r\n", 400),
+        (b"POST /predict HTTP/1.1\r\n" + HOST
+         + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", 400),
+        (b"POST /predict HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip, chunked\r\n", 501),
+        (b"HEAD /health HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999\r\n", 413),
+        (b"GET /health HTTP/1.1\r\n" + HOST + b"Connection: close\r\n", 200),
+        (b"GET http://localhost/health HTTP/1.1\r\nHost: evil.example\r\n"
+         b"Connection: close\r\n", 200),
+        (b"GET http://evil.example/health HTTP/1.1\r\n" + HOST + b"Connection: close\r\n", 421),
+        (b"GET /health HTTP/1.0\r\n" + HOST, 200),
+    ],
+)  # fmt: skip
+def test_what_is_no_sound_request_is_answered_without_a_word_in_the_log(
+    port, sent, status, caplog, capfd
+):
+    assert raw(port, sent + b"\r\n").startswith(b"HTTP/1.1 %d " % status)
+    assert not caplog.records and capfd.readouterr() == ("", "")
+
+
+def test_chunks_pipelined_requests_and_one_that_waits_to_go_on(port):
+    chunks = b'9\r\n{"text": \r\n6\r\n"a b"}\r\n0\r\n\r\n'
+    head = posted(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    last = posted(b'{"text": "c"}', Expect="100-continue", Connection="close")
+    answer = raw(port, head + chunks + posted(b'{"text": "d"}') + last)
+    found = [answer.index(part) for part in (b'["a", "b"]', b'["d"]', b'["c"]')]
+    assert found == sorted(found) and answer.count(b"HTTP/1.1 200") == 3
+    with connect(port) as client:
+        head, body = posted(b'{"text": "c"}', Expect="100-continue").split(b"\r\n\r\n")
+        client.sendall(head + b"\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 100 ")
+        client.sendall(body)
+        assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("options", "answered", "refused"),
+    [
+        ({}, ["localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]:80", "[::1]"],
+         ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "127.0.0.2"]),
+        ({"hosts": ["my.example"]}, ["my.example", "My.example:443", "localhost"],
+         ["my.example.org"]),
+        ({"host": "0.0.0.0"}, ["0.0.0.0:80", "127.0.0.1"], ["evil.example", "10.9.8.7"]),
+        ({"host": "127.0.0.3"}, ["127.0.0.3"], ["127.0.0.4"]),
+    ],
+)  # fmt: skip
+def test_only_the_hosts_that_it_was_told_are_answered(model, options, answered, refused):
+    with serving(model, **options) as running:
+        for path in ("/", "/health", "/metrics", "/predict"):
+            for host in refused:
+                headers = {**JSON, "Host": host}
+                status, _, found = send(running.port, "POST", path, '{"text": "a"}', headers,
+                                        options.get("host", "127.0.0.1"))  # fmt: skip
+                assert status == 421 and "--allow-host" in found["error"]
+        for host in answered:
+            assert send(running.port, "GET", "/health", None, {"Host": host},
+                        options.get("host", "127.0.0.1"))[0] == 200  # fmt: skip
+        for host in ("", "a b", "[::1", "user@localhost", "localhost:port"):
+            assert send(running.port, "GET", "/health", None, {"Host": host},
+                        options.get("host", "127.0.0.1"))[0] == 400  # fmt: skip
+
+
+def test_confidences_have_two_digits_unless_asked_for(model):
+    model.confidence = 0.07212990715293245
+    for options, expected in (({}, 0.07), ({"digits": None}, model.confidence)):
+        with serving(model, **options) as running:
+            _, _, found = send(running.port, body='{"utterances": ["a"]}')
+            assert found["predictions"][0]["intent_confidence"] == expected
+            assert found["predictions"][0]["spans"] == [{"start": 0, "confidence": expected}]
+
+
+def test_a_port_that_is_taken_is_said(port, model):
+    with pytest.raises(UserError, match=f"cannot listen at 127.0.0.1, port {port}: "):
+        build_server("mine", lambda: model, host="127.0.0.1", port=port, seconds=1)
 
 
 def test_health_metrics_and_the_page(port):
@@ -172,29 +212,15 @@ def test_two_hundred_at_once_get_their_own_answers_from_one_thread(port, model):
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + PATIENCE
-    while sum(model.sizes) + model.batcher.waiting < server.THREADS:
+    while sum(model.sizes) + model.batcher.waiting < 200:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     model.gate.set()
     for thread in threads:
         thread.join(PATIENCE)
     assert found == {n: (200, {"tokens": [f"word{n}"]}) for n in range(200)}
-    assert sum(model.sizes[:2]) == server.THREADS  # all that waited for the first went together
-    assert sum(model.sizes) == 200 and not model.met
-
-
-@pytest.mark.parametrize("port", [5], indirect=True)
-def test_slow_clients_hold_up_nobody_and_are_cut_off(port):
-    begun = (
-        b"POST /predict HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
-    )
-    slow = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(100)]
-    for client in slow:
-        client.sendall(begun)
-    assert send(port, body='{"text": "fast"}')[0] == 200
-    for client in slow:
-        assert client.recv(1) == b""  # closed
-        client.close()
+    assert sum(model.sizes[:2]) == 200  # all that waited for the first went together
+    assert not model.met
 
 
 def test_what_waits_too_long_or_is_too_much_is_refused():
@@ -203,15 +229,15 @@ def test_what_waits_too_long_or_is_too_much_is_refused():
     batcher = Batcher(lambda: model, most_waiting=2)
     for _ in range(2):  # the first is being answered, or waits as the others do
         with pytest.raises(Busy):
-            batcher.ask([["a"]], seconds=0.01)
+            asyncio.run(batcher.ask([["a"]], seconds=0.01))
     deadline = time.monotonic() + PATIENCE
     with pytest.raises(Busy):
         while time.monotonic() < deadline:
-            batcher.ask([["b"]], seconds=0.01)
+            asyncio.run(batcher.ask([["b"]], seconds=0.01))
     model.gate.set()
     while batcher.waiting and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert batcher.ask([["c"]], seconds=PATIENCE)[0].tokens == ["c"]
+    assert asyncio.run(batcher.ask([["c"]], seconds=PATIENCE))[0].tokens == ["c"]
 
 
 def test_one_bad_question_spoils_no_other():
@@ -221,7 +247,7 @@ def test_one_bad_question_spoils_no_other():
 
     def ask(word):
         try:
-            found[word] = batcher.ask([[word]], seconds=PATIENCE)[0].tokens
+            found[word] = asyncio.run(batcher.ask([[word]], seconds=PATIENCE))[0].tokens
         except ValueError as error:
             found[word] = str(error)
 
@@ -243,4 +269,8 @@ def test_a_model_that_cannot_be_loaded_is_said():
 
 
 def test_the_limits_are_those_that_are_documented():
-    assert (app.MOST_UTTERANCES, app.MOST_TOKENS, server.MOST_BYTES) == (256, 1000, 1 << 20)
+    assert (app.MOST_UTTERANCES, app.MOST_TOKENS, wire.MOST_BYTES) == (256, 1000, 1 << 20)
+    assert (app.MOST_TOGETHER, connections.MOST_HELD) == (20_000, 64 << 20)
+    assert (connections.MOST_CONNECTIONS, connections.MOST_OF_ADDRESS) == (500, 250)
+    assert (connections.REQUEST_SECONDS, connections.ANSWER_SECONDS) == (20, 20)
+    assert connections.END_SECONDS == 5

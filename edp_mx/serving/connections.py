@@ -1,0 +1,293 @@
+"""The connections of a server, all in one thread: whole requests are read, who is slow is cut off.
+
+No server that we know limits the time of a whole request, header and body, and what is held for
+all clients together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Awaitable, Callable, Dict, List, Optional, Tuple
+
+import h11
+
+from edp_mx.errors import UserError
+from edp_mx.serving import wire
+from edp_mx.serving.messages import Answer, Refused, Request, busy
+
+MOST_CONNECTIONS, MOST_OF_ADDRESS = 500, 250  # a process may mostly have 1,024 files
+MOST_HELD = 1 << 26  # bytes of all bodies that are being read or answered, and of unread answers
+KERNEL_BYTES = 1 << 17  # that the operating system holds of a connection, each way
+WEIGHT = 16  # a body takes so many times its bytes once it is made words
+REQUEST_SECONDS = 20  # for a whole request, from the beginning or the end of the one before
+ANSWER_SECONDS = 20  # for a client to read an answer
+LINGER_SECONDS = 2  # for a client that is refused to read why
+END_SECONDS = 5  # for what waits for the model when the server is asked to end
+_CHUNK = 1 << 14
+
+
+class Client:
+    """A connection: what is held for it, and until when it may go on."""
+
+    def __init__(self, connection: socket.socket, address: str) -> None:
+        self.socket, self.address, self.here = connection, address, connection.getsockname()[0]
+        self.held = 0
+        self.is_head = False  # it asks for an answer without its body
+        self.is_answered = False  # its request is whole, and its answer is being made
+        self.since = time.monotonic()
+        self.task: Optional[asyncio.Task] = None
+        self._timer: Optional[asyncio.TimerHandle] = None
+
+    def begin(self, seconds: Optional[float]) -> None:
+        """Begin a part of the conversation, after so many seconds of which it is cut off."""
+        self.stop_timer()
+        self.is_answered = seconds is None
+        self.since = time.monotonic()
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.cut_off)
+
+    def stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def cut_off(self) -> None:
+        assert self.task is not None
+        self.task.cancel()
+
+    async def receive(self) -> bytes:
+        data = await asyncio.get_running_loop().sock_recv(self.socket, _CHUNK)
+        await asyncio.sleep(0)  # who sends without end does not keep the others waiting
+        return data
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.socket, data)
+
+    async def linger(self) -> None:
+        """Let the client read the last answer, which what it still sends would undo."""
+        self.begin(LINGER_SECONDS)
+        self.socket.shutdown(socket.SHUT_WR)
+        while await self.receive():
+            pass
+
+
+class Server:
+    """A server that listens; `run` answers until SIGTERM, Ctrl-C or `close`.
+
+    Where there is no place for another connection, or too much is held, the one that has kept its
+    place longest, or for which most is held, is cut off, unless its answer is being made.
+
+    Args:
+        answer: of a whole request, also where it is refused.
+        at_end: called when the server has ended.
+
+    Raises:
+        UserError: the port is taken, or there is no such host.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Request], Awaitable[Answer]],
+        *,
+        host: str,
+        port: int,
+        at_end: Callable[[], None],
+    ) -> None:
+        self._answer, self._at_end = answer, at_end
+        try:
+            self._listeners = _listeners(host, port)
+        except OSError as error:
+            raise UserError(
+                f"cannot listen at {host}, port {port}: {error.strerror}; choose others with "
+                "--host and --port"
+            ) from error
+        self.port: int = self._listeners[0].getsockname()[1]
+        self.clients: Dict[Client, None] = {}  # in the order in which they came
+        self.held = 0
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._is_ending = False
+
+    def run(self) -> None:
+        """Answer until asked to end; then answer what waits for the model, and close the rest."""
+        try:
+            asyncio.run(self._run())
+        finally:
+            self._at_end()
+
+    def close(self) -> None:
+        """Ask the server to end, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._asked.set)
+
+    async def _run(self) -> None:
+        self._asked = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError, RuntimeError):  # not the main thread
+                self._loop.add_signal_handler(number, self._asked.set)
+        listening = [asyncio.ensure_future(self._accept(each)) for each in self._listeners]
+        await self._asked.wait()
+        self._is_ending = True
+        for task in listening:
+            task.cancel()
+        for listener in self._listeners:
+            listener.close()
+        for client in self.clients:
+            if not client.is_answered:
+                client.cut_off()
+        left = [client.task for client in self.clients if client.task is not None]
+        if left:
+            await asyncio.wait(left, timeout=END_SECONDS)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listener)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client = Client(connection, address[0])
+            except OSError:  # the client is gone, or there are no more files
+                await asyncio.sleep(0.05)
+                continue
+            if self._make_place(client.address):
+                self.clients[client] = None
+                client.task = asyncio.ensure_future(self._serve(client))
+            else:
+                with suppress(OSError):
+                    connection.send(
+                        wire.written(wire.new_protocol(), busy().answer(), is_last=True)
+                    )
+                connection.close()
+            await asyncio.sleep(0)
+
+    def _make_place(self, address: str) -> bool:
+        """Cut off a client where there are too many, of this address or in all."""
+        found = [client for client in self.clients if client.address == address]
+        if len(found) < MOST_OF_ADDRESS:
+            found = [*self.clients]
+            if len(found) < MOST_CONNECTIONS:
+                return True
+        waiting = [client for client in found if not client.is_answered]
+        if waiting:
+            self._end(min(waiting, key=lambda client: client.since))
+        return bool(waiting)
+
+    def _hold(self, client: Client, count: int) -> None:
+        """Take note of what is held for a client; where that is too much, cut off who has most."""
+        self.held += count - client.held
+        client.held = count
+        while self.held > MOST_HELD:
+            others = [each for each in self.clients if each.held and not each.is_answered]
+            most = max(others, key=lambda each: each.held, default=client)
+            if most is client:
+                raise busy()
+            self._end(most)
+
+    def _end(self, client: Client) -> None:
+        """Cut a client off; its place is free at once."""
+        self.clients.pop(client, None)
+        self.held -= client.held
+        client.held = 0
+        client.cut_off()
+
+    async def _serve(self, client: Client) -> None:
+        try:
+            await self._converse(client)
+        except OSError:  # the client is gone
+            pass
+        finally:
+            client.stop_timer()
+            self.clients.pop(client, None)
+            self.held -= client.held
+            client.held = 0
+            client.socket.close()
+
+    async def _converse(self, client: Client) -> None:
+        """Read requests and answer them, one after the other."""
+        protocol = wire.new_protocol()
+        while True:
+            answer, is_last = await self._answered(client, protocol)
+            if answer is None:
+                return
+            client.begin(ANSWER_SECONDS)
+            await client.send(
+                wire.written(protocol, answer, is_head=client.is_head, is_last=is_last)
+            )
+            self._hold(client, 0)
+            if not protocol.our_state is protocol.their_state is h11.DONE:
+                await client.linger()
+                return
+            protocol.start_next_cycle()
+
+    async def _answered(
+        self, client: Client, protocol: h11.Connection
+    ) -> Tuple[Optional[Answer], bool]:
+        """Return the answer to the next request, if there is one, and whether it is the last."""
+        client.begin(REQUEST_SECONDS)
+        client.is_head = False
+        try:
+            request = await self._read(client, protocol)
+            if request is None:
+                return None, True
+            self._hold(client, len(request.body) * WEIGHT)
+            client.begin(None)
+            answer = await self._answer(request)
+            client.begin(ANSWER_SECONDS)
+            self._hold(client, len(answer.body))
+            return answer, self._is_ending
+        except h11.RemoteProtocolError as error:
+            return wire.not_http(error).answer(), True
+        except Refused as refused:
+            return refused.answer(), True
+
+    async def _read(self, client: Client, protocol: h11.Connection) -> Optional[Request]:
+        """Return the next request with its whole body, None where there is none."""
+        head, body = None, bytearray()
+        while True:
+            event = protocol.next_event()
+            if event is h11.NEED_DATA:
+                if protocol.they_are_waiting_for_100_continue:
+                    go_on = h11.InformationalResponse(status_code=100, headers=[])
+                    await client.send(protocol.send(go_on) or b"")
+                data = await client.receive()
+                if not data:
+                    return None
+                protocol.receive_data(data)
+            elif isinstance(event, h11.Request):
+                client.is_head = event.method == b"HEAD"
+                head = wire.head_of(event)
+            elif isinstance(event, h11.Data):
+                body += event.data
+                if len(body) > wire.MOST_BYTES:
+                    raise wire.too_large()
+                self._hold(client, len(body))
+            elif isinstance(event, h11.EndOfMessage) and head is not None:
+                return head._replace(body=bytes(body), here=client.here)
+            else:
+                return None
+
+
+def _listeners(host: str, port: int) -> List[socket.socket]:
+    """Listen at all addresses of a host, with the same port."""
+    found: List[socket.socket] = []
+    absent: Optional[OSError] = None
+    known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, address in dict.fromkeys((each[0], each[4]) for each in known):
+        at = (address[0], found[0].getsockname()[1] if found else port, *address[2:])
+        try:
+            found.append(socket.create_server(at, family=family, backlog=1024))
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise
+            absent = error
+            continue
+        found[-1].setblocking(False)
+        for side in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # of all connections; else they grow
+            found[-1].setsockopt(socket.SOL_SOCKET, side, KERNEL_BYTES)
+    if absent is not None and not found:
+        raise absent
+    return found

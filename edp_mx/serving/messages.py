@@ -1,0 +1,55 @@
+"""What a server is asked and what it answers: requests, answers, refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterable, List, NamedTuple, Tuple
+
+
+class Request(NamedTuple):
+    """A whole request.
+
+    Args:
+        host: that of the header or of the target, as it was sent; "" if there is none.
+        kind: the content type.
+        here: the address of this machine that the client has reached.
+    """
+
+    method: str
+    path: str
+    host: str = ""
+    kind: str = ""
+    body: bytes = b""
+    here: str = ""
+
+
+class Answer(NamedTuple):
+    """What a request is answered with."""
+
+    body: bytes
+    kind: str
+    status: str = "200 OK"
+    headers: List[Tuple[str, str]] = []
+
+
+class Refused(Exception):
+    """A request that is not answered: HTTP status and a sentence for whoever sent it."""
+
+    def __init__(self, status: str, sentence: str, *headers: Tuple[str, str]) -> None:
+        super().__init__(sentence)
+        self.status, self.headers = status, list(headers)
+
+    def answer(self) -> Answer:
+        """Return the answer that says so."""
+        return as_json({"error": str(self)}, self.status, self.headers)
+
+
+def as_json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str]] = ()) -> Answer:
+    """Return a value as an answer."""
+    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return Answer(body, "application/json", status, [*headers])
+
+
+def busy() -> Refused:
+    """Return the refusal of what is too much at the moment."""
+    return Refused("503 Service Unavailable", "too much to do; try again", ("Retry-After", "1"))
