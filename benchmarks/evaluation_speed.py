@@ -38,6 +38,7 @@ def main() -> None:
     parser = measuring.build_parser(__doc__, rounds=4)
     parser.add_argument("--utterances", type=int, default=1024, help="of the test part")
     options = parser.parse_args()
+    measuring.need_corpus("atis")
     measuring.settle_threads()
     workers = distributed.start()
     figures: measuring.Figures = {}

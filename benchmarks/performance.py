@@ -3,7 +3,7 @@
 Run: .venv/bin/python benchmarks/performance.py [--only SECTION …]
 
 The figures are kept in results/performance.json, from which the page is made: a section that
-`--only` leaves out, or that fails, stays as it was.
+`--only` leaves out, or that fails or has nothing to measure, stays as it was.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from measuring import ROOT, progress
+from measuring import ABSENT, ROOT, progress
 from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
@@ -36,6 +36,10 @@ a shared machine: what is compared takes its turns in one run, and a ratio is ta
 Shown are medians, with quartiles in brackets; a bar holds if the median keeps to it."""
 
 
+class NothingThere(Exception):
+    """A benchmark has nothing to measure, and has said so."""
+
+
 def main() -> int:
     """Measure, write the record after each section, and the page at the end."""
     names = [section.name for section in SECTIONS]
@@ -45,14 +49,18 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
     options = parser.parse_args()
-    failed = []
+    failed, absent = [], []
     try:
         path = options.out / "performance.json"
         results = read_json(path) if path.exists() else {}
         for section in SECTIONS:
             if section.name not in options.only:
                 continue
-            result = measure(section)
+            try:
+                result = measure(section)
+            except NothingThere:
+                absent.append(section.name)
+                continue
             if result is None:
                 failed.append(section.name)
                 continue
@@ -64,6 +72,8 @@ def main() -> int:
     except UserError as error:
         progress(f"error: {error}")
         return 2
+    if absent:
+        progress(f"skipped, and left as they were: {', '.join(absent)}")
     if failed:
         progress(f"failed, and left as they were: {', '.join(failed)}")
     return 1 if failed else 0
@@ -104,7 +114,11 @@ def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
 
 
 def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict[str, Any]]:
-    """Run a benchmark; return None if it failed, which it has then said itself."""
+    """Run a benchmark; return None if it failed, which it has then said itself.
+
+    Raises:
+        NothingThere: it was skipped.
+    """
     progress(f"{section.name}: {section.command} (budget {section.seconds} s)")
     script, *arguments = section.script.split()
     program = [sys.executable, str(Path(__file__).with_name(script)), *arguments]
@@ -123,7 +137,7 @@ def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict
 
 
 def run(program: List[str], *, seconds: float, threads: Optional[int] = None) -> Optional[str]:
-    """Return what a program prints; None if it fails or takes longer.
+    """Return what a program prints; None if it fails or takes longer; raise `NothingThere`.
 
     It chooses its threads itself if none are given.
     """
@@ -140,6 +154,8 @@ def run(program: List[str], *, seconds: float, threads: Optional[int] = None) ->
         progress(f"not done after {seconds:.0f} s: ended")
         process.terminate()  # not killed: it ends its own processes first
         printed, _ = process.communicate()
+    if process.returncode == ABSENT:
+        raise NothingThere
     if process.returncode:
         return None
     return re.sub(r"^\[\d+\]<stdout>:", "", printed, flags=re.MULTILINE).strip()
