@@ -14,6 +14,7 @@ from typing import List, NoReturn, Optional
 from edp_mx.cli import unforeseen
 from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
+from edp_mx.runtime.processes import asked_to_end
 
 # Each module has a description (its docstring), EXAMPLES, `add_options(parser)` and
 # `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
@@ -84,7 +85,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         if os.environ.get("HOROVOD_RANK", "0") == "0":
             print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
-        return 130
+        return asked_to_end()
     except BrokenPipeError:  # e.g. `edp-mx … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

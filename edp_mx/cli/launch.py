@@ -12,7 +12,15 @@ from typing import Any, List
 
 from edp_mx.cli import parser
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.processes import EXIT_ASKED, EXIT_NO_SSH, end_with_parent, launcher
+from edp_mx.runtime.processes import (
+    EXIT_ASKED,
+    EXIT_HUNG_UP,
+    EXIT_NO_SSH,
+    asked_to_end,
+    end_with_parent,
+    launcher,
+    on_ending,
+)
 from edp_mx.runtime.watchdog import EXIT_HANGS, EXIT_PEER_DIED
 
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds before a restart; each is twice the last
@@ -24,7 +32,8 @@ def is_mendable(code: int) -> bool:
     It may if a worker was killed, a host was lost or nothing moved; an error of the user or of the
     program comes back, and each restart may spend more ε.
     """
-    was_killed = code < 0 or (code > 128 and code != EXIT_ASKED)  # the launcher itself, or a worker
+    was_asked = code in (EXIT_ASKED, EXIT_HUNG_UP)
+    was_killed = code < 0 or (code > 128 and not was_asked)  # the launcher itself, or a worker
     return was_killed or code in (EXIT_HANGS, EXIT_PEER_DIED, EXIT_NO_SSH)
 
 
@@ -53,7 +62,7 @@ class Restarts:
             said = self._go_on()
             self._say(f"restart {number} of {self._most} in {pause:.0f} s: {said}")
             if self._is_asked.wait(pause):
-                return EXIT_ASKED
+                return asked_to_end()
             pause = min(2 * pause, LONGEST_PAUSE)
             code = self._start()
         return code
@@ -66,8 +75,8 @@ class Restarts:
             self._is_asked.set()
             process.terminate()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, end)
+        signal.signal(signal.SIGINT, end)
+        on_ending(end)
         return process.wait()
 
     def _go_on(self) -> str:

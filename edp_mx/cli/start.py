@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -22,6 +21,7 @@ from edp_mx.cli.console import (
 )
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.processes import on_ending
 
 
 def add_start_options(parser: argparse.ArgumentParser, *example: str) -> None:
@@ -116,8 +116,7 @@ def carry_out(
         is_new = arguments.resume is None
         resume = directory.resume_command(workers.size, arguments.command)
         parting = partial(after_interruption, directory, resume, is_new=is_new)
-        before = signal.signal(signal.SIGTERM, interrupt)  # until the watchdog takes over
-        stack.callback(signal.signal, signal.SIGTERM, before)
+        stack.callback(on_ending(interrupt))  # until the watchdog takes over
         try:
             progress = enter_run(directory, workers)
             outcome = run(config, workers, directory, progress, parting)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -24,7 +25,13 @@ from horovod.runner.common.util.settings import Settings
 from horovod.runner.http import http_server
 
 from edp_mx.errors import UserError
-from edp_mx.runtime.processes import EXIT_ASKED, EXIT_NO_SSH
+from edp_mx.runtime.processes import (
+    EXIT_ASKED,
+    EXIT_HUNG_UP,
+    EXIT_NO_SSH,
+    asked_to_end,
+    on_ending,
+)
 
 # A host that does not answer for half a minute counts as lost; no question can be answered.
 SSH = (
@@ -49,7 +56,7 @@ class Death(NamedTuple):
     @property
     def exit_code(self) -> int:
         """The exit code of the job."""
-        return EXIT_ASKED if self.was_asked else self.code
+        return asked_to_end() if self.was_asked else self.code
 
     def describe(self) -> str:
         """Return what became of it, for a sentence."""
@@ -164,6 +171,13 @@ def _bound(server: Any) -> Tuple[Any, int]:
     return server, server.server_address[1]
 
 
+def _end(number: int, _: object) -> None:
+    """Take a closed terminal for SIGTERM, which Horovod handles from when the workers start."""
+    if number != signal.SIGHUP:
+        sys.exit(asked_to_end())
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> int:
     """Run `python -m edp_mx.runtime.launcher`; return the code of the first worker to fail."""
     parser = argparse.ArgumentParser(prog="launcher", description=__doc__.split("\n")[0])
@@ -172,6 +186,7 @@ def main() -> int:
     parser.add_argument("--nic", help="network interface between the hosts")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = vars(parser.parse_args())
+    on_ending(_end)
     try:
         death = launch(given.pop("command"), **given)
     except UserError as error:
@@ -179,7 +194,7 @@ def main() -> int:
         return 2
     if death is None:
         return 0
-    if death.exit_code not in (2, EXIT_ASKED):  # a worker has said what to mend
+    if death.exit_code not in (2, EXIT_ASKED, EXIT_HUNG_UP):  # a worker has said what to mend
         print(f"edp-mx: {death.describe()}; the job has ended", file=sys.stderr)
     return death.exit_code
 

@@ -1,16 +1,21 @@
-"""Processes of a job: what they ask of the system, and with which codes they end."""
+"""Processes of a job: what they ask of the system, how they are ended and with which codes."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 import signal
 import sys
-from typing import List, Optional, Union
+import termios
+import threading
+from typing import Callable, List, Optional, Union
 
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 _PR_SET_PDEATHSIG = 1  # Linux: the signal that a child gets when its parent dies
 EXIT_NO_SSH = 255  # of the launcher: a host was not reached, or is lost
-EXIT_ASKED = 130  # of the launcher: by Ctrl-C or SIGTERM to it
+EXIT_ASKED, EXIT_HUNG_UP = 130, 129  # by Ctrl-C or SIGTERM; by SIGHUP: the terminal is closed
+_HUNG_UP = threading.Event()
 
 
 def launcher(
@@ -35,3 +40,41 @@ def prctl(option: int, value: int) -> None:
 def end_with_parent() -> None:
     """Have this process ended when its parent dies, however that came; called by a new child."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def asked_to_end() -> int:
+    """Return the exit code of a process that was asked to end."""
+    return EXIT_HUNG_UP if _HUNG_UP.is_set() else EXIT_ASKED
+
+
+def on_ending(handle: Callable[..., None]) -> Callable[[], None]:
+    """Have SIGTERM and SIGHUP handled, SIGHUP unless it is ignored (`nohup`).
+
+    Returns:
+        What puts back the handlers from before.
+    """
+
+    def handle_hang_up(*given: object) -> None:
+        _HUNG_UP.set()
+        _leave_closed_terminal()
+        handle(*given)
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, handle)}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, handle_hang_up)
+
+    def put_back() -> None:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+    return put_back
+
+
+def _leave_closed_terminal() -> None:
+    """Let nothing be written to a terminal that is gone, where each line would be an error."""
+    for descriptor in (1, 2):
+        try:
+            termios.tcgetattr(descriptor)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

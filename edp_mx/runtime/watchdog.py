@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Callable, Iterable, List, Optional
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import parse_json
+from edp_mx.runtime.processes import on_ending
 
 if TYPE_CHECKING:
     from edp_mx.runtime.distributed import Workers
 
 EXIT_HANGS = 4  # no progress for too long
 EXIT_PEER_DIED = 5  # another worker is gone
-EXIT_TERMINATED = 128 + signal.SIGTERM  # horovodrun ends the rest of a job
 INTERVAL = 0.2  # seconds between two looks
 ASLEEP = 5.0  # seconds without a look after which this process was not running at all
-GRACE = 4.0  # seconds from SIGTERM until the end of this process, if it does not end by itself
+GRACE = 4.0  # seconds until the end of this process, if it is asked and does not end by itself
 TOLD = 5.0  # seconds in which the launcher ends a job of which a worker has failed
 SHUT_DOWN = "Horovod has been shut down"  # what its operations say when another worker is gone
 # The last lines of a job that is ended, for the console, made one after the other.
@@ -110,7 +110,7 @@ class Watchdog:
         self._what, self._last = what, time.monotonic()
 
     def is_asked(self) -> bool:
-        """Whether this process was asked to end, by SIGTERM."""
+        """Whether this process was asked to end, by SIGTERM or SIGHUP."""
         return self._asked is not None
 
     def __enter__(self) -> Watchdog:
@@ -119,7 +119,7 @@ class Watchdog:
         os.set_blocking(self._wake, False)
         # A handler in Python would wait for the main thread, which may be stuck in an all-reduce;
         # the wake-up descriptor is written to by the C handler itself.
-        self._old_handler = signal.signal(signal.SIGTERM, lambda *_: None)
+        self._put_back = on_ending(lambda *_: None)
         self._old_wake = signal.set_wakeup_fd(self._wake)
         self._thread.start()
         return self
@@ -131,7 +131,7 @@ class Watchdog:
         if kind is not None and not issubclass(kind, (UserError, KeyboardInterrupt)):
             time.sleep(3 * INTERVAL)  # an all-reduce that failed: the thread may know why
         signal.set_wakeup_fd(self._old_wake)
-        signal.signal(signal.SIGTERM, self._old_handler)
+        self._put_back()
         os.write(self._wake, bytes([0]))
         self._thread.join()
         for descriptor in (self._listen, self._wake):
@@ -141,7 +141,7 @@ class Watchdog:
             self._folder.rmdir()
 
     def _watch(self) -> None:
-        looked = time.monotonic()
+        looked, exit_asked = time.monotonic(), 0
         while True:
             heard = b""
             if select.select([self._listen], [], [], INTERVAL)[0]:
@@ -158,11 +158,12 @@ class Watchdog:
             dead = [peer for peer in others if peer.is_dead() and self._file(peer.rank).exists()]
             if dead:
                 self._end(EXIT_PEER_DIED, self._describe_dead(dead))
-            if signal.SIGTERM in heard and self._asked is None:
-                self._asked = time.monotonic()
+            asked = [number for number in (signal.SIGTERM, signal.SIGHUP) if number in heard]
+            if asked and self._asked is None:
+                self._asked, exit_asked = time.monotonic(), 128 + asked[0]
             is_alone = self._lost is not None
             if self._asked is not None and (is_alone or time.monotonic() - self._asked > GRACE):
-                self._end(EXIT_TERMINATED, "")
+                self._end(exit_asked, "")
             if self._lost is not None and time.monotonic() - self._lost > TOLD:
                 self._end(EXIT_PEER_DIED, f"the other workers are gone since {self._what}")
             if time.monotonic() - self._last > self._seconds:
@@ -196,8 +197,9 @@ class Watchdog:
         if sentence:
             sys.stderr.write(f"edp-mx, worker {self._rank}: {sentence}\n")
             sys.stderr.flush()
-        with suppress(OSError):
+        with suppress(OSError):  # not empty: others are still at work
             self._file(self._rank).unlink()
+            self._folder.rmdir()
         living = [rank for rank, peer in self._peers.items() if not peer.is_dead()]
         with suppress(Exception):  # whatever it is, the job ends now
             for line in self._parting() if self._rank == min(living) else ():

@@ -1,7 +1,10 @@
-"""SIGTERM: the run writes down where it stands, ends within 10 s, and goes on from that step."""
+"""SIGTERM or a closed terminal: the run notes where it stands, ends in 10 s, and goes on there."""
 
 import os
+import pty
+import shutil
 import signal
+import sys
 import time
 
 import numpy as np
@@ -16,6 +19,7 @@ from support.commands import (
     wait_for,
     weights,
 )
+from support.workers import PATIENCE
 
 from edp_mx.training.state import TrainingState
 
@@ -24,15 +28,15 @@ SETTINGS = ["--set", *TINY, "training.batch_size=4", "training.epochs=2"]
 SIZES = {1: "data.size=800", 2: "data.size=4000"}  # a signal takes its time through the launcher
 
 
-def end_in_the_middle(run, *command, size, **environment):
-    """Starts a run, sends SIGTERM within its first epoch; what it said, and after how long."""
+def end_in_the_middle(run, *command, size, by=signal.SIGTERM, code=130, **environment):
+    """Starts a run, sends a signal within its first epoch; what it said, and after how long."""
     process = start(*command, QUICKSTART, "--run", run, *SETTINGS, size, **environment)
     sign = run / ".workers" / "worker_0.json"
     wait_for(lambda: sign.exists() and "epoch 1 of 2, step" in sign.read_text(), process)
-    os.kill(process.pid, signal.SIGTERM)
+    os.kill(process.pid, by)
     began = time.monotonic()
     _, said = process.communicate(timeout=400)
-    assert process.returncode == 130 and "Traceback" not in said, said
+    assert process.returncode == code and "Traceback" not in said, said
     assert not lines_of(run / "metrics.jsonl")  # the first epoch was not over
     return said, time.monotonic() - began
 
@@ -61,3 +65,40 @@ def test_a_run_that_is_asked_to_end_goes_on_from_its_last_step(workers, tmp_path
         edp_mx("train", QUICKSTART, "--run", tmp_path / "whole", *SETTINGS, size)
         for name, value in weights(tmp_path / "whole").items():
             np.testing.assert_array_equal(weights(run)[name], value)
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_closed_terminal_ends_a_run_as_sigterm_does(workers, tmp_path):
+    run = tmp_path / "run"
+    command = (LAUNCHER,) if workers > 1 else ("train",)
+    said, _ = end_in_the_middle(run, *command, size=SIZES[workers], by=signal.SIGHUP, code=129,
+                                NP=str(workers))  # fmt: skip
+    steps = TrainingState.read(run / "checkpoint.npz").steps
+    assert steps > 0 and f"it goes on after step {steps} of epoch 1 of 2" in said
+    assert f"--resume {run}" in said and said.count("interrupted") == 1
+    assert not (run / ".workers").exists()
+
+
+def test_a_terminal_that_is_gone_takes_no_checkpoint_with_it(tmp_path):
+    """What is printed to it fails from then on."""
+    run, (ours, theirs) = tmp_path / "run", pty.openpty()
+    process = start("train", QUICKSTART, "--run", run, *SETTINGS, SIZES[1], output=theirs)
+    os.close(theirs)
+    sign = run / ".workers" / "worker_0.json"
+    wait_for(lambda: sign.exists() and "epoch 1 of 2, step" in sign.read_text(), process)
+    os.close(ours)
+    os.kill(process.pid, signal.SIGHUP)
+    assert process.wait(PATIENCE) == 129
+    assert TrainingState.read(run / "checkpoint.npz").steps > 0
+    assert not (run / ".workers").exists()
+
+
+def test_nohup_is_respected(tmp_path):
+    run = tmp_path / "run"
+    process = start(shutil.which("nohup"), sys.executable, "-m", "edp_mx", "train", QUICKSTART,
+                    "--run", run, *SETTINGS, SIZES[1])  # fmt: skip
+    sign = run / ".workers" / "worker_0.json"
+    wait_for(lambda: sign.exists() and "epoch 1 of 2, step" in sign.read_text(), process)
+    os.kill(process.pid, signal.SIGHUP)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and (run / "results.json").exists()
