@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-MOST_QUOTED, MOST_SAID = 200, 4000  # characters of a value, of a sentence
+MOST_QUOTED, MOST_SAID = 200, 1000  # characters of a value, of a sentence
+_BEGINNING = 600  # of a sentence that is too long: its end, which says what to do, stays too
 _LONG = re.compile(rf"(['\"])((?:(?!\1).){{{MOST_QUOTED}}})(?:(?!\1).)+\1", re.DOTALL)
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 
@@ -14,7 +15,8 @@ class UserError(Exception):
 
     The command line prints the sentence without a traceback and exits with 2. Where all workers
     raise the same error (`is_shared`), the first says it for all. What it quotes may come from a
-    file: long values are cut, and characters that would move a terminal are spelled out.
+    file: long values are cut, so is the middle of a long sentence, between its place and what to
+    do; characters that would move a terminal are spelled out.
     """
 
     def __init__(self, sentence: str, *, is_shared: bool = False) -> None:
@@ -25,4 +27,6 @@ class UserError(Exception):
 def _harmless(sentence: str) -> str:
     plain = sentence.encode("utf-8", "backslashreplace").decode("utf-8").translate(_CONTROLS)
     cut = _LONG.sub(r"\1\2…\1", plain)
-    return cut if len(cut) <= MOST_SAID else f"{cut[:MOST_SAID]}…"
+    if len(cut) <= MOST_SAID:
+        return cut
+    return f"{cut[:_BEGINNING]} … {cut[_BEGINNING + 3 - MOST_SAID :]}"

@@ -72,6 +72,11 @@ def test_a_sentence_is_short_and_moves_no_terminal():
     said = str(UserError(f"x is {'a' * 300_000!r}, not \x1b[31mred\x07\u009b or \ud800: line\n2"))
     assert said == f"x is '{'a' * MOST_QUOTED}…', not \\x1b[31mred\\x07\\x9b or \\ud800: line\n2"
     assert str(UserError(said)) == said and said.encode("utf-8")
-    assert len(str(UserError("b" * 300_000))) == MOST_SAID + 1
+    assert len(str(UserError("b" * 300_000))) == MOST_SAID == 1000
+    listed = ", ".join(f"name{n}" for n in range(10_000))
+    long = str(UserError(f"a.yaml, line 3: no such names: {listed}; leave them out"))
+    assert len(long) == MOST_SAID and long.startswith("a.yaml, line 3: no such names: name0, ")
+    assert long.endswith(", name9999; leave them out") and long.count(" … ") == 1
+    assert str(UserError(long)) == long
     quoted = "a 'short' value, an isn't, \"" + "c" * MOST_QUOTED + '"'
     assert str(UserError(quoted)) == quoted
