@@ -8,6 +8,24 @@ from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory, environment
 
+FILES = ("environment", "split", "vocabulary", "layers")  # what no run can be used without
+
+
+def refuse_lost(run: RunDirectory) -> None:
+    """Refuse to go on, or to end, once a file that the run was begun with is gone.
+
+    Raises:
+        UserError: one is.
+    """
+    lost = [] if run.config.exists() else [run.config.name]
+    lost += [f"{name}.json" for name in FILES if not run.has(name)]
+    if lost:
+        raise UserError(
+            f"{run.path} has lost {' and '.join(lost)}, without which nobody can use what it "
+            "trains or tell what it spent: put back what is gone and resume the run, or train "
+            "into a new directory"
+        )
+
 
 def write_start(
     run: RunDirectory,

@@ -25,7 +25,7 @@ from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
-from edp_mx.runs.start_of_run import refuse_other_start, write_start
+from edp_mx.runs.start_of_run import refuse_lost, refuse_other_start, write_start
 from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
@@ -105,6 +105,7 @@ class _Run:
                 "baseline": constant_answer(self.training.prepared.corpus.test).to_dict(),
                 "training_seconds": self.seconds,
             }
+            refuse_lost(self.directory)
             self.directory.write("record", make_record(self.directory, self.config, results))
             self.directory.finish(results)
         return scores
@@ -153,6 +154,7 @@ class _Run:
         }
         if self.directory.has("layers") or self.directory.checkpoint.exists():
             refuse_other_start(self.directory, **start)
+            refuse_lost(self.directory)
             return
         write_start(self.directory, num_workers=self.workers.size, **start)
         corpus.split.write(self.directory.path / "split.json", corpus.utterances)
@@ -227,6 +229,7 @@ class _Run:
             ledger_size=mark.size if mark else 0,
             ledger_digest=mark.digest if mark else "",
         ).write(self.directory.checkpoint, keep=self.config.training.checkpoints.keep)
+        refuse_lost(self.directory)  # after the checkpoint, so that no step is repeated
 
     def _sums(self, so_far: EpochSoFar) -> Arrays:
         """What the log of an epoch adds up, of all workers."""

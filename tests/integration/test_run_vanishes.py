@@ -1,13 +1,18 @@
-"""A run directory that is gone in mid-run: one sentence from all workers, and no traceback."""
+"""A run directory, or a file of it, that is gone in mid-run: one sentence, and no traceback."""
 
 import shutil
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import pytest
+from support.commands import QUICKSTART, TINY, edp_mx, lines_of, weights
 
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.processes import launcher
+from edp_mx.training.log import MetricsLog
+from edp_mx.training.state import TrainingState
 
 CONFIG = """\
 data: {corpus: health, size: 400}
@@ -41,3 +46,44 @@ def test_all_workers_say_one_sentence(tmp_path):
     sentences = [line for line in said.splitlines() if "edp-mx train: " in line]
     assert len(sentences) == 1
     assert "cannot " in sentences[0] and str(run) in sentences[0]
+
+
+@pytest.mark.parametrize("name", ["split", "vocabulary", "layers", "config"])
+def test_a_file_that_is_gone_ends_the_run_which_goes_on_with_it(name, tmp_path):
+    run = tmp_path / "run"
+    file = run / f"{name}.{'yaml' if name == 'config' else 'json'}"
+    add, kept = MetricsLog.add, []
+
+    def lose(self, row):
+        add(self, row)
+        if row["epoch"] == 1:
+            kept.append(file.read_bytes())
+            file.unlink()
+
+    settings = ["--set", *TINY, "data.size=200", "training.epochs=2"]
+    with mock.patch.object(MetricsLog, "add", lose):
+        said = edp_mx("train", QUICKSTART, "--run", run, *settings, code=2).stderr
+    assert f"{run} has lost {file.name}, without which " in said
+    assert lines_of(run / "metrics.jsonl") == 1 and not (run / "weights.npz").exists()
+    assert TrainingState.read(run / "checkpoint.npz").epochs == 1
+    if name != "split":  # the others would take long and show the same
+        return
+    assert "has lost split.json" in edp_mx("train", "--resume", run, code=2).stderr
+    file.write_bytes(kept[0])
+    edp_mx("train", "--resume", run)
+    assert lines_of(run / "metrics.jsonl") == 2 and weights(run)
+
+
+def test_a_file_that_is_gone_at_the_end_leaves_no_finished_run(tmp_path):
+    run, write = tmp_path / "run", RunDirectory.write
+
+    def lose(self, name, value):
+        write(self, name, value)
+        if name == "privacy":
+            (run / "vocabulary.json").unlink()
+
+    settings = ["--set", *TINY, "data.size=200", "training.epochs=1"]
+    with mock.patch.object(RunDirectory, "write", lose):
+        said = edp_mx("train", QUICKSTART, "--run", run, *settings, code=2).stderr
+    assert f"{run} has lost vocabulary.json, without which " in said
+    assert (run / "checkpoint.npz").exists() and not (run / "results.json").exists()
