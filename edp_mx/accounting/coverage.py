@@ -41,6 +41,24 @@ class PrivateInput:
     remedy: str
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What counts as public, where it comes from, and who says so.
+
+    Attributes:
+        of: the input: words, labels, start or word vectors.
+        said: the rest of the sentence.
+        is_open: nobody here knows what it was made from, so that no ε covers it.
+    """
+
+    of: str
+    said: str
+    is_open: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.of}: {self.said}"
+
+
 PRIVATE_INPUTS: Dict[str, PrivateInput] = {
     "layer_scales": PrivateInput(
         "the layer scales are gradient norms of private data (first_batch)",
@@ -56,10 +74,10 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
     ),
     "start": PrivateInput(
         "the model starts from a run that was trained on the same corpus, or may have been "
-        "(model.start_from)",
+        "(model.start_from, model.checkpoint)",
         "the run that the model starts from, and those before it, had been trained on other "
         "utterances",
-        "let model.start_from name a run that was trained on another, public corpus",
+        "let model.start_from or model.checkpoint name a model of another, public corpus",
     ),
     "lengths": PrivateInput(
         "batches were made by the lengths of private utterances (length_buckets)",
@@ -76,9 +94,9 @@ ALWAYS_OPEN = (
     "hyper-parameters chosen by other runs on the same data",
     OTHER_MODELS,
     "a stop decided from what the run showed: only the committed number of epochs is counted",
-    "word vectors, or a checkpoint, trained on private text",
     "losses, validation scores and clipping statistics in the run's own logs",
 )
+BROUGHT = "word vectors, or a checkpoint, trained on private text"  # where none is named
 FLOATING_POINT = (
     "noise drawn in floating point rather than from a true Gaussian: the last bits of what is "
     "released may say what it was added to (privacy.noise.gaussian: hardened closes that)"

@@ -14,6 +14,7 @@ from edp_mx.accounting.counting import count_as_published, count_what_holds
 from edp_mx.accounting.coverage import (
     ALWAYS_OPEN,
     BEST_CHECKPOINT,
+    BROUGHT,
     EARLY_STOP,
     FIXED_SEED,
     FLOATING_POINT,
@@ -100,6 +101,11 @@ class Guarantee:
         effective = self.plan.release.effective_noise_multiplier
         return tuple(effective(self.plan.noise_multiplier_at(t)) for t in range(self.plan.epochs))
 
+    @property
+    def declarations(self) -> List[str]:
+        """What counts as public, and who says so, one sentence each."""
+        return [str(declaration) for declaration in self.plan.declarations or ()]
+
     def to_dict(self) -> Dict[str, Any]:
         """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10, reason."""
         plan, release = self.plan, self.plan.release
@@ -125,6 +131,7 @@ class Guarantee:
             "one_over_n": plan.num_records and 1 / plan.num_records,
             "max_epsilon": plan.max_epsilon,
             "assumed_public": list(plan.assumed_public),
+            "declarations": self.declarations,
             **{k: getattr(self, k).to_dict() for k in ("as_published", "holds", "holds_if")},
             "warnings": list(self.warnings),
             "not_covered": list(self.not_covered),
@@ -143,6 +150,8 @@ class Guarantee:
             lines.append(f"  epsilon that holds if {_say(self.holds_if)}")
             lines += [f"    if {condition}" for condition in self.holds_if.conditions]
         lines += self._describe_release()
+        for said in self.declarations:
+            lines += textwrap.wrap(said, 80, initial_indent="  public: ", subsequent_indent=" " * 4)
         lines += [f"  note: {warning}" for warning in self.warnings]
         lines += self._describe_open()
         return "\n".join(lines)
@@ -277,6 +286,10 @@ def _not_covered(plan: Plan) -> Tuple[str, ...]:
         texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
         if plan.clipping == "ghost":
             texts += [MASKS, SUMS]
+    if plan.declarations is None:
+        texts.append(BROUGHT)
+    else:
+        texts += [declaration.said for declaration in plan.declarations if declaration.is_open]
     return (*texts, *ALWAYS_OPEN, FLOATING_POINT if plan.gaussian == "plain" else GRID)
 
 

@@ -16,7 +16,7 @@ from edp_mx.accounting.choices import (
     check_delta,
     check_multiplier,
 )
-from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.delta import MODES, choose_delta
 from edp_mx.accounting.entries import SCALES, Entry
@@ -48,6 +48,7 @@ class Plan:
         private_inputs: what reaches the model from private data without passing the mechanism:
             names from `coverage.PRIVATE_INPUTS`.
         assumed_public: those of them that the user declares public.
+        declarations: all that counts as public, and who says so; None where nobody wrote it down.
         clipping: how the gradients of units are computed, loop or ghost; ε is the same, but rests
             on other assumptions.
         gaussian: how noise is drawn, plain or hardened; ε is the same, but rests on other
@@ -74,6 +75,7 @@ class Plan:
     scales_multiplier: Optional[float] = None
     private_inputs: Tuple[str, ...] = ()
     assumed_public: Tuple[str, ...] = ()
+    declarations: Optional[Tuple[Declaration, ...]] = None
     clipping: str = "loop"
     gaussian: str = "plain"
     seed_is_fixed: bool = False

@@ -67,7 +67,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
     start_logging(is_first=True)
     refuse_filled(arguments.out)
-    return _write(arguments.out, read_checkpoint(arguments.folder))
+    return _write(arguments.out, read_checkpoint(arguments.folder), source=arguments.folder)
 
 
 def run_export(arguments: argparse.Namespace) -> int:
@@ -97,6 +97,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     return _write(
         arguments.out,
         checkpoint,
+        source=run,
         more_tensors={**weights_of(model.intent), **weights_of(model.slot)},
         more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
     )
@@ -128,10 +129,13 @@ def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
     }
 
 
-def _write(out: Path, checkpoint: Checkpoint, **more: Any) -> int:
-    """Write a checkpoint with further tensors and settings, and print its sizes."""
+def _write(out: Path, checkpoint: Checkpoint, *, source: Path, **more: Any) -> int:
+    """Write a checkpoint with the origin of its source, and print its sizes."""
+    from edp_mx.data.origin import ORIGIN, write_origin
     from edp_mx.models.checkpoints.huggingface import write_checkpoint
+    from edp_mx.runs.ancestors import origin_of
 
+    write_origin(out / ORIGIN, origin_of(source))  # first: no weights without it
     write_checkpoint(
         out,
         config=checkpoint.config,

@@ -86,10 +86,12 @@ def run_labels(arguments: argparse.Namespace) -> int:
     utterances = [u for source in arguments.sources for u in named_utterances(source, **made)]
     if not utterances:
         raise UserError(f"{', '.join(arguments.sources)}: no utterances")
-    private = [name for name in arguments.sources if Path(name).exists() and not arguments.public]
+    private = [name for name in arguments.sources if Path(name).exists()]
+    declared_by = "--public" if arguments.public else None
     labels = labels_in(utterances)
-    write_labels(arguments.out, labels, private=", ".join(private) or None)
-    marked = ', marked as "private": see `edp-mx data labels --help`' if private else ""
+    write_labels(arguments.out, labels, private=private, declared_by=declared_by)
+    marked = ', marked as "private": see `edp-mx data labels --help`'
+    marked = marked if private and not arguments.public else ""
     print(
         f"{arguments.out}  {len(labels['intents'])} intents and {len(labels['slots'])} slots of "
         f"{', '.join(arguments.sources)}{marked}"

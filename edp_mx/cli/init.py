@@ -125,8 +125,9 @@ def _write(
         write_lines(config.words, words)
         said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")
     if not arguments.labels:
-        private = None if arguments.labels_are_public else str(config.path)
-        write_labels(config.labels, labels_in(utterances), private=private)
+        declared_by = "--labels-are-public" if arguments.labels_are_public else None
+        labels = labels_in(utterances)
+        write_labels(config.labels, labels, private=[str(config.path)], declared_by=declared_by)
         said.append(f"  {config.labels}: the intents and slots of {config.path}")
     write_text(out, text)
     batches = f"batches of {config.batch_size:,}, {config.epochs} epochs"

@@ -8,7 +8,7 @@ import hmac
 import os
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterable, Mapping, Optional, Union
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
@@ -57,10 +57,15 @@ def keyed(fingerprint: str) -> Dict[str, str]:
 
     A plain hash of the training part would confirm its last utterance to whoever knows all others.
     """
-    key = _key()
-    digest = hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:32]
-    name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
+    name, (digest,) = keyed_all([fingerprint])
     return {"key": name, "digest": digest}
+
+
+def keyed_all(texts: Iterable[str], digits: int = 32) -> Tuple[str, List[str]]:
+    """Return the name of this machine's key, and the keyed hash of each text."""
+    key = _key()
+    name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
+    return name, [hmac.digest(key, text.encode(), "sha256").hex()[:digits] for text in texts]
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:

@@ -13,6 +13,8 @@ from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 PRIVATE = "private"  # the key of a list that was read from a private corpus
+FROM = "read_from"  # the key of that corpus' name, which stays when the line before it goes
+PUBLIC = "public"  # the key of who has declared such a list public
 
 
 def check_path(source: str, path: Optional[str]) -> None:

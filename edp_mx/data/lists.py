@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
-from edp_mx.data.labels import PRIVATE
+from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.sources import named_utterances
 from edp_mx.data.stored import intents_of, tags_of
@@ -50,15 +50,24 @@ def labels_in(utterances: Sequence[Utterance]) -> Dict[str, List[str]]:
 
 
 def write_labels(
-    path: PathLike, labels: Dict[str, List[str]], *, private: Optional[str] = None
+    path: PathLike,
+    labels: Dict[str, List[str]],
+    *,
+    private: Sequence[str] = (),
+    declared_by: Optional[str] = None,
 ) -> None:
-    """Write a list of labels, marked if it was read from a private corpus.
+    """Write a list of labels, which says so if it was read from a private corpus.
 
     Args:
         labels: from `labels_in`.
-        private: the corpus that the labels were read from; None if they are public.
+        private: the private corpora that the labels were read from, by their paths.
+        declared_by: the option by which the user has declared these labels public; None if none.
     """
-    mark = {}
-    if private is not None:
-        mark[PRIVATE] = f"read from {private}; remove this line if all names below are public"
-    write_json(path, {**mark, **labels})
+    marks = {}
+    if private:
+        names = ", ".join(Path(name).name for name in private)
+        why = f"read from {', '.join(private)}; remove this line if all names below are public"
+        marks = {PRIVATE: why, FROM: names}
+        if declared_by is not None:
+            marks = {PUBLIC: f"read from {names}, declared public by {declared_by}"}
+    write_json(path, {**marks, **labels})

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
+from edp_mx.data.config import DataConfig
+from edp_mx.data.origin import MERGED, Origin, Read, beside, sources_of, write_origin
 from edp_mx.data.readers import stream_utterances
 from edp_mx.data.sources import find_named
 from edp_mx.data.synthetic import STANDINS, make_utterances
@@ -49,6 +51,9 @@ def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str
     The intent "flight" of atis becomes "atis.flight", its tag "B-city" "B-atis.city". Users are
     left out, since not every corpus names them.
 
+    Beside it lies the origin of all its utterances, by which a run that is trained on it is known
+    to have read them (`data.origin`).
+
     Args:
         wanted: corpora in any layout; stand-ins are made anew.
         out: a .jsonl or .jsonl.gz file; it is written whole or not at all.
@@ -75,13 +80,26 @@ def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str
             )
     counts: Dict[str, int] = {}
     lines: List[str] = []
+    corpora: List[Read] = []
     for part in parts:
         chosen = _choose(part, seed)
         counts[part.label] = len(chosen)
         lines += [_json_line(utterance, part.label) for utterance in chosen]
+        corpora += _read_for(part, seed, chosen)
     random.Random(seed).shuffle(lines)
+    # First: there is no merged corpus without its origin.
+    write_origin(beside(out), [Origin(Path(out).name, MERGED, corpora=tuple(corpora))])
     write_lines(out, lines)
     return counts
+
+
+def _read_for(part: Wanted, seed: int, chosen: List[Utterance]) -> List[Read]:
+    """What was read for a part of the merged corpus, which may have been merged itself."""
+    if part.corpus in STANDINS:
+        read = Read.of(DataConfig(corpus=part.corpus, split_seed=seed))
+        return [read.with_texts_of(chosen)]
+    path = find_named(part.corpus)
+    return [Read.at(part.label, [path]).with_texts_of(chosen), *sources_of(path)]
 
 
 def _choose(part: Wanted, seed: int) -> List[Utterance]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Callable, List, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.origin import Lowest
 from edp_mx.data.text import Sample, Text, digest, lines_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
@@ -18,12 +19,16 @@ _COUNTED_AT_ONCE = 1 << 16  # pieces
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Counts of a text's training lines: by file, of each piece, (V,), and of those cut short."""
+    """Counts of a text's training lines: by file, of each piece, (V,), and of those cut short.
+
+    `lowest` is a sample of them.
+    """
 
     lines: Tuple[int, ...]
     fingerprint: str
     pieces: np.ndarray
     cut: int
+    lowest: Lowest = field(default_factory=Lowest)
 
     @property
     def total_lines(self) -> int:
@@ -51,7 +56,7 @@ def survey(
     Every worker reads all lines, but splits its own share alone into pieces. Those beyond
     `max_pieces` (with [CLS] and [SEP]) are not counted.
     """
-    sample, sha = Sample(max_held_out), hashlib.sha256()
+    sample, lowest, sha = Sample(max_held_out), Lowest(), hashlib.sha256()
     pieces = np.zeros(num_pieces, np.int64)  # (V,)
     waiting: List[int] = []
     lines: List[int] = []
@@ -64,6 +69,7 @@ def survey(
                 sample.add(value, line)
                 continue
             sha.update(f"{line}\n".encode())
+            lowest.add(value)
             if seen % num_workers == rank:
                 ids = encode(line)
                 cut += len(ids) > max_pieces - 2
@@ -79,4 +85,4 @@ def survey(
     text = text if text.held_out else replace(text, held_out=sample.lines())
     if not text.held_out:
         raise UserError("text.held_out_fraction holds out no line; raise it or set text.held_out")
-    return text, Survey(tuple(lines), sha.hexdigest()[:16], pieces, cut)
+    return text, Survey(tuple(lines), sha.hexdigest()[:16], pieces, cut, lowest)

@@ -44,6 +44,8 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
         ("WHAT EPSILON MEANS", _meaning(spent, bound, limits)),
         ("THE OTHER EPSILON", _other(spent)),
     ]
+    if spent.declarations:
+        sections.append(("WHAT COUNTS AS PUBLIC, AND WHO SAYS SO", _bullets(spent.declarations)))
     if account.differences:
         sections.append(("DIFFERENCES FROM THE PLAN", _bullets(account.differences)))
     sections += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
-from edp_mx.accounting.coverage import ALWAYS_OPEN, FLOATING_POINT, SEVERAL_UTTERANCES
+from edp_mx.accounting.coverage import ALWAYS_OPEN, BROUGHT, FLOATING_POINT, SEVERAL_UTTERANCES
 from edp_mx.runs.record import Record
 
 
@@ -36,5 +36,5 @@ def _environment(record: Record) -> str:
 
 def not_covered() -> List[str]:
     """Return what no ε of any run covers."""
-    open_ = (SEVERAL_UTTERANCES, *ALWAYS_OPEN, FLOATING_POINT)
+    open_ = (SEVERAL_UTTERANCES, *ALWAYS_OPEN, BROUGHT, FLOATING_POINT)
     return [f"{text[0].upper()}{text[1:]}." for text in open_]

@@ -83,6 +83,9 @@ def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
     width = 3 if any(row[2] for row in rows) else 2
     table = PartTable.of_texts(unit, header[:width], [row[:width] for row in rows])
     parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy["warnings"]])]
+    if privacy.get("declarations"):
+        said = privacy["declarations"]
+        parts.append(Part("What counts as public, and who says so", points=said))
     if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
         parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
     return parts

@@ -1,102 +1,217 @@
-"""The runs that a model descends from: whether they have brought it its own corpus."""
+"""What a model descends from: whether that has brought it its own corpus, and what to say of it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Iterator, Optional, Set, Tuple
+from typing import Any, List, NamedTuple, Optional, Set, Tuple
 
 from edp_mx.config import ExperimentConfig, load_config
-from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.fingerprint import fingerprint, is_same
-from edp_mx.data.sources import find_corpus, is_made
+from edp_mx.data.fingerprint import keyed
+from edp_mx.data.origin import (
+    GONE,
+    ORIGIN,
+    PRETRAINED,
+    UNKNOWN,
+    AtHand,
+    Lowest,
+    Origin,
+    Read,
+    corpora_of,
+    read_origin,
+    sources_of,
+)
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.runs.pretraining.config import PretrainingConfig
+from edp_mx.runs.pretraining.directory import MODEL
 from edp_mx.runs.run_directory import RunDirectory
 
+Line = Tuple[Origin, ...]  # of descent, the nearest first
 
-def starts_from_own(config: ExperimentConfig, corpus: Corpus) -> bool:
-    """Return whether a model starts from a run that was trained on its own corpus.
 
-    That run may itself have started from one that was, and so on. Two runs have the same corpus if
-    they have the same training part, or corpora from the same place, however these were split; if
-    their training parts cannot be compared, the same name is enough. A run that is gone counts as
-    one on the same corpus. Whether a corpus that was merged, copied or changed holds the same
-    utterances cannot be seen.
+class Brought(NamedTuple):
+    """What a model brings along; plain values, so that rank 0 can tell the other workers.
+
+    Attributes:
+        is_own: it starts from a training on its own corpus, or one that may have been.
+        has_own_words: such a training took the words or pieces from its training part.
+        said: of each ancestor, a sentence, and whether nobody here knows what it has read.
     """
-    return any(_is_own(run, theirs, config, corpus) for run, theirs in _ancestors(config))
+
+    is_own: bool
+    has_own_words: bool
+    said: Tuple[Tuple[str, bool], ...]
 
 
-def has_own_words(config: ExperimentConfig, corpus: Corpus) -> bool:
-    """Return whether such a run has taken the words or pieces of the model from its training part.
+def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
+    """Look at all that a model descends from, near and far, and compare it with its own corpus.
 
-    With `data.vocabulary.source: checkpoint`, they are those of the last run that had another one.
+    See `AtHand.is_in` for when two corpora count as the same. A run that is gone counts as one on
+    the same corpus. What is known of an ancestor, but cannot be compared, is said.
     """
-    if config.data.vocabulary.source != "checkpoint":
-        return False
-    for run, theirs in _ancestors(config):
-        source = "train" if theirs is None else theirs.data.vocabulary.source
-        if source != "checkpoint":
-            return source == "train" and _is_own(run, theirs, config, corpus)
-    return False
+    line, words = line_of_start(config), _line_of_words(config)
+    if not line and not words:
+        return Brought(False, False, ())
+    here = AtHand(config.data, corpus)
+    own = {origin: _is_own(origin, here) for origin in (*line, *words)}
+    said = tuple(_say(origin, is_own) for origin, is_own in own.items())
+    taken = next((origin for origin in words if origin.words != "checkpoint"), None)
+    has_own_words = taken is not None and taken.words == "train" and bool(own[taken])
+    return Brought(any(own[origin] for origin in line), has_own_words, said)
 
 
-def _ancestors(
-    config: Optional[ExperimentConfig],
-) -> Iterator[Tuple[RunDirectory, Optional[ExperimentConfig]]]:
-    """Yield the run that a model starts from, the one that this started from, and so on.
+def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -> Line:
+    """Return what a model that this run trains descends from, the run itself first."""
+    source = config.data.vocabulary.source
+    words = _line_of_words(config) if source == "file" else ()
+    this = Origin(
+        name=run.path.resolve().name,
+        how=config.privacy.mechanism,
+        words="checkpoint" if words else source,
+        corpora=corpora_of(config.data, corpus.train),
+    )
+    return (this, *_vectors(config), *words, *line_of_start(config))
 
-    Each comes with its settings, None if they are gone or cannot be read, which ends the line. So
-    does a checkpoint in Hugging Face's layout, which is none of our runs.
+
+def origin_of_pretraining(run: RunDirectory, config: PretrainingConfig, lowest: Lowest) -> Line:
+    """Return what the model of a pre-training descends from; `lowest` is a sample of its text."""
+    name = _name_of(run.path.resolve() / MODEL)
+    this = _pretrained(name, config, _text_of(config).with_texts(lowest))
+    return (this, *line_of_start(config))
+
+
+def line_of_start(config: Any) -> Line:
+    """Return the line of what a model starts from; word vectors are said by `declarations`."""
+    named = [getattr(config.model, key, None) for key in ("start_from", "checkpoint")]
+    return tuple(o for folder in named if folder is not None for o in origin_of(Path(folder)))
+
+
+def _line_of_words(config: ExperimentConfig) -> Line:
+    """The line of what words or pieces are taken from, where that is a model."""
+    vocabulary = config.data.vocabulary
+    if vocabulary.source == "checkpoint":
+        return line_of_start(config)
+    if vocabulary.source == "file" and Path(str(vocabulary.path)).is_dir():
+        return origin_of(Path(str(vocabulary.path)))
+    return ()
+
+
+def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
+    """Return the line of a run, or of a checkpoint in Hugging Face's layout, itself first.
+
+    Edge cases: of a run that an older version trained, as far as its files tell; one whose settings
+    are gone or cannot be read is `GONE`, and a checkpoint without a file of its origin `UNKNOWN`.
     """
-    seen: Set[Path] = set()
-    while config is not None and config.model.start_from is not None:
-        folder = Path(config.model.start_from).resolve()
-        run = RunDirectory(folder)
-        if folder in seen or ((folder / CONFIG).is_file() and not run.config.is_file()):
-            return
-        seen.add(folder)
-        try:
-            config = load_config(run.config)
-        except (UserError, OSError):
-            config = None
-        yield run, config
-
-
-def _is_own(
-    run: RunDirectory,
-    theirs: Optional[ExperimentConfig],
-    config: ExperimentConfig,
-    corpus: Corpus,
-) -> bool:
-    if theirs is None:
-        return True
-    one, other = theirs.data, config.data
-    if is_made(one) and is_made(other):
-        return (one.corpus, one.split_seed) == (other.corpus, other.split_seed)
-    if _is_same_place(_place_of(one), _place_of(other)):
-        return True
-    is_same_part = _has_same_part(run, corpus)
-    return one.corpus == other.corpus if is_same_part is None else is_same_part
-
-
-def _place_of(data: DataConfig) -> Path:
-    """Return where a corpus lies, absolute; its name if it is not there."""
-    if data.path is not None:
-        return Path(data.path).resolve()
+    folder = folder.resolve()
+    seen = set() if seen is None else seen
+    if folder in seen:
+        return ()
+    seen.add(folder)
+    run, line = RunDirectory(folder), read_origin(folder / ORIGIN)
+    if line:
+        return (
+            (replace(line[0], epsilon=_epsilon_of(run)), *line[1:])
+            if run.weights.exists()
+            else line
+        )
+    if (folder / CONFIG).is_file() and not run.config.is_file():
+        return _of_pretraining(folder) or (Origin(_name_of(folder), UNKNOWN),)
     try:
-        return find_corpus(data).resolve()
-    except UserError:
-        return Path(data.corpus)
+        config = load_config(run.config)
+    except (UserError, OSError):
+        return (Origin(folder.name, GONE),)
+    origin = Origin(
+        name=folder.name,
+        how=config.privacy.mechanism,
+        epsilon=_epsilon_of(run),
+        words=config.data.vocabulary.source,
+        corpora=(_read_by(run, config), *sources_of(config.data.path)),
+    )
+    start = config.model.start_from or getattr(config.model, "checkpoint", None)
+    rest = () if start is None else origin_of(Path(start), seen)
+    return (origin, *_vectors(config), *rest)
 
 
-def _is_same_place(one: Path, other: Path) -> bool:
-    """Return whether two files or folders are the same, or one of them lies in the other."""
-    return one == other or one in other.parents or other in one.parents
+def _vectors(config: ExperimentConfig) -> Line:
+    """The word vectors that a model starts from; they are no step in the line of its words."""
+    path = config.data.embeddings.path
+    return () if path is None else (Origin(Path(path).name, UNKNOWN, words="checkpoint"),)
 
 
-def _has_same_part(run: RunDirectory, corpus: Corpus) -> Optional[bool]:
-    """Return whether a run was trained on the training part; None if that cannot be told."""
+def _of_pretraining(model: Path) -> Line:
+    """The line of the model of a pre-training that an older version made; none for any other."""
+    run = RunDirectory(model.parent)
+    if model.name != MODEL or not run.config.is_file():
+        return ()
+    try:
+        config = load_config(run.config, kind=PretrainingConfig)
+    except (UserError, OSError):
+        return ()
+    this = _pretrained(_name_of(model), config, _text_of(config))
+    return (this, *line_of_start(config))
+
+
+def _pretrained(name: str, config: PretrainingConfig, text: Read) -> Origin:
+    words = "train" if config.vocabulary.path is None else "file"
+    words = words if config.model.checkpoint is None else "checkpoint"
+    return Origin(name, PRETRAINED, words=words, corpora=(text,))
+
+
+def _text_of(config: PretrainingConfig) -> Read:
+    """What a pre-training reads, by where it lies."""
+    files = [Path(path) for path in config.text.train]
+    return Read.at(", ".join(path.name for path in files), files)
+
+
+def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
+    """What an older run read, without a sample of its texts."""
+    read = Read.of(config.data)
     parts = run.read("environment").get("fingerprints") if run.has("environment") else None
-    recorded = (parts or {}).get("train")
-    return None if recorded is None else is_same(recorded, fingerprint(corpus.train))
+    part = (parts or {}).get("train")
+    if isinstance(part, str):  # as edp_mx 0.1 wrote it
+        part = keyed(part)
+    is_ours = part is not None and part["key"] == read.key
+    return replace(read, part=part["digest"]) if is_ours else read
+
+
+def _epsilon_of(run: RunDirectory) -> Optional[float]:
+    return run.read("privacy")["holds"]["epsilon"] if run.has("privacy") else None
+
+
+def _name_of(folder: Path) -> str:
+    """The name of a checkpoint; "model", in a pre-training, says nothing without the run's."""
+    return f"{folder.parent.name}/{MODEL}" if folder.name == MODEL else folder.name
+
+
+def _is_own(origin: Origin, here: AtHand) -> Optional[bool]:
+    """Whether the corpus was read there; None where nobody knows."""
+    if origin.how == GONE:
+        return True
+    found: List[Optional[bool]] = [here.is_in(read) for read in origin.corpora]
+    if any(found):
+        return True
+    return None if None in found or not found else False
+
+
+def _say(origin: Origin, is_own: Optional[bool]) -> Tuple[str, bool]:
+    """A sentence about an ancestor, and whether nobody here knows what it has read."""
+    name = origin.name
+    if origin.how == UNKNOWN:
+        return f"{name}, whose training text nobody here knows", True
+    if origin.how == GONE:
+        return f"{name}, which is gone, and may have been trained on this corpus", False
+    merged = origin.corpora[1:] or origin.corpora
+    corpora = ", ".join(dict.fromkeys(read.corpus for read in merged))
+    if origin.how in ("none", PRETRAINED):
+        how = "without privacy"
+    else:
+        how = f"by {origin.how} with an epsilon of " + (
+            "infinity" if origin.epsilon is None else f"{origin.epsilon:.3g}"
+        )
+    trained = f"{name}, trained on {corpora} {how}"
+    if is_own is None:
+        return f"{trained}: nobody here can tell whether that holds this corpus", True
+    which = "which is this corpus, or may be" if is_own else "declared other than this corpus"
+    return f"{trained}, {which}", False

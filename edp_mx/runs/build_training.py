@@ -12,6 +12,7 @@ from edp_mx.models.rgp import CarriedWeight, carried_weights
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.prepare import Prepared, broadcast_weights
@@ -64,7 +65,10 @@ def build_training(
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
     carried = _carried(prepared.model, config)
     flat = FlatGradients(layers_of(prepared.model))
-    plan = plan_for(config, prepared.corpus, prepared.vocabulary, sampler, workers.size)
+    corpus = prepared.corpus
+    brought: Any = workers.on_first(lambda: tuple(brought_along(config, corpus)))
+    brought = Brought(*brought)
+    plan = plan_for(config, corpus, prepared.vocabulary, sampler, workers.size, brought=brought)
     spending = Spending(plan, workers, run)
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat

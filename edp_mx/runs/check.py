@@ -9,6 +9,7 @@ from edp_mx.accounting.guarantee import guarantee
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.users import users_of
+from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
 from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runtime.progress import Progress, no_progress
@@ -34,7 +35,8 @@ def check(
         users=users_of(corpus.train) if config.privacy.unit == "user" else None,
         lengths=[len(utterance.tokens) for utterance in corpus.train],
     )
-    plan = plan_for(config, corpus, vocabulary, sampler, num_workers)
+    brought = brought_along(config, corpus)
+    plan = plan_for(config, corpus, vocabulary, sampler, num_workers, brought=brought)
     refuse_unaffordable(plan)
     sizes = (
         f"{corpus.name}: {len(corpus.train):,} training, {len(corpus.validation):,} validation, "

@@ -17,7 +17,8 @@ from edp_mx.data.corpus import Corpus
 from edp_mx.data.dealing import deal
 from edp_mx.data.draws import Sampler
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.runs.ancestors import has_own_words, starts_from_own
+from edp_mx.runs.ancestors import Brought
+from edp_mx.runs.declarations import declarations_of
 
 
 def sampler_for(
@@ -56,16 +57,19 @@ def plan_for(
     vocabulary: Vocabulary,
     draws: Sampler,
     num_workers: int,
+    *,
+    brought: Brought,
 ) -> Plan:
     """Return the plan of a run, complete but for α; a target ε is turned into z₀.
 
-    A target or budget that cannot see why ε is infinite is refused.
+    A target or budget that cannot see why ε is infinite is refused. What the model has `brought`
+    along comes from `brought_along`, on rank 0: the hashes are those of one machine.
     """
     privacy, training = config.privacy, config.training
     private = {
         "layer_scales": privacy.layer_scales == "first_batch",
-        "vocabulary": not vocabulary.is_public or has_own_words(config, corpus),
-        "start": starts_from_own(config, corpus),
+        "vocabulary": not vocabulary.is_public or brought.has_own_words,
+        "start": brought.is_own,
         "lengths": training.length_buckets > 0,
     }
     is_released = privacy.layer_scales == "dp_release"
@@ -88,6 +92,7 @@ def plan_for(
         scales_multiplier=privacy.scale_release.noise_multiplier if is_released else None,
         private_inputs=tuple(name for name, is_there in private.items() if is_there),
         assumed_public=tuple(sorted(privacy.assume_public)),
+        declarations=declarations_of(config, brought),
         clipping=privacy.clipping or "loop",
         gaussian=privacy.noise.gaussian,
         seed_is_fixed=privacy.insecure_fixed_seed is not None,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from edp_mx.data.fingerprint import is_same, keyed
+from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import by_epoch, with_epochs, without_epochs
 from edp_mx.runs.run_directory import RunDirectory
@@ -80,6 +81,7 @@ def content_of(path: Path) -> str:
     What is not there has a hash too: a run that has ended must be able to write its record.
     """
     names = [path] if path.is_file() else sorted(path.glob("[!.]*"))
+    names = [name for name in names if name.name != ORIGIN]  # keyed: each machine's is another
     if (path / "weights.npz").exists():
         names = [path / "weights.npz", path / "vocabulary.json"]
     digest = hashlib.sha256()

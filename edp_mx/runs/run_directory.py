@@ -30,6 +30,7 @@ file: it holds private text or reveals training data. Only you can read this fol
 | `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
 | `environment.json` | command, workers, versions of the packages, machine, kernels of the \
 products, keyed hashes of the parts |
+| `origin.json` | what was read for the model, and for those that it starts from, as keyed hashes |
 | `split.json` | ids of the utterances in the three parts. NOT private |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |

@@ -14,11 +14,13 @@ import numpy as np
 
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.splits import PARTS
 from edp_mx.errors import UserError
 from edp_mx.metrics.baseline import constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
+from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
@@ -157,6 +159,8 @@ class _Run:
             refuse_lost(self.directory)
             return
         write_start(self.directory, num_workers=self.workers.size, **start)
+        line = origin_of_run(self.directory, self.config, corpus)
+        write_origin(self.directory.path / ORIGIN, line)
         corpus.split.write(self.directory.path / "split.json", corpus.utterances)
         release = self.spending.plan.release
         scales = release.layer_scales if release else None

@@ -14,7 +14,8 @@ One pre-training run of edp_mx: a BERT that learned to guess masked pieces of pu
 
 | file | what it holds |
 | --- | --- |
-| `model/` | the BERT in Hugging Face's layout; `model.checkpoint: {path}/model` starts from it |
+| `model/` | the BERT in Hugging Face's layout; `model.checkpoint: {path}/model` starts from it; \
+`origin.json` has keyed hashes of the text |
 | `results.json` | perplexities; written last: without it the run did not end well |
 | `config.yaml` | every setting, written out; `launch/pretrain.sh config.yaml` does it again |
 | `environment.json` | command, workers, versions of the packages, machine |

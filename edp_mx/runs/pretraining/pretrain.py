@@ -13,11 +13,13 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.data.masking import MaskedBatch
+from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.tokenizer import tokenizer_from_json
 from edp_mx.errors import UserError
 from edp_mx.privacy.flat import FlatGradients
 from edp_mx.privacy.layers import layers_of
 from edp_mx.privacy.trainer import PublicTrainer
+from edp_mx.runs.ancestors import origin_of_pretraining
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.directory import MODEL, PretrainingState
@@ -250,6 +252,8 @@ class _Run:
         }
         if self.workers.is_first:
             folder = self.directory.path / MODEL
+            line = origin_of_pretraining(self.directory, self.config, counts.lowest)
+            write_origin(folder / ORIGIN, line)  # first: no model without its origin
             write_model(self.model, self.config.model, self.text.tokenizer, folder)
             self.directory.finish(results)
         return results

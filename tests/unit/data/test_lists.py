@@ -31,7 +31,7 @@ def test_words_of_texts_corpora_and_stand_ins(tmp_path):
     assert common_words(tokens_of(str(tmp_path / "a.txt"), **made)) == ["call", "dad", "mum"]
 
 
-@pytest.mark.parametrize("private", [None, "mine.jsonl"])
+@pytest.mark.parametrize("private", [[], ["corpora/mine.jsonl"]])
 def test_a_list_is_public_unless_it_says_that_it_is_not(private, tmp_path):
     path = tmp_path / "labels.json"
     write_labels(path, labels_in([CALL, STOP]), private=private)
@@ -41,9 +41,9 @@ def test_a_list_is_public_unless_it_says_that_it_is_not(private, tmp_path):
     lists = (VocabularyConfig("file", str(tmp_path / "words.txt")), LabelsConfig("file", str(path)))
     vocabulary = Vocabulary.build([CALL, STOP], *lists)
     assert vocabulary.slots == ("O", "B-who", "I-who") and vocabulary.intents == ("call", "stop")
-    assert vocabulary.is_public is vocabulary.has_public_labels is (private is None)
+    assert vocabulary.is_public is vocabulary.has_public_labels is (not private)
     again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
-    assert again.is_public is (private is None)
+    assert again.is_public is (not private)
     if private:  # the user removes the line, and the list is JSON still
         lines = path.read_text().splitlines()
         path.write_text("\n".join(line for line in lines if '"private"' not in line))

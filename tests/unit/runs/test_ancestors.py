@@ -12,7 +12,7 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.errors import UserError
-from edp_mx.runs.ancestors import has_own_words, starts_from_own
+from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
 
 MINE, OTHER = "{corpus: mine, path: PLACE/mine.jsonl}", "{corpus: other, path: PLACE/other.jsonl}"
@@ -57,8 +57,7 @@ def configured(place, data=MINE, *overrides, start="first", words="checkpoint", 
 def brought(place, *arguments, **rest):
     """Whether the start, and the words, are from the same corpus."""
     config = configured(place, *arguments, **rest)
-    corpus = load_corpus(config.data)
-    return starts_from_own(config, corpus), has_own_words(config, corpus)
+    return brought_along(config, load_corpus(config.data))[:2]
 
 
 def test_words_that_a_run_took_from_the_same_corpus_do_not_become_public(place):
@@ -77,7 +76,7 @@ def test_words_that_a_run_took_from_the_same_corpus_do_not_become_public(place):
 
     def planned(assumed):
         given = configured(place, MINE, *settings, f"privacy.assume_public=[{assumed}]")
-        return plan_for(given, corpus, vocabulary, DRAWS, 1)
+        return plan_for(given, corpus, vocabulary, DRAWS, 1, brought=brought_along(given, corpus))
 
     for assumed, needed in (("", "vocabulary"), ("start", "vocabulary"), ("vocabulary", "start")):
         with pytest.raises(UserError, match=rf"assume_public: \[{needed}\]"):
@@ -132,7 +131,7 @@ def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(
         write_run(place, "first", one, part=keyed("of another split"), more="split_seed: 1")
         for other in ("{corpus: atis}", *paths):
             config = configured(place, other)
-            assert starts_from_own(config, SimpleNamespace(train=[])), (one, other)
+            assert brought_along(config, SimpleNamespace(train=[])).is_own, (one, other)
     assert brought(place, OTHER) == (False, False)
 
 

@@ -12,7 +12,7 @@ from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.models.rgp import is_carrier
-from edp_mx.runs.ancestors import starts_from_own
+from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 from edp_mx.training.checkpoint import save_weights
@@ -81,7 +81,7 @@ def test_a_start_on_the_same_corpus_makes_epsilon_infinite(tmp_path, run, corpus
                                model=CLC.replace("START", str(folder)))  # fmt: skip
     (tmp_path / "again.yaml").write_text(settings)
     config = load_config(tmp_path / "again.yaml", [f"data.split_seed={seed}", "data.size=60"])
-    assert starts_from_own(config, load_corpus(config.data)) == is_own
+    assert brought_along(config, load_corpus(config.data)).is_own == is_own
 
 
 def test_a_start_on_the_same_training_part_is_known_by_its_fingerprint(tmp_path, run):
@@ -93,11 +93,11 @@ def test_a_start_on_the_same_training_part_is_known_by_its_fingerprint(tmp_path,
     settings = [f"data.path={tmp_path / 'mine.jsonl'}", f"model.start_from={folder}"]
     config = load_config(tmp_path / "again.yaml", settings)
     corpus = load_corpus(config.data)
-    assert not starts_from_own(config, corpus)
+    assert not brought_along(config, corpus).is_own
     for text, is_own in (("another", False), (fingerprint(corpus.train), True)):
         environment = {"num_workers": 1, "fingerprints": {"train": keyed(text)}}
         (folder / "environment.json").write_text(json.dumps(environment))
-        assert starts_from_own(config, corpus) == is_own
+        assert brought_along(config, corpus).is_own == is_own
 
 
 def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog):

@@ -1,0 +1,231 @@
+"""Where a model or a merged corpus comes from: what was read for it, told again by keyed hashes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Dict, FrozenSet, Iterable, List, Optional, Sequence, Set, Tuple
+
+from edp_mx.data.config import DataConfig
+from edp_mx.data.fingerprint import fingerprint, keyed_all
+from edp_mx.data.sources import find_corpus, is_made
+from edp_mx.data.text import digest
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import PathLike, write_json
+from edp_mx.runtime.json_text import read_json
+
+ORIGIN = "origin.json"
+SAMPLE = 4096  # texts of a corpus that are written down, each as a keyed hash
+_DIGITS = 12  # of such a hash
+_SHARE = 0.1  # of the smaller corpus: so much in common, and two corpora count as the same
+_LEAST = 3  # texts in common, or all that were written down
+
+UNKNOWN, GONE, MERGED, PRETRAINED = "unknown", "gone", "merged", "pretrained"
+
+
+class Lowest:
+    """The texts with the lowest digests: a random sample, the same for the same texts."""
+
+    def __init__(self) -> None:
+        self._found: Set[int] = set()
+        self._bound = 1 << 64
+
+    def add(self, value: int) -> None:
+        """Add the `text.digest` of a text; a repeated one counts once."""
+        if value < self._bound:
+            self._found.add(value)
+            if len(self._found) > 2 * SAMPLE:
+                self.values()
+
+    def values(self) -> List[int]:
+        """Return at most `SAMPLE` digests, in order."""
+        lowest = sorted(self._found)[:SAMPLE]
+        if len(lowest) == SAMPLE:
+            self._found, self._bound = set(lowest), lowest[-1]
+        return lowest
+
+    @property
+    def distinct(self) -> int:
+        """About how many texts there are; exact where all are in the sample."""
+        lowest = self.values()
+        return len(lowest) if len(lowest) < SAMPLE else ((SAMPLE - 1) << 64) // max(lowest[-1], 1)
+
+
+def text_of(utterance: Utterance) -> str:
+    return " ".join(utterance.tokens)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A corpus that was read, as far as it can be told again; whoever lacks the key can tell none.
+
+    Attributes:
+        corpus: its name.
+        key: the name of the key of all hashes here.
+        places, above: hashes of the files and folders that were read, and of the folders above.
+        part: of the fingerprint of the training part.
+        seed: of a stand-in that was made.
+        distinct: about how many texts there are.
+        texts: of `SAMPLE` texts at most, one behind the other.
+    """
+
+    corpus: str
+    key: str = ""
+    places: Tuple[str, ...] = ()
+    above: Tuple[str, ...] = ()
+    part: Optional[str] = None
+    seed: Optional[int] = None
+    distinct: int = 0
+    texts: str = ""
+
+    @classmethod
+    def at(cls, corpus: str, paths: Iterable[Path]) -> Read:
+        """Return what tells files and folders again by where they lie."""
+        places = [path.resolve() for path in paths]
+        key, hashed = keyed_all(map(str, places))
+        _, above = keyed_all(sorted({str(folder) for path in places for folder in path.parents}))
+        return cls(corpus, key, tuple(hashed), tuple(above))
+
+    @classmethod
+    def of(cls, data: DataConfig) -> Read:
+        """Return what tells a corpus again by its place, or by the seed that it is made with."""
+        if is_made(data):
+            return replace(cls.at(data.corpus, ()), seed=data.split_seed)
+        try:
+            return cls.at(data.corpus, [find_corpus(data)])
+        except UserError:  # it is not there any more
+            return cls.at(data.corpus, [Path(data.path)] if data.path else [])
+
+    def with_part(self, train: Iterable[Utterance]) -> Read:
+        """Return it with the fingerprint of a training part."""
+        return replace(self, part=keyed_all([fingerprint(train)])[1][0])
+
+    def with_texts(self, lowest: Lowest) -> Read:
+        """Return it with a sample of its texts."""
+        _, hashed = keyed_all(map(str, lowest.values()), _DIGITS)
+        return replace(self, distinct=lowest.distinct, texts="".join(sorted(hashed)))
+
+    def with_texts_of(self, utterances: Iterable[Utterance]) -> Read:
+        """Return it with a sample of the texts of utterances."""
+        lowest = Lowest()
+        for utterance in utterances:
+            lowest.add(digest(text_of(utterance)))
+        return self.with_texts(lowest)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A training that a model descends from, or what a merged corpus was made of.
+
+    Attributes:
+        name: of the run, the checkpoint or the file.
+        how: its privacy mechanism, or `UNKNOWN`, `GONE` (an older run), `MERGED`, `PRETRAINED`.
+        epsilon: that held; None for ∞, or where it is not known.
+        words: where the model took its words from, as `data.vocabulary.source` has it.
+        corpora: what was read; nothing where that is not known.
+    """
+
+    name: str
+    how: str
+    epsilon: Optional[float] = None
+    words: str = "train"
+    corpora: Tuple[Read, ...] = ()
+
+
+def beside(path: PathLike) -> Path:
+    """Return where the origin of a merged corpus lies."""
+    return Path(f"{path}.{ORIGIN}")
+
+
+def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
+    """Write a line of descent, the nearest first."""
+    write_json(path, {"origin": [asdict(origin) for origin in line]})
+
+
+def read_origin(path: PathLike) -> Tuple[Origin, ...]:
+    """Read what `write_origin` wrote; refuse anything else.
+
+    Edge cases: nothing where the file is not there.
+    """
+    if not Path(path).exists():
+        return ()
+    try:
+        return tuple(_origin_from(value) for value in read_json(path)["origin"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} does not say where this comes from ({error}): it was damaged or changed; "
+            "restore it, or remove it, and the origin counts as unknown"
+        ) from error
+
+
+def _origin_from(value: Dict[str, Any]) -> Origin:
+    def read_from(read: Dict[str, Any]) -> Read:
+        return Read(**{**read, "places": tuple(read["places"]), "above": tuple(read["above"])})
+
+    return Origin(**{**value, "corpora": tuple(map(read_from, value["corpora"]))})
+
+
+def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]:
+    """Return what a run reads: its training part, and of a merged corpus what that was made of."""
+    own = Read.of(data).with_part(train).with_texts_of(train)
+    return (own, *sources_of(data.path))
+
+
+def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
+    """Return what a merged corpus was made of; nothing for any other."""
+    if path is None:
+        return ()
+    return tuple(read for origin in read_origin(beside(path)) for read in origin.corpora)
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """A corpus that is about to be trained on, which others are compared with."""
+
+    data: DataConfig
+    corpus: Any
+    read: Read = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "read", Read.of(self.data).with_part(self.corpus.train))
+
+    def is_in(self, theirs: Read) -> Optional[bool]:
+        """Return whether this corpus was read there; None where that cannot be told.
+
+        It was, if both are the same stand-in with the same seed, or lie at the same place, or have
+        the same training part, or a tenth of the distinct texts of the smaller one in common;
+        where nothing can be compared, if they have the same name.
+        """
+        ours = self.read
+        if None not in (ours.seed, theirs.seed):
+            return (ours.corpus, ours.seed) == (theirs.corpus, theirs.seed)
+        if theirs.key == ours.key:
+            near = {*theirs.places, *theirs.above}
+            if (
+                {*ours.places} & near
+                or {*theirs.places} & {*ours.above}
+                or ours.part == theirs.part
+            ):
+                return True
+            if theirs.texts:
+                return self._shares(theirs)
+            if theirs.part is not None:
+                return False
+        return True if ours.corpus == theirs.corpus else None
+
+    def _shares(self, theirs: Read) -> bool:
+        texts, size = theirs.texts, _DIGITS
+        found = {texts[i : i + size] for i in range(0, len(texts), size)}
+        shared = len(found & self._texts)
+        if shared < min(_LEAST, len(found)):
+            return False
+        smaller = min(theirs.distinct, len(self._texts))
+        return shared / len(found) * theirs.distinct >= _SHARE * smaller
+
+    @cached_property
+    def _texts(self) -> FrozenSet[str]:
+        """The hashes of all texts, of all three parts."""
+        distinct = {digest(text_of(utterance)) for utterance in self.corpus.utterances}
+        return frozenset(keyed_all(map(str, distinct), _DIGITS)[1])
