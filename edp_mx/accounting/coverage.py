@@ -43,7 +43,7 @@ class PrivateInput:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What counts as public, where it comes from, and who says so.
+    """What reaches the model without noise, where it comes from, and who says that it is public.
 
     Attributes:
         of: the input: words, labels, start or word vectors.

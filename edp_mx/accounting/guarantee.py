@@ -103,7 +103,7 @@ class Guarantee:
 
     @property
     def declarations(self) -> List[str]:
-        """What counts as public, and who says so, one sentence each."""
+        """What reaches the model without noise, and who says that it is public."""
         return [str(declaration) for declaration in self.plan.declarations or ()]
 
     def to_dict(self) -> Dict[str, Any]:
@@ -151,7 +151,13 @@ class Guarantee:
             lines += [f"    if {condition}" for condition in self.holds_if.conditions]
         lines += self._describe_release()
         for said in self.declarations:
-            lines += textwrap.wrap(said, 80, initial_indent="  public: ", subsequent_indent=" " * 4)
+            lines += textwrap.wrap(
+                f"without noise: {said}",
+                80,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
         lines += [f"  note: {warning}" for warning in self.warnings]
         lines += self._describe_open()
         return "\n".join(lines)

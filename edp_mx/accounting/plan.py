@@ -48,7 +48,8 @@ class Plan:
         private_inputs: what reaches the model from private data without passing the mechanism:
             names from `coverage.PRIVATE_INPUTS`.
         assumed_public: those of them that the user declares public.
-        declarations: all that counts as public, and who says so; None where nobody wrote it down.
+        declarations: what reaches the model without noise, and who says that it is public; None
+            where nobody wrote it down.
         clipping: how the gradients of units are computed, loop or ghost; ε is the same, but rests
             on other assumptions.
         gaussian: how noise is drawn, plain or hardened; ε is the same, but rests on other

@@ -8,7 +8,7 @@ import hmac
 import os
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
@@ -61,11 +61,11 @@ def keyed(fingerprint: str) -> Dict[str, str]:
     return {"key": name, "digest": digest}
 
 
-def keyed_all(texts: Iterable[str], digits: int = 32) -> Tuple[str, List[str]]:
-    """Return the name of this machine's key, and the keyed hash of each text."""
+def keyed_all(texts: Iterable[str], digits: int = 32) -> Tuple[str, Iterator[str]]:
+    """Return the name of this machine's key, and the keyed hash of each text, one by one."""
     key = _key()
     name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
-    return name, [hmac.digest(key, text.encode(), "sha256").hex()[:digits] for text in texts]
+    return name, (hmac.digest(key, text.encode(), "sha256").hex()[:digits] for text in texts)
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:

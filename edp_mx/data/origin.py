@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from edp_mx.data.config import DataConfig
-from edp_mx.data.fingerprint import fingerprint, keyed_all
+from edp_mx.data.corpus import Corpus
+from edp_mx.data.fingerprint import fingerprint, keyed, keyed_all
 from edp_mx.data.sources import find_corpus, is_made
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
@@ -80,6 +81,11 @@ class Read:
     distinct: int = 0
     texts: str = ""
 
+    @property
+    def sample(self) -> Set[str]:
+        """The hashes in `texts`."""
+        return {self.texts[i : i + _DIGITS] for i in range(0, len(self.texts), _DIGITS)}
+
     @classmethod
     def at(cls, corpus: str, paths: Iterable[Path]) -> Read:
         """Return what tells files and folders again by where they lie."""
@@ -100,7 +106,7 @@ class Read:
 
     def with_part(self, train: Iterable[Utterance]) -> Read:
         """Return it with the fingerprint of a training part."""
-        return replace(self, part=keyed_all([fingerprint(train)])[1][0])
+        return replace(self, part=keyed(fingerprint(train))["digest"])
 
     def with_texts(self, lowest: Lowest) -> Read:
         """Return it with a sample of its texts."""
@@ -182,14 +188,15 @@ def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """A corpus that is about to be trained on, which others are compared with."""
+    """A corpus that is about to be trained on.
+
+    Attributes:
+        reads: all that it is compared with, so that one pass over its texts is enough.
+    """
 
     data: DataConfig
-    corpus: Any
-    read: Read = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "read", Read.of(self.data).with_part(self.corpus.train))
+    corpus: Corpus
+    reads: Sequence[Read]
 
     def is_in(self, theirs: Read) -> Optional[bool]:
         """Return whether this corpus was read there; None where that cannot be told.
@@ -198,16 +205,14 @@ class AtHand:
         the same training part, or a tenth of the distinct texts of the smaller one in common;
         where nothing can be compared, if they have the same name.
         """
-        ours = self.read
+        ours = self._read
         if None not in (ours.seed, theirs.seed):
             return (ours.corpus, ours.seed) == (theirs.corpus, theirs.seed)
         if theirs.key == ours.key:
             near = {*theirs.places, *theirs.above}
-            if (
-                {*ours.places} & near
-                or {*theirs.places} & {*ours.above}
-                or ours.part == theirs.part
-            ):
+            if {*ours.places} & near or {*theirs.places} & {*ours.above}:
+                return True
+            if ours.part == theirs.part:
                 return True
             if theirs.texts:
                 return self._shares(theirs)
@@ -215,17 +220,29 @@ class AtHand:
                 return False
         return True if ours.corpus == theirs.corpus else None
 
+    @cached_property
+    def _read(self) -> Read:
+        return Read.of(self.data).with_part(self.corpus.train)
+
     def _shares(self, theirs: Read) -> bool:
-        texts, size = theirs.texts, _DIGITS
-        found = {texts[i : i + size] for i in range(0, len(texts), size)}
-        shared = len(found & self._texts)
-        if shared < min(_LEAST, len(found)):
+        """Whether a part of their texts that chance does not explain is among ours."""
+        sample, (common, distinct) = theirs.sample, self._common
+        shared = len(sample & common)
+        if shared < min(_LEAST, len(sample)):
             return False
-        smaller = min(theirs.distinct, len(self._texts))
-        return shared / len(found) * theirs.distinct >= _SHARE * smaller
+        return shared / len(sample) * theirs.distinct >= _SHARE * min(theirs.distinct, distinct)
 
     @cached_property
-    def _texts(self) -> FrozenSet[str]:
-        """The hashes of all texts, of all three parts."""
-        distinct = {digest(text_of(utterance)) for utterance in self.corpus.utterances}
-        return frozenset(keyed_all(map(str, distinct), _DIGITS)[1])
+    def _common(self) -> Tuple[Set[str], int]:
+        """The hashes in any of their samples that are of our texts; how many texts are distinct."""
+        lowest = Lowest()
+
+        def digests() -> Iterator[str]:
+            for utterance in self.corpus.utterances:
+                value = digest(text_of(utterance))
+                lowest.add(value)
+                yield str(value)
+
+        wanted = {text for read in self.reads for text in read.sample}
+        common = {text for text in keyed_all(digests(), _DIGITS)[1] if text in wanted}
+        return common, lowest.distinct

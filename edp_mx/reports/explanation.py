@@ -45,7 +45,9 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
         ("THE OTHER EPSILON", _other(spent)),
     ]
     if spent.declarations:
-        sections.append(("WHAT COUNTS AS PUBLIC, AND WHO SAYS SO", _bullets(spent.declarations)))
+        sections.append(
+            ("WHAT CAME IN WITHOUT NOISE, AND WHO CALLS IT PUBLIC", _bullets(spent.declarations))
+        )
     if account.differences:
         sections.append(("DIFFERENCES FROM THE PLAN", _bullets(account.differences)))
     sections += [
@@ -258,5 +260,7 @@ def _wrap(text: str) -> List[str]:
 def _bullets(texts: Sequence[str]) -> List[str]:
     wrapped: List[str] = []
     for text in texts:
-        wrapped += textwrap.wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+        wrapped += textwrap.wrap(
+            text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False
+        )
     return wrapped

@@ -85,7 +85,7 @@ def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
     parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy["warnings"]])]
     if privacy.get("declarations"):
         said = privacy["declarations"]
-        parts.append(Part("What counts as public, and who says so", points=said))
+        parts.append(Part("What came in without noise, and who calls it public", points=said))
     if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
         parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
     return parts

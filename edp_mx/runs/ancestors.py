@@ -37,12 +37,13 @@ class Brought(NamedTuple):
     Attributes:
         is_own: it starts from a training on its own corpus, or one that may have been.
         has_own_words: such a training took the words or pieces from its training part.
-        said: of each ancestor, a sentence, and whether nobody here knows what it has read.
+        said: of each ancestor, a sentence, and whether it has read this corpus (None: nobody here
+            knows).
     """
 
     is_own: bool
     has_own_words: bool
-    said: Tuple[Tuple[str, bool], ...]
+    said: Tuple[Tuple[str, Optional[bool]], ...]
 
 
 def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
@@ -54,9 +55,10 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
     line, words = line_of_start(config), _line_of_words(config)
     if not line and not words:
         return Brought(False, False, ())
-    here = AtHand(config.data, corpus)
+    reads = tuple(read for origin in (*line, *words) for read in origin.corpora)
+    here = AtHand(config.data, corpus, reads)
     own = {origin: _is_own(origin, here) for origin in (*line, *words)}
-    said = tuple(_say(origin, is_own) for origin, is_own in own.items())
+    said = tuple((_say(origin, is_own), is_own) for origin, is_own in own.items())
     taken = next((origin for origin in words if origin.words != "checkpoint"), None)
     has_own_words = taken is not None and taken.words == "train" and bool(own[taken])
     return Brought(any(own[origin] for origin in line), has_own_words, said)
@@ -170,10 +172,11 @@ def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
     read = Read.of(config.data)
     parts = run.read("environment").get("fingerprints") if run.has("environment") else None
     part = (parts or {}).get("train")
-    if isinstance(part, str):  # as edp_mx 0.1 wrote it
-        part = keyed(part)
-    is_ours = part is not None and part["key"] == read.key
-    return replace(read, part=part["digest"]) if is_ours else read
+    if part is None:
+        return read
+    keyed_part = keyed(part) if isinstance(part, str) else part  # a text, as edp_mx 0.1 wrote it
+    is_ours = keyed_part["key"] == read.key
+    return replace(read, part=keyed_part["digest"]) if is_ours else read
 
 
 def _epsilon_of(run: RunDirectory) -> Optional[float]:
@@ -195,23 +198,21 @@ def _is_own(origin: Origin, here: AtHand) -> Optional[bool]:
     return None if None in found or not found else False
 
 
-def _say(origin: Origin, is_own: Optional[bool]) -> Tuple[str, bool]:
-    """A sentence about an ancestor, and whether nobody here knows what it has read."""
+def _say(origin: Origin, is_own: Optional[bool]) -> str:
+    """A sentence about an ancestor."""
     name = origin.name
     if origin.how == UNKNOWN:
-        return f"{name}, whose training text nobody here knows", True
+        return f"{name}, whose training text nobody here knows"
     if origin.how == GONE:
-        return f"{name}, which is gone, and may have been trained on this corpus", False
+        return f"{name}, which is gone, and may have been trained on this corpus"
     merged = origin.corpora[1:] or origin.corpora
     corpora = ", ".join(dict.fromkeys(read.corpus for read in merged))
-    if origin.how in ("none", PRETRAINED):
-        how = "without privacy"
-    else:
-        how = f"by {origin.how} with an epsilon of " + (
-            "infinity" if origin.epsilon is None else f"{origin.epsilon:.3g}"
-        )
+    how = "without privacy"
+    if origin.how not in ("none", PRETRAINED):
+        epsilon = "infinity" if origin.epsilon is None else f"{origin.epsilon:.3g}"
+        how = f"by {origin.how} with an epsilon of {epsilon}"
     trained = f"{name}, trained on {corpora} {how}"
     if is_own is None:
-        return f"{trained}: nobody here can tell whether that holds this corpus", True
+        return f"{trained}: nobody here can tell whether that holds this corpus"
     which = "which is this corpus, or may be" if is_own else "declared other than this corpus"
-    return f"{trained}, {which}", False
+    return f"{trained}, {which}"

@@ -20,9 +20,12 @@ from support.made_ledgers import (
     write_ledger,
 )
 
+from edp_mx.accounting.chain import Chain
+from edp_mx.accounting.coverage import BROUGHT, Declaration
 from edp_mx.accounting.entries import Entry, merged
 from edp_mx.accounting.events import Event
 from edp_mx.accounting.ledger import LedgerFile, LedgerMark, read_ledger
+from edp_mx.accounting.ledger_account import account_for
 from edp_mx.errors import UserError
 
 PLAN = plan_with(num_records=100, delta=1e-3)
@@ -300,3 +303,23 @@ def test_merged_keeps_the_sum_of_counts():
     entries = (EPOCH, EPOCH, STEPS, EPOCH)
     short = merged(entries)
     assert [entry.event.count for entry in short] == [2, 40, 1]
+
+
+def test_what_is_said_of_inputs_stays_as_it_was_begun_and_older_ledgers_say_nothing(tmp_path):
+    """A run that an older version began, whose head has no such key, goes on and counts the same."""
+    told = Declaration("start", "tinybert, whose training text nobody here knows", is_open=True)
+    plan, path = plan_with(declarations=(told,)), tmp_path / "ledger.jsonl"
+    LedgerFile(path, plan).append(plan.entry(0))
+    LedgerFile(path, plan_with(declarations=()))  # what is said now changes nothing
+    assert read_ledger(path).plan.declarations == (told,)
+    said = account_for(path).spent
+    assert told.said in said.not_covered and BROUGHT not in said.not_covered
+    assert said.to_dict()["declarations"] == [f"start: {told.said}"]
+    head = {"version": 3, "plan": plan.to_dict()}
+    del head["plan"]["declarations"]
+    older = tmp_path / "older.jsonl"
+    older.write_bytes(Chain().add(head))
+    LedgerFile(older, plan).append(plan.entry(0))
+    unsaid = account_for(older).spent
+    assert BROUGHT in unsaid.not_covered and unsaid.to_dict()["declarations"] == []
+    assert (unsaid.holds, unsaid.as_published) == (said.holds, said.as_published)

@@ -17,7 +17,7 @@ from edp_mx.accounting.counting import (
     count_what_holds,
     counts_as_published,
 )
-from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.accounting.decay import Decay
 from edp_mx.accounting.entries import SCALES
 from edp_mx.accounting.plan import Plan
@@ -124,6 +124,9 @@ PLANS = st.builds(
     scales_multiplier=st.none() | st.floats(0.1, 100),
     private_inputs=st.lists(st.sampled_from(sorted(PRIVATE_INPUTS)), unique=True),
     assumed_public=st.lists(st.sampled_from(sorted(PRIVATE_INPUTS)), unique=True),
+    declarations=st.none() | st.lists(
+        st.builds(Declaration, st.just("start"), st.text(max_size=9), st.booleans()), max_size=2
+    ).map(tuple),
     seed_is_fixed=st.booleans(),
     chooses_checkpoint=st.booleans(),
     stops_early=st.booleans(),

@@ -15,7 +15,7 @@ from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
-from edp_mx.runs.ancestors import Brought
+from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
@@ -57,10 +57,11 @@ def configured(tmp_path):
 
 
 def planned(config, sampler="shuffle", *, prepared=PUBLIC, k=1):
-    nothing = Brought(False, False, ())
+    corpus = prepared.corpus
     return plan_for(
-        config, prepared.corpus, prepared.vocabulary, draws(sampler, k), WORKERS, brought=nothing
-    )
+        config, corpus, prepared.vocabulary, draws(sampler, k), WORKERS,
+        brought=brought_along(config, corpus),
+    )  # fmt: skip
 
 
 def calibrated_by_command(capsys, *options):

@@ -1,0 +1,123 @@
+"""Whether a corpus was read elsewhere: copied, cut, merged or changed, and what cannot be told."""
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from support.jsonl import write_jsonl
+
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.origin import (
+    SAMPLE,
+    AtHand,
+    Lowest,
+    Origin,
+    Read,
+    beside,
+    read_origin,
+    write_origin,
+)
+from edp_mx.data.text import digest
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+
+
+def said(*texts):
+    return [Utterance((*text.split(),), ("O",) * len(text.split()), "x") for text in texts]
+
+
+MINE, OTHERS = said(*(f"call number {i}" for i in range(300))), said(*(
+    f"play song {i}" for i in range(20_000)
+))  # fmt: skip
+
+
+@pytest.fixture
+def at_hand(tmp_path):
+    """Compares the corpus of 300 utterances with one that was read elsewhere."""
+    write_jsonl(tmp_path / "mine.jsonl", MINE)
+    data = DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl"), split="80/10/10")
+    corpus = load_corpus(data)
+    return lambda theirs: AtHand(data, corpus, [theirs]).is_in(theirs)
+
+
+def read(utterances, corpus="theirs"):
+    return Read.at(corpus, ()).with_part(utterances).with_texts_of(utterances)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_own"),
+    [
+        (MINE[::-1], True),  # another order, and so another split
+        ([replace(u, id="7", user="a", intent="y", slots=("B-a", "O", "O")) for u in MINE], True),
+        (said(*("  ".join(u.tokens).upper() for u in MINE)), True),
+        (MINE[:20], True),  # which is all that they have
+        (MINE[:100] + OTHERS, True),  # a third of the corpus at hand
+        (MINE[:3] + OTHERS, False),  # 1 %: what people say everywhere
+        (OTHERS, False),
+        (said("call number 1", "call number 2") + OTHERS[:3], False),  # by chance
+    ],
+    ids=["order", "labels", "case", "subset", "merged", "hardly", "none", "chance"],
+)
+def test_a_tenth_of_the_smaller_corpus_in_common_is_the_same_corpus(at_hand, theirs, is_own):
+    shuffled = random.Random(1).sample(theirs, len(theirs))
+    assert at_hand(read(shuffled)) is is_own
+
+
+def test_a_sample_is_of_equal_size_and_tells_how_many_there_are():
+    lowest = Lowest()
+    for i in range(30_000):
+        lowest.add(digest(f"text {i}"))
+        lowest.add(digest(f"TEXT  {i}"))
+    values = sorted(digest(f"text {i}") for i in range(30_000))
+    assert lowest.values() == values[:SAMPLE] == lowest.values()
+    assert abs(lowest.distinct / 30_000 - 1) < 0.08  # five standard errors
+    few = Lowest()
+    for i in (*range(9), 3):
+        few.add(digest(str(i)))
+    assert few.distinct == 9
+
+
+def test_what_another_machine_hashed_goes_by_its_name_or_cannot_be_told(
+    at_hand, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("EDP_MX_KEY", str(tmp_path / "another.key"))
+    mine, theirs = read(MINE, "mine"), read(MINE)
+    monkeypatch.delenv("EDP_MX_KEY")
+    assert at_hand(mine) is True and at_hand(theirs) is None
+    assert at_hand(replace(theirs, key=read(MINE).key)) is False  # its hashes are others
+
+
+def test_stand_ins_are_told_by_their_seeds(tmp_path):
+    data = DataConfig(corpus="health", size=100, split_seed=3)
+    corpus = load_corpus(data)
+    for name, seed, is_own in (("health", 3, True), ("health", 4, False), ("video", 3, False)):
+        theirs = Read.of(DataConfig(corpus=name, size=9, split_seed=seed))
+        assert AtHand(data, corpus, [theirs]).is_in(theirs) is is_own
+
+
+def test_an_origin_comes_back_as_it_was_written_and_tells_no_text(tmp_path):
+    line = (Origin("B", "dp_sgd", 3.5, "checkpoint", (read(MINE), Read("health", seed=2))),
+            Origin("A", "unknown"))  # fmt: skip
+    path = beside(tmp_path / "a.jsonl.gz")
+    write_origin(path, line)
+    assert read_origin(path) == line and path.name == "a.jsonl.gz.origin.json"
+    for text in (str(tmp_path), "number", f"{digest('call number 7'):x}"):
+        assert text not in path.read_text()
+    assert read_origin(tmp_path / "nothing.json") == ()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"origin": [{"name": "A"}]}', '{"origin": 3}', "{"])
+def test_a_damaged_origin_is_refused_by_its_path(tmp_path, content):
+    (tmp_path / "origin.json").write_text(content)
+    with pytest.raises(UserError, match=r"origin\.json"):
+        read_origin(tmp_path / "origin.json")
+
+
+def test_the_texts_are_not_in_the_plain(tmp_path):
+    """Whoever lacks the key can tell no text again, though the digests have no key."""
+    path = tmp_path / "origin.json"
+    write_origin(path, [Origin("A", "none", corpora=(read(MINE),))])
+    texts = json.loads(path.read_text())["origin"][0]["corpora"][0]["texts"]
+    assert len(texts) == 12 * 300
