@@ -306,7 +306,7 @@ def test_merged_keeps_the_sum_of_counts():
 
 
 def test_what_is_said_of_inputs_stays_as_it_was_begun_and_older_ledgers_say_nothing(tmp_path):
-    """A run that an older version began, whose head has no such key, goes on and counts the same."""
+    """A run of an older version, whose head has no such key, goes on and counts the same."""
     told = Declaration("start", "tinybert, whose training text nobody here knows", is_open=True)
     plan, path = plan_with(declarations=(told,)), tmp_path / "ledger.jsonl"
     LedgerFile(path, plan).append(plan.entry(0))

@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 from support import cli
 
 from edp_mx.config import dump_config, load_config
+from edp_mx.data.origin import Origin, read_origin
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
@@ -62,7 +63,9 @@ def test_import_writes_the_normal_form_and_tells_the_sizes(folder, tmp_path, cap
     out = tmp_path / "ours"
     assert run("import", folder, "--out", out) == 0
     printed = capsys.readouterr()
-    assert {path.name for path in out.iterdir()} == set(FILES) - {"tokenizer.json"}
+    names = {path.name for path in out.iterdir()}
+    assert names == {*FILES, "origin.json"} - {"tokenizer.json"}
+    assert read_origin(out / "origin.json") == (Origin("theirs", "unknown"),)
     theirs, ours = read_checkpoint(folder), read_checkpoint(out)
     assert (ours.config, ours.tokenizer) == (theirs.config, theirs.tokenizer)
     assert ours.tensors.keys() == theirs.tensors.keys()
