@@ -61,11 +61,18 @@ def keyed(fingerprint: str) -> Dict[str, str]:
     return {"key": name, "digest": digest}
 
 
-def keyed_all(texts: Iterable[str], digits: int = 32) -> Tuple[str, Iterator[str]]:
-    """Return the name of this machine's key, and the keyed hash of each text, one by one."""
+def keyed_all(
+    texts: Iterable[str], *, salt: str = "", digits: int = 32
+) -> Tuple[str, Iterator[str]]:
+    """Return the name of this machine's key, and the keyed hash of each text, one by one.
+
+    Equal texts are told only where the salt is equal too.
+    """
     key = _key()
     name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]
-    return name, (hmac.digest(key, text.encode(), "sha256").hex()[:digits] for text in texts)
+    return name, (
+        hmac.digest(key, f"{salt}{text}".encode(), "sha256").hex()[:digits] for text in texts
+    )
 
 
 def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:

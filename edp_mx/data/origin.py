@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
+import numpy as np
+
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.fingerprint import fingerprint, keyed, keyed_all
+from edp_mx.data.fingerprint import fingerprint, keyed_all
 from edp_mx.data.sources import find_corpus, is_made
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
@@ -47,78 +50,85 @@ class Lowest:
             self._found, self._bound = set(lowest), lowest[-1]
         return lowest
 
-    @property
-    def distinct(self) -> int:
-        """About how many texts there are; exact where all are in the sample."""
-        lowest = self.values()
-        return len(lowest) if len(lowest) < SAMPLE else ((SAMPLE - 1) << 64) // max(lowest[-1], 1)
-
-
-def text_of(utterance: Utterance) -> str:
-    return " ".join(utterance.tokens)
-
 
 @dataclass(frozen=True)
 class Read:
-    """A corpus that was read, as far as it can be told again; whoever lacks the key can tell none.
+    """A corpus that was read, as far as it can be told again by whoever has the key of the hashes.
+
+    Guarantee: to all others the hashes are random digits, as many as the corpus' size says; no two
+    of these objects share a salt, so that nobody can compare them either.
 
     Attributes:
         corpus: its name.
-        key: the name of the key of all hashes here.
-        places, above: hashes of the files and folders that were read, and of the folders above.
+        key, salt: the name of the key of all hashes here, and what is hashed before each.
+        places, above: of the files and folders that were read, and of the folders above.
         part: of the fingerprint of the training part.
         seed: of a stand-in that was made.
-        distinct: about how many texts there are.
-        texts: of `SAMPLE` texts at most, one behind the other.
+        size: how many utterances or lines were read.
+        texts: of `SAMPLE` texts at most, one behind the other; random ones in place of repeated
+            texts.
     """
 
     corpus: str
     key: str = ""
+    salt: str = ""
     places: Tuple[str, ...] = ()
     above: Tuple[str, ...] = ()
     part: Optional[str] = None
     seed: Optional[int] = None
-    distinct: int = 0
+    size: int = 0
     texts: str = ""
 
-    @property
-    def sample(self) -> Set[str]:
-        """The hashes in `texts`."""
-        return {self.texts[i : i + _DIGITS] for i in range(0, len(self.texts), _DIGITS)}
-
     @classmethod
-    def at(cls, corpus: str, paths: Iterable[Path]) -> Read:
+    def at(cls, corpus: str, paths: Iterable[Path], *, salt: Optional[str] = None) -> Read:
         """Return what tells files and folders again by where they lie."""
+        salt = os.urandom(16).hex() if salt is None else salt
         places = [path.resolve() for path in paths]
-        key, hashed = keyed_all(map(str, places))
-        _, above = keyed_all(sorted({str(folder) for path in places for folder in path.parents}))
-        return cls(corpus, key, tuple(hashed), tuple(above))
+        folders = sorted({str(folder) for path in places for folder in path.parents})
+        key, hashed = keyed_all(map(str, places), salt=salt)
+        _, above = keyed_all(folders, salt=salt)
+        return cls(corpus, key, salt, tuple(hashed), tuple(above))
 
     @classmethod
-    def of(cls, data: DataConfig) -> Read:
+    def of(cls, data: DataConfig, *, salt: Optional[str] = None) -> Read:
         """Return what tells a corpus again by its place, or by the seed that it is made with."""
         if is_made(data):
-            return replace(cls.at(data.corpus, ()), seed=data.split_seed)
+            return replace(cls.at(data.corpus, (), salt=salt), seed=data.split_seed)
         try:
-            return cls.at(data.corpus, [find_corpus(data)])
+            paths = [find_corpus(data)]
         except UserError:  # it is not there any more
-            return cls.at(data.corpus, [Path(data.path)] if data.path else [])
+            paths = [Path(data.path)] if data.path else []
+        return cls.at(data.corpus, paths, salt=salt)
 
-    def with_part(self, train: Iterable[Utterance]) -> Read:
+    def with_part(self, fingerprint: str) -> Read:
         """Return it with the fingerprint of a training part."""
-        return replace(self, part=keyed(fingerprint(train))["digest"])
+        (part,) = keyed_all([fingerprint], salt=self.salt)[1]
+        return replace(self, part=part)
 
-    def with_texts(self, lowest: Lowest) -> Read:
+    def with_texts(self, lowest: Lowest, size: int) -> Read:
         """Return it with a sample of its texts."""
-        _, hashed = keyed_all(map(str, lowest.values()), _DIGITS)
-        return replace(self, distinct=lowest.distinct, texts="".join(sorted(hashed)))
+        hashed = list(self._hashed(lowest.values()))
+        hashed += [os.urandom(_DIGITS // 2).hex() for _ in range(min(size, SAMPLE) - len(hashed))]
+        return replace(self, size=size, texts="".join(sorted(hashed)))
 
-    def with_texts_of(self, utterances: Iterable[Utterance]) -> Read:
+    def with_texts_of(self, utterances: Sequence[Utterance]) -> Read:
         """Return it with a sample of the texts of utterances."""
         lowest = Lowest()
-        for utterance in utterances:
-            lowest.add(digest(text_of(utterance)))
-        return self.with_texts(lowest)
+        for value in _digests(utterances):
+            lowest.add(value)
+        return self.with_texts(lowest, len(utterances))
+
+    def count_in(self, digests: Iterable[int]) -> Tuple[int, int]:
+        """Return how many texts of the sample are among those, and how many there are in all."""
+        sample = {self.texts[i : i + _DIGITS] for i in range(0, len(self.texts), _DIGITS)}
+        return sum(text in sample for text in self._hashed(digests)), len(sample)
+
+    def _hashed(self, digests: Iterable[int]) -> Iterator[str]:
+        return keyed_all(map(str, digests), salt=self.salt, digits=_DIGITS)[1]
+
+
+def _digests(utterances: Iterable[Utterance]) -> Iterator[int]:
+    return (digest(" ".join(utterance.tokens)) for utterance in utterances)
 
 
 @dataclass(frozen=True)
@@ -175,7 +185,7 @@ def _origin_from(value: Dict[str, Any]) -> Origin:
 
 def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]:
     """Return what a run reads: its training part, and of a merged corpus what that was made of."""
-    own = Read.of(data).with_part(train).with_texts_of(train)
+    own = Read.of(data).with_part(fingerprint(train)).with_texts_of(train)
     return (own, *sources_of(data.path))
 
 
@@ -188,24 +198,19 @@ def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """A corpus that is about to be trained on.
-
-    Attributes:
-        reads: all that it is compared with, so that one pass over its texts is enough.
-    """
+    """A corpus that is about to be trained on."""
 
     data: DataConfig
     corpus: Corpus
-    reads: Sequence[Read]
 
     def is_in(self, theirs: Read) -> Optional[bool]:
         """Return whether this corpus was read there; None where that cannot be told.
 
         It was, if both are the same stand-in with the same seed, or lie at the same place, or have
-        the same training part, or a tenth of the distinct texts of the smaller one in common;
-        where nothing can be compared, if they have the same name.
+        the same training part, or a tenth of the texts of the smaller one in common; where nothing
+        can be compared, if they have the same name.
         """
-        ours = self._read
+        ours = Read.of(self.data, salt=theirs.salt).with_part(self._fingerprint)
         if None not in (ours.seed, theirs.seed):
             return (ours.corpus, ours.seed) == (theirs.corpus, theirs.seed)
         if theirs.key == ours.key:
@@ -220,29 +225,18 @@ class AtHand:
                 return False
         return True if ours.corpus == theirs.corpus else None
 
-    @cached_property
-    def _read(self) -> Read:
-        return Read.of(self.data).with_part(self.corpus.train)
-
     def _shares(self, theirs: Read) -> bool:
         """Whether a part of their texts that chance does not explain is among ours."""
-        sample, (common, distinct) = theirs.sample, self._common
-        shared = len(sample & common)
-        if shared < min(_LEAST, len(sample)):
+        shared, sampled = theirs.count_in(self._distinct.tolist())
+        if shared < min(_LEAST, sampled):
             return False
-        return shared / len(sample) * theirs.distinct >= _SHARE * min(theirs.distinct, distinct)
+        return shared / sampled * theirs.size >= _SHARE * min(theirs.size, len(self._distinct))
 
     @cached_property
-    def _common(self) -> Tuple[Set[str], int]:
-        """The hashes in any of their samples that are of our texts; how many texts are distinct."""
-        lowest = Lowest()
+    def _fingerprint(self) -> str:
+        return fingerprint(self.corpus.train)
 
-        def digests() -> Iterator[str]:
-            for utterance in self.corpus.utterances:
-                value = digest(text_of(utterance))
-                lowest.add(value)
-                yield str(value)
-
-        wanted = {text for read in self.reads for text in read.sample}
-        common = {text for text in keyed_all(digests(), _DIGITS)[1] if text in wanted}
-        return common, lowest.distinct
+    @cached_property
+    def _distinct(self) -> np.ndarray:
+        """The digests of all texts, of all three parts, (D,)."""
+        return np.unique(np.fromiter(_digests(self.corpus.utterances), np.uint64))

@@ -15,13 +15,13 @@ from edp_mx.data.origin import (
     PRETRAINED,
     UNKNOWN,
     AtHand,
-    Lowest,
     Origin,
     Read,
     corpora_of,
     read_origin,
     sources_of,
 )
+from edp_mx.data.text_survey import Survey
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.pretraining.config import PretrainingConfig
@@ -55,8 +55,7 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
     line, words = line_of_start(config), _line_of_words(config)
     if not line and not words:
         return Brought(False, False, ())
-    reads = tuple(read for origin in (*line, *words) for read in origin.corpora)
-    here = AtHand(config.data, corpus, reads)
+    here = AtHand(config.data, corpus)
     own = {origin: _is_own(origin, here) for origin in (*line, *words)}
     said = tuple((_say(origin, is_own), is_own) for origin, is_own in own.items())
     taken = next((origin for origin in words if origin.words != "checkpoint"), None)
@@ -77,10 +76,10 @@ def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -
     return (this, *_vectors(config), *words, *line_of_start(config))
 
 
-def origin_of_pretraining(run: RunDirectory, config: PretrainingConfig, lowest: Lowest) -> Line:
-    """Return what the model of a pre-training descends from; `lowest` is a sample of its text."""
+def origin_of_pretraining(run: RunDirectory, config: PretrainingConfig, text: Survey) -> Line:
+    """Return what the model of a pre-training descends from."""
     name = _name_of(run.path.resolve() / MODEL)
-    this = _pretrained(name, config, _text_of(config).with_texts(lowest))
+    this = _pretrained(name, config, _text_of(config).with_texts(text.lowest, text.total_lines))
     return (this, *line_of_start(config))
 
 
@@ -168,8 +167,8 @@ def _text_of(config: PretrainingConfig) -> Read:
 
 
 def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
-    """What an older run read, without a sample of its texts."""
-    read = Read.of(config.data)
+    """What an older run read, without a sample of its texts, and without a salt."""
+    read = Read.of(config.data, salt="")
     parts = run.read("environment").get("fingerprints") if run.has("environment") else None
     part = (parts or {}).get("train")
     if part is None:

@@ -252,7 +252,7 @@ class _Run:
         }
         if self.workers.is_first:
             folder = self.directory.path / MODEL
-            line = origin_of_pretraining(self.directory, self.config, counts.lowest)
+            line = origin_of_pretraining(self.directory, self.config, counts)
             write_origin(folder / ORIGIN, line)  # first: no model without its origin
             write_model(self.model, self.config.model, self.text.tokenizer, folder)
             self.directory.finish(results)
