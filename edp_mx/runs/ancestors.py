@@ -37,13 +37,13 @@ class Brought(NamedTuple):
     Attributes:
         is_own: it starts from a training on its own corpus, or one that may have been.
         has_own_words: such a training took the words or pieces from its training part.
-        said: of each ancestor, a sentence, and whether it has read this corpus (None: nobody here
-            knows).
+        said: of each ancestor, what it brings (start or words), a sentence, and whether it has read
+            this corpus (None: nobody here knows).
     """
 
     is_own: bool
     has_own_words: bool
-    said: Tuple[Tuple[str, Optional[bool]], ...]
+    said: Tuple[Tuple[str, str, Optional[bool]], ...]
 
 
 def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
@@ -52,12 +52,13 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
     See `AtHand.is_in` for when two corpora count as the same. A run that is gone counts as one on
     the same corpus. What is known of an ancestor, but cannot be compared, is said.
     """
-    line, words = line_of_start(config), _line_of_words(config)
-    if not line and not words:
-        return Brought(False, False, ())
-    here = AtHand(config.data, corpus)
-    own = {origin: _is_own(origin, here) for origin in (*line, *words)}
-    said = tuple((_say(origin, is_own), is_own) for origin, is_own in own.items())
+    line, apart, here = line_of_start(config), _line_of_words(config), AtHand(config.data, corpus)
+    own = {origin: _is_own(origin, here) for origin in (*line, *apart)}
+    said = tuple(
+        ("start" if origin in line else "words", _say(origin, is_own), is_own)
+        for origin, is_own in own.items()
+    )
+    words = line if config.data.vocabulary.source == "checkpoint" else apart
     taken = next((origin for origin in words if origin.words != "checkpoint"), None)
     has_own_words = taken is not None and taken.words == "train" and bool(own[taken])
     return Brought(any(own[origin] for origin in line), has_own_words, said)
@@ -65,12 +66,11 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
 
 def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -> Line:
     """Return what a model that this run trains descends from, the run itself first."""
-    source = config.data.vocabulary.source
-    words = _line_of_words(config) if source == "file" else ()
+    words = _line_of_words(config)
     this = Origin(
         name=run.path.resolve().name,
         how=config.privacy.mechanism,
-        words="checkpoint" if words else source,
+        words="checkpoint" if words else config.data.vocabulary.source,
         corpora=corpora_of(config.data, corpus.train),
     )
     return (this, *_vectors(config), *words, *line_of_start(config))
@@ -90,13 +90,14 @@ def line_of_start(config: Any) -> Line:
 
 
 def _line_of_words(config: ExperimentConfig) -> Line:
-    """The line of what words or pieces are taken from, where that is a model."""
+    """The line of a model whose pieces are taken, and nothing else of it; none for a plain list."""
     vocabulary = config.data.vocabulary
-    if vocabulary.source == "checkpoint":
-        return line_of_start(config)
-    if vocabulary.source == "file" and Path(str(vocabulary.path)).is_dir():
-        return origin_of(Path(str(vocabulary.path)))
-    return ()
+    folder = Path(str(vocabulary.path))
+    if vocabulary.source != "file" or not folder.is_dir():
+        return ()
+    line = origin_of(folder)
+    is_gone = line[0].how == GONE  # which it is not: it is no run, but a tokenizer's folder
+    return (Origin(folder.name, UNKNOWN),) if is_gone else line
 
 
 def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
@@ -105,7 +106,7 @@ def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
     Edge cases: of a run that an older version trained, as far as its files tell; one whose settings
     are gone or cannot be read is `GONE`, and a checkpoint without a file of its origin `UNKNOWN`.
     """
-    folder = folder.resolve()
+    folder = (folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder).resolve()
     seen = set() if seen is None else seen
     if folder in seen:
         return ()

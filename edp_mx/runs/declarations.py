@@ -11,6 +11,8 @@ from edp_mx.data.labels import FROM, PUBLIC, source_of
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runtime.json_text import read_json
 
+_INPUT = {"start": "start", "words": "vocabulary"}  # what privacy.assume_public calls them
+
 
 def declarations_of(config: ExperimentConfig, brought: Brought) -> Tuple[Declaration, ...]:
     """Return what reaches the model without noise: words, labels, word vectors, and its start.
@@ -26,10 +28,10 @@ def declarations_of(config: ExperimentConfig, brought: Brought) -> Tuple[Declara
         found.append(
             ("word vectors", f"{_name(vectors)}, whose training text nobody here knows", True)
         )
-    for said, is_own in brought.said:
-        assumed = ", declared public by privacy.assume_public"
-        by = assumed if is_own and "start" in config.privacy.assume_public else ""
-        found.append(("start", f"{said}{by}", is_own is None))
+    for of, said, is_own in brought.said:
+        is_assumed = is_own and _INPUT[of] in config.privacy.assume_public
+        by = ", declared public by privacy.assume_public" if is_assumed else ""
+        found.append((of, f"{said}{by}", is_own is None))
     return tuple(Declaration(of, said, is_open) for of, said, is_open in found if said is not None)
 
 

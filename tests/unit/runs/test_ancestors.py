@@ -146,3 +146,17 @@ def test_the_name_decides_where_training_parts_cannot_be_compared(place):
         (place / "first" / "environment.json").unlink(missing_ok=True)
         write_run(place, "first", f"{{corpus: {name}, path: /elsewhere/{name}.jsonl}}", part=part)
         assert brought(place) == (is_own, is_own), (name, part)
+
+
+def test_pieces_from_the_folder_of_a_model_bring_what_that_was_trained_on(place):
+    """And a tokenizer from elsewhere is no run that is gone."""
+    write_run(place, "first", MINE)
+    config = configured(place, MINE, f"data.vocabulary.path={place / 'first'}", start=None,
+                        words="file")  # fmt: skip
+    corpus = load_corpus(config.data)
+    assert brought_along(config, corpus)[:2] == (False, True)
+    write_run(place, "first", OTHER)
+    assert brought_along(config, corpus)[:2] == (False, False)
+    (place / "first" / "config.yaml").unlink()
+    said = ("words", "first, whose training text nobody here knows", None)
+    assert brought_along(config, corpus) == (False, False, (said,))
