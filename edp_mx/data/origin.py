@@ -210,19 +210,18 @@ class AtHand:
         the same training part, or a tenth of the texts of the smaller one in common; where nothing
         can be compared, if they have the same name.
         """
-        ours = Read.of(self.data, salt=theirs.salt).with_part(self._fingerprint)
+        ours = Read.of(self.data, salt=theirs.salt)
         if None not in (ours.seed, theirs.seed):
             return (ours.corpus, ours.seed) == (theirs.corpus, theirs.seed)
         if theirs.key == ours.key:
             near = {*theirs.places, *theirs.above}
             if {*ours.places} & near or {*theirs.places} & {*ours.above}:
                 return True
-            if ours.part == theirs.part:
-                return True
-            if theirs.texts:
+            is_part = ours.with_part(self._fingerprint).part == theirs.part if theirs.part else None
+            if theirs.texts and not is_part:
                 return self._shares(theirs)
-            if theirs.part is not None:
-                return False
+            if is_part is not None:
+                return is_part
         return True if ours.corpus == theirs.corpus else None
 
     def _shares(self, theirs: Read) -> bool:

@@ -112,20 +112,24 @@ def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
         return ()
     seen.add(folder)
     run, line = RunDirectory(folder), read_origin(folder / ORIGIN)
+    if line and run.weights.exists():  # ε was not known when the run began
+        return (replace(line[0], epsilon=_epsilon_of(run)), *line[1:])
     if line:
-        return (
-            (replace(line[0], epsilon=_epsilon_of(run)), *line[1:])
-            if run.weights.exists()
-            else line
-        )
+        return line
     if (folder / CONFIG).is_file() and not run.config.is_file():
         return _of_pretraining(folder) or (Origin(_name_of(folder), UNKNOWN),)
+    return _of_older_run(run, seen)
+
+
+def _of_older_run(run: RunDirectory, seen: Set[Path]) -> Line:
+    """The line of a run that wrote down no origin, from its settings."""
+    name = run.path.name
     try:
         config = load_config(run.config)
     except (UserError, OSError):
-        return (Origin(folder.name, GONE),)
+        return (Origin(name, GONE),)
     origin = Origin(
-        name=folder.name,
+        name=name,
         how=config.privacy.mechanism,
         epsilon=_epsilon_of(run),
         words=config.data.vocabulary.source,

@@ -196,3 +196,12 @@ def test_a_run_from_before_there_were_records_is_listed(tmp_path):
     assert (found.record["epochs"], found.record["steps"], found.record["date"]) == (
         3, 9, "2025-01-02")  # fmt: skip
     assert "private" not in json.dumps(found.record)
+
+
+def test_a_checkpoint_is_the_same_whoever_keyed_its_origin(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    without = records.content_of(tmp_path)
+    (tmp_path / "origin.json").write_text('{"origin": []}')
+    assert records.content_of(tmp_path) == without
+    (tmp_path / "vocab.txt").write_text("a")
+    assert records.content_of(tmp_path) != without
