@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json
 from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.structured import NotOfKind, structure
 
 ORIGIN = "origin.json"
 SAMPLE = 4096  # texts of a corpus that are written down, each as a keyed hash
@@ -150,6 +151,13 @@ class Origin:
     corpora: Tuple[Read, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Line:
+    """The content of a file: a line of descent, the nearest first."""
+
+    origin: Tuple[Origin, ...]
+
+
 def beside(path: PathLike) -> Path:
     """Return where the origin of a merged corpus lies."""
     return Path(f"{path}.{ORIGIN}")
@@ -157,7 +165,7 @@ def beside(path: PathLike) -> Path:
 
 def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
     """Write a line of descent, the nearest first."""
-    write_json(path, {"origin": [asdict(origin) for origin in line]})
+    write_json(path, asdict(_Line(tuple(line))))
 
 
 def read_origin(path: PathLike) -> Tuple[Origin, ...]:
@@ -168,19 +176,12 @@ def read_origin(path: PathLike) -> Tuple[Origin, ...]:
     if not Path(path).exists():
         return ()
     try:
-        return tuple(_origin_from(value) for value in read_json(path)["origin"])
-    except (KeyError, TypeError, AttributeError) as error:
+        return structure(read_json(path), _Line).origin
+    except NotOfKind as error:
         raise UserError(
             f"{path} does not say where this comes from ({error}): it was damaged or changed; "
             "restore it, or remove it, and the origin counts as unknown"
         ) from error
-
-
-def _origin_from(value: Dict[str, Any]) -> Origin:
-    def read_from(read: Dict[str, Any]) -> Read:
-        return Read(**{**read, "places": tuple(read["places"]), "above": tuple(read["above"])})
-
-    return Origin(**{**value, "corpora": tuple(map(read_from, value["corpora"]))})
 
 
 def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]:

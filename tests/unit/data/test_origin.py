@@ -104,7 +104,16 @@ def test_an_origin_comes_back_as_it_was_written_and_tells_no_text(tmp_path):
     assert read_origin(tmp_path / "nothing.json") == ()
 
 
-@pytest.mark.parametrize("content", ["[]", '{"origin": [{"name": "A"}]}', '{"origin": 3}', "{"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"origin": [{"name": "A", "how": "none", "epsilon": "1"}]}',
+        "[]",
+        '{"origin": [{"name": "A"}]}',
+        '{"origin": 3}',
+        "{",
+    ],
+)
 def test_a_damaged_origin_is_refused_by_its_path(tmp_path, content):
     (tmp_path / "origin.json").write_text(content)
     with pytest.raises(UserError, match=r"origin\.json"):
