@@ -143,7 +143,7 @@ SHAPES: Dict[str, Shape] = {
         "seconds!": "a number, 0 or more",
         "workers!": "a whole number from 1",
         "machine!": _MACHINE,
-        "corpus_files!": "a text or null",
+        "corpus_files!": ({"key!": "a text", "digest!": "a text"},),
         "settings!": _SETTINGS_KEPT,
         "by_epoch": {"epoch!": ["a whole number"], "*": ["a number or null"]},
     },
