@@ -83,13 +83,15 @@ class LedgerFile:
     def __init__(self, path: PathLike, plan: Plan, *, mark: Optional[LedgerMark] = None) -> None:
         self._path = Path(path)
         if mark is not None:
-            _refuse_other(self._path, mark)
+            refuse_other(self._path, mark)
         if self._path.exists():
             self._end_last_line()
         self._chain: Optional[Chain] = Chain()
         if not self._path.exists() or not self._path.stat().st_size:
             self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
-        self._chain = self._refuse_other_plan(plan).chain
+        ledger = self.read()
+        refuse_other_plan(self._path, ledger, plan)
+        self._chain = ledger.chain
 
     def append(self, entry: Entry) -> None:
         """Write an entry down; the release may be made only once this has returned."""
@@ -158,17 +160,16 @@ class LedgerFile:
             else:
                 file.truncate(whole)
 
-    def _refuse_other_plan(self, plan: Plan) -> Ledger:
-        """Return the ledger; refuse that of another plan, naming the first difference."""
-        ledger = self.read()
-        before, now = (p.without_layer_scales().to_dict() for p in (ledger.plan, plan))
-        for key in sorted(set(now) - {"declarations"}):  # those of the head stay
-            if before[key] != now[key]:
-                raise UserError(
-                    f"{self._path} was begun with {key} {before[key]}, but the run has "
-                    f"{now[key]}: a ledger belongs to one run; train into a new directory"
-                )
-        return ledger
+
+def refuse_other_plan(path: Path, ledger: Ledger, plan: Plan) -> None:
+    """Refuse the ledger of another plan, apart from α, naming the first difference."""
+    before, now = (p.without_layer_scales().to_dict() for p in (ledger.plan, plan))
+    for key in sorted(set(now) - {"declarations"}):  # those of the head stay
+        if before[key] != now[key]:
+            raise UserError(
+                f"{path} was begun with {key} {before[key]}, but the run has {now[key]}: a ledger "
+                "belongs to one run; train into a new directory"
+            )
 
 
 def read_ledger(path: PathLike) -> Ledger:
@@ -228,17 +229,23 @@ def _check(plan: Plan, entry: Entry) -> None:
             f"an event of sampler {entry.event.sampler} in a run of sampler "
             f"{plan.release.sampler}; the ledger is damaged"
         )
+    first, count, steps = entry.first_step, entry.event.count, plan.steps_per_epoch
+    if first is not None and first + count > steps:
+        raise UserError(
+            f"first_step is {first} and count is {count}, but an epoch has {steps} steps; the "
+            "ledger is damaged"
+        )
 
 
-def _refuse_other(path: Path, mark: LedgerMark) -> None:
-    """Refuse to resume if the checkpoint's ledger is gone, shortened, changed or another run's."""
+def refuse_other(path: Path, mark: LedgerMark) -> None:
+    """Refuse a ledger that is not the checkpoint's: gone, shortened, changed or another run's."""
     content = _bytes_of(path)[: mark.size]
     if len(content) == mark.size and hashlib.sha256(content).hexdigest() == mark.digest:
         return
     what = "is shorter than" if len(content) < mark.size else "is not the one that lay beside"
     raise UserError(
         f"{path} {what} the checkpoint's: without what it held nobody knows what the run has "
-        "spent, so it cannot go on; restore the ledger, or train into a new directory"
+        "spent, and it cannot go on; restore the ledger, or train into a new directory"
     )
 
 

@@ -106,7 +106,8 @@ def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentPar
     """Add one audit with the options that all have."""
     parser = add_command(audits, name, run, summary, EXAMPLES)
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
-    parser.add_argument("--check", action="store_true", help="check the settings, audit nothing")
+    parser.add_argument("--check", "--check-files", action="store_true",
+                        help="check the settings, audit nothing")  # fmt: skip
     parser.add_argument("--workers", type=whole, default=1, help="with --check: how many there are")
     return parser
 

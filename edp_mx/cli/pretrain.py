@@ -55,7 +55,7 @@ def _pretrain(config: Any, workers: Any, directory: Any, progress: Any, parting:
     return f"{scores.describe()}; the model is {directory.path / 'model'}"
 
 
-def _check(config: Any, num_workers: int) -> str:
+def _check(config: Any, num_workers: int, *_: Any) -> str:
     from edp_mx.data.sampling import micro_batch_size
     from edp_mx.data.text import Text
 

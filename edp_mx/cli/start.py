@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 from edp_mx.cli.console import (
     add_configs,
@@ -48,7 +48,16 @@ def add_start_options(parser: argparse.ArgumentParser, *example: str) -> None:
         action="store_true",
         help="check the configuration and its files, and train nothing",
     )
-    add("--workers", type=whole, default=1, help="with --check: the number of workers (1)")
+    add(
+        "--check-files",
+        action="store_true",
+        help="the same at once: settings and files only, without a look at the corpus or at ε",
+    )
+    add(
+        "--workers",
+        type=whole,
+        help="with --check: the number of workers (1, or those of the run to resume)",
+    )
     add("--json", action="store_true", help="print the result as JSON")
 
 
@@ -57,7 +66,7 @@ def start_run(
     *,
     kind: type,
     readme: str,
-    check: Callable[[Any, int], str],
+    check: Callable[[Any, int, Optional[RunDirectory], bool], str],
     run: Callable[..., str],
     as_json: Callable[[RunDirectory], Any],
 ) -> int:
@@ -65,8 +74,8 @@ def start_run(
 
     Args:
         kind: class of the configuration.
-        check: `check(config, num_workers)` raises a UserError if the settings are unsound, and
-            returns what `--check` prints.
+        check: `check(config, num_workers, resumed, is_quick)` raises a UserError if the settings
+            or files are unsound, and returns what `--check` prints.
         run: `run(config, workers, directory, progress, parting)` does the work; rank 0 prints its
             result.
         as_json: of a finished run what `--json` prints instead.
@@ -77,10 +86,14 @@ def start_run(
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
     if arguments.max_restarts < 0:
         raise UserError(f"--max-restarts is {arguments.max_restarts}; it must be 0 or more")
-    if arguments.check:
+    if arguments.check or arguments.check_files:
         config = _read_config(arguments, kind)
         _refuse_absent(config)
-        print(check(config, arguments.workers))
+        resumed = RunDirectory(arguments.resume) if arguments.resume else None
+        count = arguments.workers
+        if count is None:
+            count = 1 if resumed is None else resumed.num_workers()
+        print(check(config, count, resumed, arguments.check_files))
         print("the settings are sound; nothing was trained")
         return 0
     if arguments.max_restarts and "HOROVOD_RANK" not in os.environ:

@@ -64,10 +64,14 @@ def _as_json(directory: Any) -> Any:
     return {"path": str(directory.path), **compare_as_json([directory])[0]}
 
 
-def _check(config: Any, num_workers: int) -> str:
+def _check(config: Any, num_workers: int, resumed: Any, is_quick: bool) -> str:
     """Say what the run would train on and what it would spend."""
     from edp_mx.cli.console import progress_bar
     from edp_mx.reports.table import fit
-    from edp_mx.runs.check import check
+    from edp_mx.runs.check import check, check_files
 
-    return fit("\n".join(check(config, num_workers, progress_bar(is_first=True))))
+    if is_quick:
+        check_files(config, num_workers, resumed)
+        return f"{config.name}: its files are there"
+    lines = check(config, num_workers, resumed, progress_bar(is_first=True))
+    return fit("\n".join(lines))

@@ -154,10 +154,14 @@ def _lock(path: Path, heartbeat: Heartbeat) -> Iterator[None]:
         yield
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that others may write to or read."""
+def is_foreign(folder: Path) -> bool:
+    """Return whether others may write to a folder or read it."""
     status = folder.stat()
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+    return status.st_uid != os.geteuid() or bool(stat.S_IMODE(status.st_mode) & 0o077)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if is_foreign(folder):
         raise UserError(
             f"{folder} is open to others, but holds corpora, which are private: `chmod 700` it, or "
             "set EDP_MX_CACHE to a folder of your own (or to off)"

@@ -37,6 +37,7 @@ class AttackedRun(NamedTuple):
     tpr: Dict[str, float]  # the same, at an FPR of 1 %
     judges: str  # how its members were drawn, in words
     privacy: Dict[str, Any]  # `privacy.json`
+    notes: Sequence[str] = ()  # where that file states another ε than the ledger adds up to
 
     def log10_epsilon(self, key: str) -> Optional[float]:
         """Return log₁₀ of the ε `as_published` or `holds_if`; None if infinite."""
@@ -51,7 +52,8 @@ def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
         folders = [folder for folder in folders if (folder / "attack.json").exists()]
         if not folders:
             raise UserError(f"{run.path} was not attacked yet: run `edp-mx attack {run.path}`")
-        name, privacy = run.path.resolve().name, privacy_of(run, [])
+        notes: List[str] = []
+        name, privacy = run.path.resolve().name, privacy_of(run, notes)
         attacks = [read_attack(folder) for folder in folders]
         drawn = _say_drawn([_origin_of(*pair) for pair in zip(attacks, folders)])
         for attack, judges in zip(attacks, drawn):
@@ -59,7 +61,9 @@ def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
                 if result["name"] in HEADLINES:
                     tpr = result["tpr_at_fpr"][f"{FPRS[0]:g}"]
                     found.append(
-                        AttackedRun(name, result["name"], result["auc"], tpr, judges, privacy)
+                        AttackedRun(
+                            name, result["name"], result["auc"], tpr, judges, privacy, notes
+                        )
                     )
     return found
 
@@ -86,7 +90,8 @@ def compare_attacks(points: Sequence[AttackedRun]) -> str:
     ]
     header = ["run", "attack", "AUC %", "TPR % at FPR 1 %", "ε as published", "ε that holds"]
     others = [f"{mark.strip()} judges {judges}" for judges, mark in marks.items()] * is_mixed
-    return "\n".join([render_table(header, rows), *footnotes(notes), *others])
+    stated = dict.fromkeys(note for point in points for note in point.notes)
+    return "\n".join([render_table(header, rows), *footnotes(notes), *others, *stated])
 
 
 def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:

@@ -9,10 +9,12 @@ from typing import Any, Dict, List, Sequence
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
+from edp_mx.reports.summary import stated_note
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.expected import Expected
 from edp_mx.runs.measured import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
+from edp_mx.runs.record import Record
 
 HEADER = ("corpus", "family", "SER %", "intents %", "F1 %", "read off n", "and ε")
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -42,6 +44,7 @@ class Expectation:
             "",
             "read off these records:",
             *(f"  {_record(point)}" for point in _points(self.expected)),
+            *(textwrap.fill(note, WIDTH) for note in stated_note(self._records())),
             "",
             *self._settings(),
             "",
@@ -67,6 +70,7 @@ class Expectation:
                 for each in self.expected
             ],
             "range": _ranges(self.expected),
+            "notes": stated_note(self._records()),
             "caveat": _caveat(self.expected),
             "recipe": {
                 "record": recipe.record["hash"],
@@ -77,6 +81,9 @@ class Expectation:
                 "command": recipe.command(),
             },
         }
+
+    def _records(self) -> List[Record]:
+        return [record for point in _points(self.expected) for record in point.records]
 
     def _settings(self) -> List[str]:
         recipe, plan = self.recipe, self.calibration.plan

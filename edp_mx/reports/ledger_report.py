@@ -40,13 +40,15 @@ def ledger_path(path: Path) -> Path:
 
 
 def account_of(path: Path, *, delta: Optional[float] = None) -> LedgerAccount:
-    """Return what the ledger of a run directory, or the file itself, adds up to."""
+    """Return what the ledger of a run directory, or the file itself, adds up to.
+
+    A file that lies in its run directory is compared with what lies beside it.
+    """
     ledger = ledger_path(path)
-    return (
-        recount(RunDirectory(path), delta=delta)
-        if path.is_dir()
-        else account_for(ledger, delta=delta)
-    )
+    run = RunDirectory(ledger.parent)
+    if ledger.name == run.ledger.name:
+        return recount(run, delta=delta)
+    return account_for(ledger, delta=delta)
 
 
 def is_without_privacy(path: Path) -> bool:

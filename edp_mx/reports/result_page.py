@@ -30,6 +30,7 @@ from edp_mx.reports.summary import (
     format_epsilon,
     format_holding_epsilon,
     log10_or_infinity,
+    stated_note,
 )
 from edp_mx.reports.table1 import table1
 from edp_mx.reports.table1_about import about
@@ -51,10 +52,11 @@ TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA 
 
 def summary_of(records: Sequence[Record]) -> str:
     """Return the first sentences of a page."""
-    return (
+    said = [
         f"Made from the records of {len(records)} finished run{'s' * (len(records) != 1)}. SER is "
         "the semantic error rate on the test part; lower is better. No ε covers these scores."
-    )
+    ]
+    return " ".join([*said, *stated_note(records)])
 
 
 def parts_of(

@@ -5,7 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import List, Sequence
 
-from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.reports.summary import (
+    footnotes,
+    format_epsilon,
+    format_holding_epsilon,
+    stated_note,
+)
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
 
@@ -32,7 +37,8 @@ def list_runs(found: Sequence[Found]) -> str:
     others = sum(max(3, *(len(row[i]) for row in table)) for i in range(1, len(HEADER)))
     room = WIDTH - others - 3 * len(HEADER) - 1
     rows = [[shortened(row[0], room), *row[1:]] for row in rows]
-    lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in footnotes(notes)]
+    told = [*footnotes(notes), *stated_note([each.record for each in found])]
+    lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in told]
     return "\n".join([render_table(HEADER, rows), *lines])
 
 

@@ -7,8 +7,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
-from edp_mx.runs.record import Record
-from edp_mx.runs.records import record_of
+from edp_mx.runs.record import Record, record_of
 from edp_mx.runs.run_directory import RunDirectory
 
 

@@ -10,9 +10,14 @@ from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.siblings import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
+from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 
+STATED = (
+    "The ε of a record whose run directory is not here is only what the record states: no ledger "
+    "was counted."
+)
 HEADER = ("run", "SER %", "ΔSER %", "intent %", "F1 %", "ε publ.", "ε that holds")
 
 
@@ -49,17 +54,20 @@ def compare(runs: Sequence[RunDirectory]) -> str:
 
 
 def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
-    """Return a value for strict JSON: the scores of each run, its baseline and its guarantee."""
-    return [
-        {
-            "run": run.path.name,
-            "test": _scores(run),
-            "baseline": run.read("results").get("baseline"),
-            "without_privacy": _scores_without_privacy(run),
-            "privacy": privacy_of(run, []),
-        }
-        for run in runs
-    ]
+    """Return a value for strict JSON: what `compare` says of each run, all of its guarantee."""
+    return [_as_json(run) for run in runs]
+
+
+def _as_json(run: RunDirectory) -> Dict[str, Any]:
+    differences: List[str] = []
+    return {
+        "run": run.path.name,
+        "test": _scores(run),
+        "baseline": run.read("results").get("baseline"),
+        "without_privacy": _scores_without_privacy(run),
+        "privacy": privacy_of(run, differences),
+        "differences": differences,
+    }
 
 
 def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
@@ -137,6 +145,11 @@ def stars_of(bound: Mapping[str, Any], notes: List[str]) -> str:
 def footnotes(notes: Sequence[str]) -> List[str]:
     """Return what the stars of `stars_of` refer to."""
     return [f"{'*' * (i + 1)} {note}" for i, note in enumerate(notes)]
+
+
+def stated_note(records: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return the note below a table with ε of records alone; none where all were counted."""
+    return [STATED] * are_stated(records)
 
 
 def format_epsilon(bound: Dict[str, Any]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
+from edp_mx.runs.recount import with_counted_epsilons
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.progress import duration
@@ -36,20 +37,20 @@ COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
 
 def screen(run: RunDirectory) -> str:
     """Return what a run has come to: its state, how long it still takes, its last epochs."""
-    rows = read_rows(run)
+    rows = read_rows(run, LINES)
     lines = [f"{run.path}", state_of(run)]
     if rows and "ser" in rows[-1]:
         lines.append(_bar(rows, _epochs(run)))
     if rows:
-        lines += ["", table_of(rows[-LINES:])]
+        lines += ["", table_of(rows)]
         if rows[-1].get("epsilon_holds_if") is not None and rows[-1]["epsilon_holds"] is None:
             lines.append("This ε holds on conditions only; without them it is ∞ (privacy.json).")
     return "\n".join(lines)
 
 
-def read_rows(run: RunDirectory) -> List[Dict[str, Any]]:
-    """Return the epochs (or steps) so far."""
-    return run.epochs()
+def read_rows(run: RunDirectory, most: Optional[int] = None) -> List[Dict[str, Any]]:
+    """Return the epochs (or steps) so far, or `most` of the last, with ε as the ledger has it."""
+    return with_counted_epsilons(run, run.epochs()[-(most or 0) :])
 
 
 def state_of(run: RunDirectory) -> str:

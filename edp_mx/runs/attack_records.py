@@ -36,13 +36,16 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
     """Return a record of each attack on a finished run, from `attack-<name>/attack.json`.
 
     A record says which run was attacked (its name and hash), how, and with what success: AUC and
-    TPR at small false-positive rates with their intervals, and the ROC curve where it was drawn.
+    TPR at small false-positive rates with their intervals, and the ROC curve. An attack without the
+    curve, which is drawn last, is not at its end yet.
     """
     if not run.has("record"):
         return []
     record = run.read("record")
     found = []
     for path in sorted(run.path.glob("attack-*/attack.json")):
+        if not path.with_name("roc.csv").exists():
+            continue
         outcome = check_file("attack", read_json(path), path)
         found.append(
             {
@@ -63,8 +66,6 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
 
 def _tprs(path: Path) -> Dict[str, List[float]]:
     """The TPR of each curve of `roc.csv` at `ROC_FPRS`, without interpolation."""
-    if not path.exists():
-        return {}
     curves: Dict[str, List[Tuple[float, float]]] = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -44,11 +44,6 @@ def with_epochs(record: Dict[str, Any], run: RunDirectory) -> Dict[str, Any]:
     return {**record, "by_epoch": by_epoch(run.epochs())}
 
 
-def without_epochs(record: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what tells one run from another, which a record of any version has."""
-    return {key: value for key, value in record.items() if key != "by_epoch"}
-
-
 def rounded(value: float) -> float:
     """Return a number with four digits."""
     return float(f"{value:.4g}")

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Optional
 
 from edp_mx.accounting.budget import refuse_unaffordable
-from edp_mx.accounting.guarantee import guarantee
+from edp_mx.accounting.guarantee import Guarantee
+from edp_mx.accounting.ledger import Ledger, read_ledger, refuse_other_plan
+from edp_mx.accounting.plan import Plan
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.sampling import micro_batch_size
+from edp_mx.data.sources import find_corpus, is_made, refuse_private_lists
+from edp_mx.data.splits import PARTS
 from edp_mx.data.users import users_of
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
+from edp_mx.runs.evidence import Evidence
+from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.plan import plan_for, sampler_for
+from edp_mx.runs.recount import guarantee_ahead
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.start_of_run import has_started, refuse_other_start
 from edp_mx.runtime.progress import Progress, no_progress
+from edp_mx.training.checkpoint_file import place_of
+
+
+def check_files(
+    config: ExperimentConfig, num_workers: int, resumed: Optional[RunDirectory] = None
+) -> None:
+    """Refuse files that are absent, and a ledger that was cut; nothing is read that takes long.
+
+    Neither the corpus nor the words are read, and no ε is counted: see `check`.
+
+    Args:
+        resumed: the run that would go on.
+    """
+    if config.privacy.sampler == "shuffle":
+        lanes = num_workers * config.privacy.micro_batches_per_worker
+        micro_batch_size(config.training.batch_size, lanes)
+    refuse_private_lists(config.data)
+    if not is_made(config.data):
+        find_corpus(config.data)
+    if resumed is not None:
+        _ledger_of(resumed)
+
+
+def _ledger_of(run: RunDirectory) -> Optional[Ledger]:
+    """The ledger that a resumed run goes on with, if there is one."""
+    evidence = Evidence.of(run)
+    evidence.refuse_absent()
+    ledger = read_ledger(run.ledger) if run.ledger.exists() else None
+    if ledger is not None:
+        evidence.refuse_cut(ledger)
+    return ledger
 
 
 def check(
-    config: ExperimentConfig, num_workers: int, progress: Progress = no_progress
+    config: ExperimentConfig,
+    num_workers: int,
+    resumed: Optional[RunDirectory] = None,
+    progress: Progress = no_progress,
 ) -> List[str]:
     """Read the corpus, words and labels of a run, plan it, and say the sizes and its ε.
 
-    No model is built, and nothing is released. The ε is that of a run which nothing interrupts.
+    No model is built, and nothing is released. The ε is that of a run which nothing interrupts: all
+    that is planned, as far as its budget allows.
+
+    Args:
+        resumed: the run that would go on, of which all that its ledger has is counted besides.
 
     Raises:
         UserError: what the run itself would refuse before its first step.
@@ -37,9 +86,29 @@ def check(
     )
     brought = brought_along(config, corpus)
     plan = plan_for(config, corpus, vocabulary, sampler, num_workers, brought=brought)
-    refuse_unaffordable(plan)
-    sizes = (
+    lines = [
         f"{corpus.name}: {len(corpus.train):,} training, {len(corpus.validation):,} validation, "
-        f"{len(corpus.test):,} test utterances"
-    )
-    return [sizes, guarantee(plan).describe()]
+        f"{len(corpus.test):,} test utterances",
+        f"counted for {num_workers} worker{'s' * (num_workers > 1)}",
+    ]
+    if resumed is None:
+        refuse_unaffordable(plan)
+        return [*lines, guarantee_ahead(plan).describe()]
+    if has_started(resumed):
+        prints = {part: fingerprint(getattr(corpus, part)) for part in PARTS}
+        refuse_other_start(resumed, fingerprints=prints, vocabulary=vocabulary.to_json())
+    return [*lines, resumes_with(resumed), _ahead(plan, resumed).describe()]
+
+
+def _ahead(plan: Plan, run: RunDirectory) -> Guarantee:
+    """What a run will have spent that goes on, whose ledger must be of this plan."""
+    if plan.release is None:
+        return guarantee_ahead(plan)
+    ledger = _ledger_of(run)
+    spent = () if ledger is None else ledger.entries
+    if ledger is not None:
+        refuse_other_plan(run.ledger, ledger, plan)
+    if all(entry.epoch is None for entry in spent):
+        refuse_unaffordable(plan, spent)
+    epoch, step = place_of(run.checkpoint)
+    return guarantee_ahead(plan, spent, first_epoch=epoch, first_step=step)

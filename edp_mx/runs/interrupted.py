@@ -6,12 +6,11 @@ import re
 import shutil
 from typing import Iterator, Optional
 
-from edp_mx.accounting.budget import committed_entries
-from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.errors import UserError
+from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.state import place_of
+from edp_mx.training.checkpoint_file import place_of
 
 _LOG = re.compile(r"rank_\d+\.log")
 
@@ -91,8 +90,9 @@ def _repeated(ledger: Ledger, first: int, step: int) -> int:
 
 def _epsilon(ledger: Ledger, first: int, step: int, target: Optional[float]) -> str:
     """The ε of all that the ledger has and the run will still release, and the target."""
-    entries = committed_entries(ledger.plan, ledger.entries, first_epoch=first, first_step=step)
-    ahead = guarantee(ledger.plan, entries).holds_if
+    ahead = guarantee_ahead(
+        ledger.plan, ledger.entries, first_epoch=first, first_step=step
+    ).holds_if
     if ahead.epsilon.is_infinite:
         return ""
     beside = "" if target is None else f" (target {target:g})"

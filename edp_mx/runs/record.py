@@ -10,12 +10,14 @@ import platform
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
-from edp_mx.runs.by_epoch import by_epoch, with_epochs, without_epochs
+from edp_mx.runs.by_epoch import by_epoch, with_epochs
+from edp_mx.runs.evidence import END
+from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.files import sha256_of, write_json
@@ -33,10 +35,13 @@ TIMES = Path("results/table2.json")  # where `edp-mx table2` keeps the times of 
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1
-_NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
+NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # where it lies
 _OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
+_EPSILONS = ("as_published", "holds", "holds_if")
+# What may be counted anew, or was not written by every version: it tells no run from another.
+_RETOLD = (*_EPSILONS, END, "delta", "n", "epsilon_from", "by_epoch")
 _MACHINE = ("machine", "cores", "python", "packages", "blas")
 
 
@@ -48,7 +53,7 @@ def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
     """
     found = {}
     for key, value, default, is_path in _leaves(config, ""):
-        if key in _NO_EFFECT or (value == default and key not in _ALWAYS):
+        if key in NO_EFFECT or (value == default and key not in _ALWAYS):
             continue
         if key in _CORPUS and isinstance(value, str):
             value = "given"
@@ -137,13 +142,8 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
     }
 
 
-def describe_run(run: RunDirectory, results: Dict[str, Any]) -> Record:
-    """Return what the files of a run tell, which any version wrote: a record without a hash."""
-    return check_file("record", _described(run, results, run.settings()), run.path)
-
-
 def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:
-    """A record without a hash, from all settings as they are written down."""
+    """A record without a hash: what the files of a run tell, which any version wrote."""
     privacy, environment, rows = run.read("privacy"), run.read("environment"), run.epochs()
     started = environment.get("started", "")
     return {
@@ -156,13 +156,7 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "mechanism": config["privacy"]["mechanism"],
         "test": _scores(results["test"]),
         "validation": _validation_scores(rows, config["training"].get("checkpoint")),
-        **{
-            name: {key: bound[key] for key in _OF_A_BOUND if key in bound}
-            for name in ("as_published", "holds", "holds_if")
-            for bound in [privacy.get(name) or privacy["holds"]]
-        },
-        "delta": privacy["delta"],
-        "n": privacy["num_examples"],
+        **_of_privacy(privacy),
         "epochs": len(rows),
         "steps": privacy["steps"] // max(1, privacy["epochs"]) * len(rows),
         "seconds": round(results.get("training_seconds", 0.0), 1),
@@ -172,6 +166,46 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
         "by_epoch": by_epoch(rows),
     }
+
+
+def _of_privacy(privacy: Dict[str, Any]) -> Dict[str, Any]:
+    """What a record has of `privacy.json`."""
+    bounds = {name: privacy.get(name) or privacy["holds"] for name in _EPSILONS}
+    return {
+        **{
+            name: {key: bound[key] for key in _OF_A_BOUND if key in bound}
+            for name, bound in bounds.items()
+        },
+        "delta": privacy["delta"],
+        "n": privacy["num_examples"],
+        END: privacy.get(END),
+    }
+
+
+def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
+    """Return the record of a finished run; without a hash if it wrote none itself.
+
+    Its ε are counted from the ledger (`epsilon_from` says so), and not what the record states. They
+    are that only where the folder has neither a ledger nor `privacy.json`.
+
+    Raises:
+        UserError: no ε can be read from the ledger, or it is gone.
+    """
+    if run.has("record"):
+        told = run.read("record")
+    else:
+        told = check_file("record", _described(run, results, run.settings()), run.path)
+    told = {**with_epochs(told, run), "epsilon_from": "record"}
+    is_private = run.has("privacy") and told["mechanism"] != "none"
+    if run.ledger.exists() or is_private:
+        told.update(_of_privacy(privacy_of(run, [])), epsilon_from="ledger")
+    return told
+
+
+def identity_of(record: Mapping[str, Any]) -> str:
+    """Return what tells one run from another, which a record of any version has."""
+    kept = {key: value for key, value in record.items() if key not in _RETOLD}
+    return json.dumps(kept, sort_keys=True)
 
 
 def _is_path(value: Any) -> bool:
@@ -239,7 +273,7 @@ def records_like(
 
 
 def keep(run: RunDirectory, folder: Path) -> Path:
-    """Copy the record of a finished run, whole or not at all, and return where it is.
+    """Copy the record of a finished run, with the ε of its ledger, and return where it is.
 
     Raises:
         UserError: the run is not finished or has no record, or the folder has that of another run
@@ -248,10 +282,11 @@ def keep(run: RunDirectory, folder: Path) -> Path:
     if not run.has("results") or not run.has("record"):
         what = "was trained before there were records" if run.has("results") else "is not finished"
         raise UserError(f"{run.path} {what}: there is nothing to keep")
-    record = with_epochs(run.read("record"), run)
+    record = record_of(run, run.read("results"))
+    del record["epsilon_from"]
     name = re.sub(r"[^\w.-]+", "_", record["name"])
     path = folder / f"{name}-{record['hash']}.json"
-    if path.exists() and without_epochs(read_json(path)) != without_epochs(record):
+    if path.exists() and identity_of(read_json(path)) != identity_of(record):
         raise UserError(
             f"{path} is of another run with the same settings: remove it, or name another folder "
             "with --into"

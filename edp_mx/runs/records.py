@@ -6,11 +6,21 @@ import difflib
 import fnmatch
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    Tuple,
+)
 
 from edp_mx.errors import UserError
-from edp_mx.runs.by_epoch import with_epochs, without_epochs
-from edp_mx.runs.record import Record, describe_run
+from edp_mx.runs.record import Record, identity_of, record_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
@@ -26,21 +36,36 @@ class Found(NamedTuple):
     place: Path
     record: Record
 
+    @property
+    def is_run(self) -> bool:
+        return self.place.is_dir()
+
 
 def collect(paths: Sequence[Path]) -> List[Found]:
     """Return what is at, or anywhere below, each path, without what is there twice.
 
-    A run that was trained before there were records is described without a hash.
+    A run that was trained before there were records is described without a hash. A record whose run
+    is there as well is left out: `epsilon_from` says that the ε of the one was counted from its
+    ledger, and is what the other states.
     """
     found: Dict[str, Found] = {}
     for path in paths:
         if not path.exists():
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
-            key = repr(sorted(without_epochs(each.record).items()))
+            said = {key: value for key, value in each.record.items() if key != "by_epoch"}
+            key = identity_of(each.record) if each.is_run else repr(sorted(said.items()))
             if key not in found or len(each.record) > len(found[key].record):  # with its epochs
                 found[key] = each
-    return list(found.values())
+    return [each for each in found.values() if each.is_run or identity_of(each.record) not in found]
+
+
+def are_stated(records: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether the ε of some are only what a record states: its run has the ledger."""
+    return any(
+        each.get("epsilon_from") != "ledger" and each["holds_if"]["epsilon"] is not None
+        for each in records
+    )
 
 
 def records_below(folder: Path) -> List[Record]:
@@ -76,14 +101,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _checked(record: Any, path: Path) -> Record:
-    return check_file("record", record, path)
-
-
-def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
-    """Return the record of a finished run; without a hash if it wrote none itself."""
-    if run.has("record"):
-        return with_epochs(run.read("record"), run)
-    return describe_run(run, results)
+    return {**check_file("record", record, path), "epsilon_from": "record"}
 
 
 def where(texts: Sequence[str]) -> Callable[[Record], bool]:

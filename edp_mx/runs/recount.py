@@ -1,28 +1,42 @@
-"""The privacy of a finished run, counted anew from its ledger."""
+"""What a run has spent, counted anew from its ledger: each command that prints its ε asks here."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from edp_mx.accounting.budget import committed_entries
+from edp_mx.accounting.entries import Entry
+from edp_mx.accounting.guarantee import Guarantee, guarantee
+from edp_mx.accounting.ledger import Ledger, read_ledger
 from edp_mx.accounting.ledger_account import LedgerAccount, account_for
 from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
+from edp_mx.runs.evidence import END, Evidence
+from edp_mx.runs.remembered import remembered
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.so_far import EPSILONS, epsilons_of
+from edp_mx.runtime.files import sha256_of
 
+SECONDS = 3.0  # of processor time that a table of epochs may take for ε that were not counted yet
 _CLOSE = 0.01  # relative; accountants of other versions may be a little tighter
+_STATED = {"as_published": "as published", "holds": "that holds"}
 
 
 def recount(run: RunDirectory, *, delta: Optional[float] = None) -> LedgerAccount:
     """Return what the ledger of a run adds up to, at its own δ or at another.
 
     Raises:
-        UserError: the ledger cannot be read, or counts another number of records than the run has.
+        UserError: the ledger cannot be read, lacks what other files say was released, or counts
+            another number of records than the run has.
     """
+    evidence = Evidence.of(run)
     account = account_for(run.ledger, delta=delta)
-    if run.has("split"):
-        _refuse_other_number(run, account.plan)
+    _refuse_contradictions(evidence, account.ledger)
     return account
 
 
@@ -35,35 +49,122 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
     Raises:
         UserError: a run with a mechanism has no ledger, or none that can be believed.
     """
-    stated = run.read("privacy")
+    evidence, stated = Evidence.of(run), run.read("privacy")
     if not run.ledger.exists():
         if stated.get("mechanism") == "none" and stated["holds"]["epsilon"] is None:
             return stated
-        raise UserError(
-            f"{run.ledger} is missing, and without it nobody knows what the run has spent; "
-            "restore it, or leave the run out"
-        )
-    counted = recount(run).spent.to_dict()
-    for key, name in (("as_published", "as published"), ("holds", "that holds")):
-        try:
-            was = LogNumber.from_dict(stated[key])
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{run.path / 'privacy.json'} is damaged ({error!r})") from error
-        now = LogNumber.from_dict(counted[key])
+        evidence.refuse_absent()
+    ledger = read_ledger(run.ledger)
+    _refuse_contradictions(evidence, ledger)
+    counted = _spent(run)
+    for key, (was, now) in _compared(run, counted).items():
         if was != now and not math.isclose(was.log, now.log, abs_tol=_CLOSE):
             notes.append(
-                f"{run.path / 'privacy.json'} states ε = {was} {name}, but the ledger "
+                f"{run.path / 'privacy.json'} states ε = {was} {_STATED[key]}, but the ledger "
                 f"adds up to {now}, which is shown"
             )
-    return counted
+    return {**counted, **({} if ledger.chain is None else {END: ledger.chain.end})}
+
+
+def with_counted_epsilons(
+    run: RunDirectory, rows: Sequence[Mapping[str, Any]]
+) -> List[Dict[str, Any]]:
+    """Return lines of `metrics.jsonl` with the ε that the ledger had added up to by then.
+
+    The last ones are counted first; after `SECONDS` the ε of those before them is left out, until
+    another call has the time.
+    """
+    if not any(EPSILONS & row.keys() for row in rows):
+        return [dict(row) for row in rows]
+    evidence, until = Evidence.of(run), time.process_time() + SECONDS
+    found: List[Dict[str, Any]] = []
+    evidence.refuse_absent()
+    ledger = read_ledger(run.ledger)
+    _refuse_contradictions(evidence, ledger)
+    for row in reversed(rows):
+        told = {key: value for key, value in row.items() if key not in EPSILONS}
+        if len(told) < len(row) and (not found or time.process_time() < until):
+            told.update(_after(ledger, row.get("epoch", 0)))
+        found.append(told)
+    return found[::-1]
+
+
+def guarantee_ahead(
+    plan: Plan,
+    spent: Sequence[Entry] = (),
+    *,
+    first_epoch: Optional[int] = None,
+    first_step: int = 0,
+) -> Guarantee:
+    """Return the guarantee of what was spent and of all that a run may still release.
+
+    Its budget ends it, if there is one. The arguments are those of `committed_entries`.
+    """
+    if plan.release is None:
+        return guarantee(plan)
+    entries = committed_entries(plan, spent, first_epoch=first_epoch, first_step=first_step)
+    return guarantee(plan, entries)
+
+
+def _spent(run: RunDirectory) -> Dict[str, Any]:
+    """All that the ledger adds up to, counted once for each state of the file."""
+    return remembered(
+        ["ledger", sha256_of(run.ledger)], lambda: account_for(run.ledger).spent.to_dict()
+    )
+
+
+def _after(ledger: Ledger, epoch: int) -> Dict[str, Any]:
+    """The ε of what had been released when an epoch, from 1, was last done."""
+    places = [i for i, entry in enumerate(ledger.entries, start=1) if entry.epoch == epoch - 1]
+    entries = ledger.entries[: max(places, default=len(ledger.entries))]
+    plan, is_stopped = ledger.plan, ledger.is_stopped
+    what = [plan.to_dict(), is_stopped, [entry.to_dict() for entry in entries]]
+    return remembered(
+        ["epoch", what],
+        lambda: epsilons_of(guarantee(plan, entries, is_stopped=is_stopped)),
+    )
+
+
+def _refuse_contradictions(evidence: Evidence, ledger: Ledger) -> None:
+    """Refuse a ledger that is not what the other files of the run say it is."""
+    run = evidence.run
+    evidence.refuse_cut(ledger)
+    if run.has("split"):
+        _refuse_other_number(run, ledger.plan)
+    if run.has("privacy") and not evidence.confirms(ledger):
+        for key, (was, now) in _compared(run, _spent(run)).items():
+            if was.log > now.log + _CLOSE:
+                raise UserError(
+                    f"{run.path / 'privacy.json'} states ε = {was} {_STATED[key]}, but "
+                    f"{run.ledger.name} adds up to {now} only: lines are missing at its end, and "
+                    "no ε can be read from it; restore the ledger, or leave the run out"
+                )
+
+
+def _compared(run: RunDirectory, counted: Dict[str, Any]) -> Dict[str, Tuple[LogNumber, LogNumber]]:
+    """Both ε, as `privacy.json` states them and as they were counted."""
+    stated = run.read("privacy")
+    try:
+        return {
+            key: (LogNumber.from_dict(stated[key]), LogNumber.from_dict(counted[key]))
+            for key in _STATED
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{run.path / 'privacy.json'} is damaged ({error!r})") from error
 
 
 def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
     """Compare n with the training part; of users there may be fewer than utterances."""
-    held, counted = len(run.read("split")["train"]), plan.num_records
+    path = run.path / "split.json"
+    held, counted = _number_trained(run.path, path.stat().st_mtime_ns), plan.num_records
     if counted is None or counted == held or (plan.record == "user" and counted < held):
         return
     raise UserError(
         f"{run.ledger} counts {counted} {plan.record}s, but split.json has {held} utterances in "
         "the training part: one of the two was changed, and no ε can be read from them"
     )
+
+
+@lru_cache(maxsize=1024)
+def _number_trained(path: Path, _: int) -> int:
+    return len(RunDirectory(path).read("split")["train"])

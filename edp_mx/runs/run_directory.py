@@ -127,11 +127,15 @@ class RunDirectory:
             num_workers: those of the run, as far as the caller knows.
         """
         if num_workers is None:
-            num_workers = self.read("environment")["num_workers"] if self.has("environment") else 1
+            num_workers = self.num_workers()
         if num_workers == 1:
             return f"edp-mx {program} --resume {self.path}"
         given = (f"{n}={os.environ[n]} " for n in ("HOSTS", "NIC") if os.environ.get(n))
         return f"NP={num_workers} {''.join(given)}launch/{program}.sh --resume {self.path}"
+
+    def num_workers(self) -> int:
+        """Return with how many workers it was begun; 1 if it was not yet."""
+        return self.read("environment")["num_workers"] if self.has("environment") else 1
 
     def create(self, name: str, config: str, *, readme: str = README, resume: str = "") -> None:
         """Create the folder, which must be empty, with its configuration and README.

@@ -55,6 +55,7 @@ _IS = {
 
 _SCORES = dict.fromkeys(("ser", "intent_accuracy", "slot_f1"), "a number")
 _ALL_SCORES = {f"{name}!": shape for name, shape in _SCORES.items()}
+_END = {"lines!": "a whole number from 1", "sha256!": "a text"}  # of a ledger
 _BOUND = {
     "epsilon!": ("a number, 0 or more",),
     "log10_epsilon!": "a number or null",
@@ -105,6 +106,7 @@ SHAPES: Dict[str, Shape] = {
         "as_published": _BOUND,
         "holds": _BOUND,
         "holds_if": _BOUND,
+        "ledger_end": (_END,),
     },
     "split": _PARTS,
     "vocabulary": {
@@ -136,6 +138,7 @@ SHAPES: Dict[str, Shape] = {
         "test!": _ALL_SCORES,
         "validation!": (_ALL_SCORES,),
         **dict.fromkeys(("as_published!", "holds!", "holds_if!"), _BOUND),
+        "ledger_end": (_END,),
         "delta!": "a probability",
         "n!": "a whole number from 1",
         "epochs!": "a whole number",

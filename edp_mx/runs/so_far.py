@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
 
 from edp_mx.accounting.lognumber import LogNumber, log_of
 from edp_mx.runtime.progress import duration
 
 if TYPE_CHECKING:
+    from edp_mx.accounting.guarantee import Guarantee
     from edp_mx.runs.spending import Spending
     from edp_mx.training.loop import EpochSummary
 
 SHARE = 0.05  # of the time of training, that counting ε may take
-EPSILONS = ("as_published", "holds", "holds_if")
+EPSILONS = {f"epsilon_{name}": name for name in ("as_published", "holds", "holds_if")}
 
 
 class EpsilonSoFar:
@@ -39,8 +40,13 @@ class EpsilonSoFar:
         spent = self._spending.spent()
         self._last = time.perf_counter() - started
         self._counted += self._last
-        found = {f"epsilon_{name}": getattr(spent, name).epsilon.value for name in EPSILONS}
+        found = epsilons_of(spent)
         return {name: float("inf") if value is None else value for name, value in found.items()}
+
+
+def epsilons_of(spent: Guarantee) -> Dict[str, Optional[float]]:
+    """Return the ε of a guarantee as columns of `metrics.jsonl`; None for what no double holds."""
+    return {key: getattr(spent, name).epsilon.value for key, name in EPSILONS.items()}
 
 
 def describe_epoch(row: Mapping[str, Any], epochs: int, *, left: float) -> str:
@@ -75,7 +81,7 @@ def describe_epsilon(row: Mapping[str, Any]) -> str:
     """
     if "epsilon_holds" not in row:
         return ""
-    numbers = {name: row[f"epsilon_{name}"] for name in EPSILONS}
+    numbers = {name: row[key] for key, name in EPSILONS.items()}
     said = {
         name: LogNumber(math.inf if value is None else log_of(value)).short()
         for name, value in numbers.items()

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
-from edp_mx.accounting.budget import (
-    committed_entries,
-    permitted_steps,
-    refuse_unaffordable,
-)
+from edp_mx.accounting.budget import permitted_steps, refuse_unaffordable
 from edp_mx.accounting.guarantee import Guarantee, guarantee
 from edp_mx.accounting.ledger import LedgerFile, LedgerMark
 from edp_mx.accounting.plan import Plan
-from edp_mx.errors import UserError
+from edp_mx.runs.evidence import Evidence
+from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.checkpoint_file import newest_whole
-from edp_mx.training.state import read_ledger_mark
+from edp_mx.training.checkpoint_file import newest_whole, read_ledger_mark
 
 logger = logging.getLogger(__name__)
 
@@ -78,12 +74,8 @@ class Spending:
             first_epoch: with which it goes on, from 0; what the ledger has of it counts besides.
             first_step: of that epoch, from 0.
         """
-        if self._ledger is None:
-            return guarantee(self.plan)
-        ahead = committed_entries(
-            self.plan, self._ledger.read().entries, first_epoch=first_epoch, first_step=first_step
-        )
-        return guarantee(self.plan, ahead)
+        spent = () if self._ledger is None else self._ledger.read().entries
+        return guarantee_ahead(self.plan, spent, first_epoch=first_epoch, first_step=first_step)
 
     def spent(self) -> Guarantee:
         """Return the guarantee of what the ledger says was released; on rank 0."""
@@ -96,6 +88,11 @@ class Spending:
         """Write down that the run ends because of what it shows, so that the rest of it counts."""
         if self.plan.release is not None:
             self._workers.on_first(lambda: self._file.stop())
+
+    def end(self) -> Optional[Dict[str, Any]]:
+        """Return what confirms the whole ledger; on rank 0, None without a mechanism."""
+        chain = None if self._ledger is None else self._ledger.read().chain
+        return None if chain is None else chain.end
 
     def mark(self) -> Optional[LedgerMark]:
         """Return how far the ledger has come; on rank 0, None without a mechanism."""
@@ -110,12 +107,10 @@ class Spending:
         run = self._run
         checkpoint = newest_whole(run.checkpoint)
         mark = None if checkpoint is None else read_ledger_mark(checkpoint)
-        if run.has("layers") and not run.ledger.exists():
-            raise UserError(
-                f"{run.ledger} is missing, and without it nobody knows what the run has spent, so "
-                "that it cannot be resumed; restore the ledger, or train into a new directory"
-            )
+        evidence = Evidence.of(run)
+        evidence.refuse_absent()
         self._ledger = LedgerFile(run.ledger, self.plan, mark=mark)
+        evidence.refuse_cut(self._ledger.read())
 
     def _known_scales(self) -> Optional[Tuple[float, ...]]:
         ledger = self._file.read()

@@ -20,7 +20,7 @@ from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transi
 from edp_mx.models.lora import merged
 from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.checkpoint import Arrays, read_arrays
+from edp_mx.runtime.npz import Arrays, read_arrays
 
 logger = logging.getLogger(__name__)
 

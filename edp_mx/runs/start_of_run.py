@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Tuple
 
+from edp_mx.accounting.ledger import read_ledger
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.errors import UserError
+from edp_mx.runs.prepare import short_hash
+from edp_mx.runs.record import NO_EFFECT
 from edp_mx.runs.run_directory import RunDirectory, environment
+from edp_mx.runtime.yaml_tree import leaves
+
+
+def has_started(run: RunDirectory) -> bool:
+    """Return whether a run took a step: then it goes on as it was begun, or not at all."""
+    if run.has("environment") or run.checkpoint.exists() or run.epochs():
+        return True
+    entries = read_ledger(run.ledger).entries if run.ledger.exists() else ()
+    return any(entry.epoch is not None for entry in entries)
+
 
 FILES = ("environment", "split", "vocabulary", "layers")  # what no run can be used without
 
@@ -31,27 +44,24 @@ def write_start(
     run: RunDirectory,
     *,
     num_workers: int,
-    settings: str,
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
-    """Write `environment.json` and `vocabulary.json`.
+    """Write `vocabulary.json` and then `environment.json`, with which the start is whole.
 
     Args:
-        settings: a hash of all settings.
         fingerprints: of the parts of the corpus, by their names; they are keyed here.
         vocabulary: as `vocabulary.json` has it.
     """
     prints = {part: keyed(value) for part, value in fingerprints.items()}
-    begun = {"settings": settings, "fingerprints": prints}
-    run.write("environment", {**environment(num_workers), **begun})
     run.write("vocabulary", vocabulary)
+    begun = {"settings": _settings(run)[0], "fingerprints": prints}
+    run.write("environment", {**environment(num_workers), **begun})
 
 
 def refuse_other_start(
     run: RunDirectory,
     *,
-    settings: str,
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
@@ -67,7 +77,7 @@ def refuse_other_start(
     machine keyed says nothing here.
     """
     begun = run.read("environment")
-    if begun.get("settings") not in (None, settings):
+    if begun.get("settings") not in (None, *_settings(run)):
         _refuse(run, f"{run.config.name} was changed since it was begun")
     for part, recorded in begun.get("fingerprints", {}).items():
         if is_same(recorded, fingerprints[part]) is False:
@@ -76,6 +86,16 @@ def refuse_other_start(
         _refuse(run, "vocabulary.json is missing")
     if run.read("vocabulary") != vocabulary:
         _refuse(run, "vocabulary.json is not the vocabulary of now")
+
+
+def _settings(run: RunDirectory) -> Tuple[str, str]:
+    """Hashes of what `config.yaml` sets, which a key that is added later does not change.
+
+    The first leaves out what has no effect; the second is of the whole text, as older versions have
+    it.
+    """
+    kept = {key: value for key, value in leaves(run.settings()) if key not in NO_EFFECT}
+    return short_hash(sorted(kept.items())), short_hash(run.config.read_text(encoding="utf-8"))
 
 
 def _refuse(run: RunDirectory, why: str) -> None:

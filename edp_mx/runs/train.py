@@ -12,7 +12,7 @@ from typing import Any, Dict
 import mxnet as mx
 import numpy as np
 
-from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.config import ExperimentConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.splits import PARTS
@@ -22,17 +22,19 @@ from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
+from edp_mx.runs.evidence import END
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
-from edp_mx.runs.start_of_run import refuse_lost, refuse_other_start, write_start
+from edp_mx.runs.start_of_run import has_started, refuse_lost, refuse_other_start, write_start
 from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
-from edp_mx.training.checkpoint import Arrays, Selection, save_weights
+from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSoFar, EpochSummary
@@ -99,7 +101,8 @@ class _Run:
         self.selection.restore()
         if self.workers.is_first:
             save_weights(self.model, self.directory.weights)
-            self.directory.write("privacy", self.spending.spent().to_dict())
+            spent = self.spending.spent().to_dict()
+            self.directory.write("privacy", {**spent, END: self.spending.end()})
         scores = self._score("test")
         if self.workers.is_first:
             results = {
@@ -150,15 +153,13 @@ class _Run:
         corpus = prepared.corpus
         logger.info("%s", self.spending.planned(self.begin.epoch, self.begin.steps).describe())
         start: Dict[str, Any] = {
-            "settings": short_hash(dump_config(self.config)),
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),
         }
-        if self.directory.has("layers") or self.directory.checkpoint.exists():
+        if has_started(self.directory):
             refuse_other_start(self.directory, **start)
             refuse_lost(self.directory)
             return
-        write_start(self.directory, num_workers=self.workers.size, **start)
         line = origin_of_run(self.directory, self.config, corpus)
         write_origin(self.directory.path / ORIGIN, line)
         corpus.split.write(self.directory.path / "split.json", corpus.utterances)
@@ -171,6 +172,7 @@ class _Run:
                 for layer, scale in zip(layers, scales or [None] * len(layers))
             ],
         )
+        write_start(self.directory, num_workers=self.workers.size, **start)  # the start is whole
 
     def _train(self) -> None:
         """Train until the plan, the budget or the patience is at its end."""

@@ -10,7 +10,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.runtime.arrays import overwrite
-from edp_mx.training.checkpoint import Arrays
+from edp_mx.runtime.npz import Arrays
 from edp_mx.training.config import Average
 
 

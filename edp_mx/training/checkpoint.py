@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Dict, Mapping, Optional, Sequence, Tuple
+from typing import Mapping, Optional, Tuple
 
 import numpy as np
 from mxnet import gluon
@@ -14,13 +12,8 @@ from mxnet import gluon
 from edp_mx.errors import UserError
 from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.files import whole_file
-from edp_mx.runtime.npz import write_npz
+from edp_mx.runtime.npz import Arrays, read_arrays, write_npz
 from edp_mx.training.config import TrainingConfig
-
-Arrays = Dict[str, np.ndarray]
-MOST_INFLATION, ALWAYS_READ = 50, 2**26  # times the size of a file; bytes
-_NOT_ONE = (OSError, ValueError, EOFError, KeyError, MemoryError, RuntimeError,
-            zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def weights_of(model: gluon.Block) -> Arrays:
@@ -68,39 +61,6 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, compress: bool
     """Write a `.npz`, whole or not at all."""
     with whole_file(path) as file:
         write_npz(file, arrays, compress=compress)
-
-
-def read_arrays(
-    path: Path,
-    kind: str,
-    *,
-    only: Optional[Sequence[str]] = None,
-    advice: str = "",
-) -> Arrays:
-    """Read a `.npz`, or the arrays in `only` that are there; `kind` says what it should be.
-
-    Nothing is unpacked of a file whose content would be many times as large as the file.
-    """
-    try:
-        _refuse_inflated(path)
-        with np.load(path, allow_pickle=False) as archive:
-            wanted = archive.files if only is None else [n for n in only if n in archive.files]
-            return {name: archive[name] for name in wanted}
-    except FileNotFoundError as error:
-        raise UserError(
-            f"there is no {path}: {advice or 'the run did not get that far'}"
-        ) from error
-    except _NOT_ONE as error:
-        raise UserError(
-            f"{path} is torn or not {kind} ({error}){advice and f'; {advice}'}"
-        ) from error
-
-
-def _refuse_inflated(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > max(MOST_INFLATION * path.stat().st_size, ALWAYS_READ):
-        raise ValueError(f"it would be unpacked to {size:,} bytes")
 
 
 class Selection:

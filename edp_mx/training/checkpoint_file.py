@@ -8,17 +8,21 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import BinaryIO, List, Mapping, Optional
+from typing import BinaryIO, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
-from edp_mx.runtime.npz import write_npz
+from edp_mx.runtime.npz import read_arrays, write_npz
 
 logger = logging.getLogger(__name__)
 
 KEPT = 2  # checkpoints, unless a setting says otherwise
+FACTS = "facts"  # the group of a run's numbers among its arrays
+_LEDGER = (f"{FACTS}/ledger_size", f"{FACTS}/ledger_digest")
+_PLACE = (f"{FACTS}/epochs", f"{FACTS}/steps")
 _MARK = b"sha256 "
 _SEAL = len(_MARK) + 64  # bytes: the comment at the end of the archive
 _END, _END_MARK = 22, b"PK\x05\x06"  # the last record of a zip archive
@@ -139,3 +143,46 @@ def _age(path: Path, keep: int) -> None:
         except OSError:  # a file system without links
             shutil.copyfile(path, link)
         os.replace(link, older)
+
+
+def refuse_damaged(path: Path) -> None:
+    """Refuse a checkpoint whose checksum is wrong, before anything is taken from it."""
+    damage = damage_of(path) if path.exists() else ""
+    if damage:
+        raise UserError(f"{path} {damage}; restore it, or train anew into a new directory")
+
+
+def place_of(path: Path) -> Tuple[int, int]:
+    """Return how many epochs a checkpoint has, and how many steps of the next, without its weights.
+
+    (0, 0) where there is none.
+    """
+    newest = newest_whole(path)
+    if newest is None:
+        return 0, 0
+    found = read_arrays(newest, "a checkpoint", only=_PLACE)
+    if _PLACE[0] not in found:
+        raise UserError(f"{newest} is not a checkpoint of a training run")
+    return int(found[_PLACE[0]]), int(found.get(_PLACE[1], 0))
+
+
+def read_ledger_mark(path: Path, *, is_checked: bool = False) -> LedgerMark:
+    """Read how far the ledger had come when a checkpoint was written, without its weights.
+
+    Args:
+        is_checked: whether the checksum of the whole file need not be looked at, which takes long
+            for a large one.
+    """
+    if not is_checked:
+        refuse_damaged(path)
+    found = read_arrays(path, "a checkpoint", only=_LEDGER)
+    if len(found) < len(_LEDGER):
+        raise UserError(
+            f"{path} was written by edp_mx 0.1 and does not say how far its ledger had come; it "
+            "cannot be resumed by this version, so train anew from its config.yaml"
+        )
+    size, digest = (found[name] for name in _LEDGER)
+    try:
+        return LedgerMark(int(size), str(digest))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}: {_LEDGER[0]} is damaged ({error})") from error

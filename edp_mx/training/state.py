@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Optional, Tuple, Type, TypeVar
+from typing import Any, ClassVar, Dict, List, Optional, Type, TypeVar
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.checkpoint import Arrays, read_arrays, set_weights, weights_of
-from edp_mx.training.checkpoint_file import KEPT, damage_of, newest_whole, write_checkpoint
+from edp_mx.runtime.npz import Arrays, read_arrays
+from edp_mx.training.checkpoint import set_weights, weights_of
+from edp_mx.training.checkpoint_file import (
+    FACTS,
+    KEPT,
+    newest_whole,
+    refuse_damaged,
+    write_checkpoint,
+)
 
-_FACTS = "facts"
-_MARK = (f"{_FACTS}/ledger_size", f"{_FACTS}/ledger_digest")
-_PLACE = (f"{_FACTS}/epochs", f"{_FACTS}/steps")
 S = TypeVar("S", bound="RunState")
 
 
@@ -44,7 +47,7 @@ class RunState:
 
     def write(self, path: Path, *, keep: int = KEPT) -> None:
         """Replace the file, whole or not at all, with a checksum; `keep` the last ones."""
-        arrays = {f"{_FACTS}/{name}": np.array(value) for name, value in self._facts().items()}
+        arrays = {f"{FACTS}/{name}": np.array(value) for name, value in self._facts().items()}
         for group in self._groups():
             members = getattr(self, group)
             arrays.update({f"{group}/{name}": array for name, array in members.items()})
@@ -54,11 +57,11 @@ class RunState:
     def read(cls: Type[S], path: Path) -> S:
         """Read what `write` wrote; refuse a file that is missing, damaged or of another kind."""
         refuse_damaged(path)
-        groups: Dict[str, Any] = {group: {} for group in (_FACTS, *cls._groups())}
+        groups: Dict[str, Any] = {group: {} for group in (FACTS, *cls._groups())}
         for name, array in read_arrays(path, "a checkpoint").items():
             group, _, rest = name.partition("/")
             groups.setdefault(group, {})[rest] = array
-        facts = {name: value.item() for name, value in groups.pop(_FACTS).items()}
+        facts = {name: value.item() for name, value in groups.pop(FACTS).items()}
         try:
             return cls(**facts, **groups)
         except TypeError as error:
@@ -124,40 +127,6 @@ class TrainingState(RunState):
     epoch_seconds: float = 0.0
     ledger_size: int = 0
     ledger_digest: str = ""
-
-
-def refuse_damaged(path: Path) -> None:
-    """Refuse a checkpoint whose checksum is wrong, before anything is taken from it."""
-    damage = damage_of(path) if path.exists() else ""
-    if damage:
-        raise UserError(f"{path} {damage}; restore it, or train anew into a new directory")
-
-
-def place_of(path: Path) -> Tuple[int, int]:
-    """Return how many epochs a checkpoint has, and how many steps of the next, without its weights.
-
-    (0, 0) where there is none.
-    """
-    newest = newest_whole(path)
-    if newest is None:
-        return 0, 0
-    found = read_arrays(newest, "a checkpoint", only=_PLACE)
-    if _PLACE[0] not in found:
-        raise UserError(f"{newest} is not a checkpoint of {TrainingState.KIND}")
-    return int(found[_PLACE[0]]), int(found.get(_PLACE[1], 0))
-
-
-def read_ledger_mark(path: Path) -> LedgerMark:
-    """Read how far the ledger had come when a checkpoint was written, without its weights."""
-    refuse_damaged(path)
-    found = read_arrays(path, "a checkpoint", only=_MARK)
-    if len(found) < len(_MARK):
-        raise UserError(
-            f"{path} was written by edp_mx 0.1 and does not say how far its ledger had come; it "
-            "cannot be resumed by this version, so train anew from its config.yaml"
-        )
-    size, digest = (found[name] for name in _MARK)
-    return LedgerMark(int(size), str(digest))
 
 
 def _share(arrays: Arrays, group: str, workers: Workers) -> Arrays:

@@ -169,7 +169,8 @@ class Weights(Subject):
         write_arrays(folder / "packed.npz", arrays, compress=True)
 
     def read(self, folder):
-        from edp_mx.training.checkpoint import load_weights, read_arrays
+        from edp_mx.runtime.npz import read_arrays
+        from edp_mx.training.checkpoint import load_weights
 
         load_weights(self.model, folder / "weights.npz")
         read_arrays(folder / "packed.npz", "a checkpoint")

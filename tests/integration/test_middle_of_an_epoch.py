@@ -25,9 +25,8 @@ from support.workers import PATIENCE
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.runtime.processes import launcher
-from edp_mx.training.checkpoint_file import checkpoints
+from edp_mx.training.checkpoint_file import checkpoints, place_of
 from edp_mx.training.loop import TrainingLoop
-from edp_mx.training.state import place_of
 
 DP_SGD = CONFIGS / "mechanism" / "dp_sgd.yaml"
 TINY = [*commands.TINY, "data.size=400", "training.epochs=3", "model.dropout=0.3",

@@ -30,8 +30,9 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import write_json, write_text
 from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.progress import Progress
-from edp_mx.training.checkpoint import read_arrays, write_arrays
+from edp_mx.training.checkpoint import write_arrays
 
 
 def attack_by_canaries(

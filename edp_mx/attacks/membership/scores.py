@@ -13,7 +13,8 @@ from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.json_text import parse_json
-from edp_mx.training.checkpoint import read_arrays, write_arrays
+from edp_mx.runtime.npz import read_arrays
+from edp_mx.training.checkpoint import write_arrays
 
 FORMAT = 1
 

@@ -12,7 +12,7 @@ from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, find_record
+from edp_mx.runs.record import Record, find_record, record_of
 from edp_mx.runs.records import collect
 from edp_mx.runs.sweep.processes import Ended, log_of, start, train_all
 from edp_mx.runs.sweep.trial import Journal, Trial, folder_of, last_sentence
@@ -135,8 +135,8 @@ class Trainings:
         """Write down what became of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
-            trial.record, trial.is_wanted_again = run.read("record"), False
-            self._records.append(run.read("record"))
+            trial.record, trial.is_wanted_again = record_of(run, run.read("results")), False
+            self._records.append(trial.record)
             self._journal.add("finished", trial, seconds=round(ended.seconds, 1))
             return
         trial.error = last_sentence(log_of(run))

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Callable, Dict, Hashable, Iterable, List, Sequence, Tuple, TypeVar
 
 from edp_mx.runs.attack_records import keep_attacks
-from edp_mx.runs.by_epoch import without_epochs
-from edp_mx.runs.record import absent_files, keep
+from edp_mx.runs.record import absent_files, identity_of, keep
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import Ended
@@ -100,9 +99,9 @@ def keep_whole(run: RunDirectory, records: Path) -> None:
 
 def is_its_record(run: RunDirectory, records: Path) -> bool:
     """Return whether no other run with the same settings has a record there."""
-    record = without_epochs(run.read("record"))
+    record = run.read("record")
     kept = _records_of(record["hash"], records)
-    return all(without_epochs(read_json(path)) == record for path in kept)
+    return all(identity_of(read_json(path)) == identity_of(record) for path in kept)
 
 
 def _records_of(its_hash: str, records: Path) -> List[Path]:

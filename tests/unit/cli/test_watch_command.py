@@ -1,18 +1,22 @@
 """`edp-mx watch`: what a run's own files tell while it lasts, and when it ends."""
 
 import json
+import re
 from contextlib import ExitStack
 
 import pytest
 from support.commands import edp_mx
+from support.made_ledgers import plan_with, write_plan
 
 from edp_mx.cli import watch
 from edp_mx.runs.run_directory import RunDirectory
 
 CONFIG = "name: run\ntraining: {epochs: 3}\nprivacy: {mechanism: edp_sgd}\n"
 ROW = {"loss": 1.5, "ser": 40.0, "intent_accuracy": 71.26, "slot_f1": 60.0, "seconds": 20.0,
-       "clipped_fraction": 0.5, "epsilon_as_published": 3.0, "epsilon_holds": None,
-       "epsilon_holds_if": 2.2e6}  # fmt: skip
+       "clipped_fraction": 0.5}  # fmt: skip
+EPSILONS = {"epsilon_as_published": 3.0, "epsilon_holds": None, "epsilon_holds_if": 2.2e6}
+# After one, two and three epochs: 2.0, 4.0 and 6.0 million, if the words were public.
+PLAN = plan_with(noise_multiplier=5e-4, epochs=3, private_inputs=("vocabulary",))
 
 
 @pytest.fixture
@@ -20,12 +24,13 @@ def run(tmp_path):
     directory = RunDirectory(tmp_path / "run")
     directory.create("run", CONFIG)
     directory.write("environment", {"num_workers": 2})
+    write_plan(directory.ledger, PLAN, scales=[1.0])
     return directory
 
 
 def add(run, epoch, **more):
     with run.metrics.open("a") as file:
-        file.write(json.dumps({"epoch": epoch, **ROW, **more}) + "\n")
+        file.write(json.dumps({"epoch": epoch, **ROW, **EPSILONS, **more}) + "\n")
 
 
 def test_a_running_job_is_shown_until_it_ends(run, monkeypatch):
@@ -43,7 +48,9 @@ def test_a_running_job_is_shown_until_it_ends(run, monkeypatch):
     before, _, after = said.partition(f"{run.path}\nhas ended\n")
     assert [line[2] for line in before.splitlines()] == ["e", "-", "1", "2", "3"]
     assert "] 3 of 3 epochs\n" in after and "on conditions only" in after
-    assert after.count("2.2 mn") == after.count("71.3") == 3
+    counted = re.findall(r"60\.0 \| +([\d.]+) mn \|", after)
+    assert [float(each) for each in counted] == [2, 4, 6]  # the ledger's, not the log's
+    assert after.count("71.3") == 3 and "2.2 mn" not in said
 
 
 def test_one_look_at_a_running_job(run):
@@ -58,7 +65,9 @@ def test_one_look_at_a_running_job(run):
 
 
 def test_an_epoch_beyond_the_last_fills_the_bar_and_no_more(run):
-    add(run, 10**9)
+    row = {key: value for key, value in ROW.items() if not key.startswith("clipped")}
+    run.metrics.write_text(json.dumps({"epoch": 10**9, **row}) + "\n")
+    run.ledger.unlink()  # it is trained without privacy
     said = edp_mx("watch", "--once", run.path, code=1).stdout  # it was interrupted
     assert f"[{'=' * 40}] 1000000000 of 3 epochs\n" in said
 

@@ -67,7 +67,7 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     other.path.mkdir()
     for each, mechanism in ((run, "edp_sgd"), (other, "none")):
         each.write("environment", {"fingerprints": {"test": "same"}})
-        each.write("record", record_of("mine", "clc", mechanism=mechanism))
+        each.write("record", {**record_of("mine", "clc", mechanism=mechanism), "epochs": 4})
     scored = {"ser": 0.0456, "intent_accuracy": 0.98, "slot_f1": 0.95}
     other.write("results", {"test": scored})
     write_run_page(run)

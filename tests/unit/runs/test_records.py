@@ -9,6 +9,7 @@ from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
+from edp_mx.runs.attack_records import keep_attacks
 from edp_mx.runs.record import find_record, keep, settings_hash, settings_of
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
@@ -161,6 +162,21 @@ def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
             assert ser == pytest.approx(1 / epoch, rel=1e-3)
     assert "by_epoch" in json.loads(keep(run, tmp_path / "kept").read_text())
     assert path.stat().st_size < 10_000
+
+
+def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
+    """The numbers are written a second before the curve."""
+    run = finished_run(tmp_path / "run", made("a"))
+    folder = run.path / "attack-threshold"
+    found = {"name": "loss", "auc": 0.5, "tpr_at_fpr": {}, "members": 9, "non_members": 9}
+    folder.mkdir()
+    (folder / "attack.json").write_text(
+        json.dumps({"attack": "t", "facts": {}, "results": [{**found, "confidence": 0.95}]})
+    )
+    assert keep_attacks(run, tmp_path) == []
+    (folder / "roc.csv").write_text("attack,fpr,tpr\nloss,0.0,0.25\nloss,1.0,1.0\n")
+    (path,) = keep_attacks(run, tmp_path)
+    assert json.loads(path.read_text())["roc"]["tpr"]["loss"][0] == 0.25
 
 
 def test_the_table_fits_a_terminal(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from support.commands import edp_mx
 from support.made_ledgers import plan_with, poisson_plan, run_of
 
+from edp_mx.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory
@@ -14,7 +15,8 @@ from edp_mx.runs.run_directory import RunDirectory
 def made_run(folder, plan, *, train=None):
     """A run directory with a ledger, its privacy.json, and a split."""
     run = RunDirectory(run_of(folder, plan))
-    run.write("privacy", recount(run).spent.to_dict())
+    end = read_ledger(run.ledger).chain.end
+    run.write("privacy", {**recount(run).spent.to_dict(), "ledger_end": end})
     run.write("split", {"train": [f"u/{i}" for i in range(train or plan.num_records)]})
     return run
 

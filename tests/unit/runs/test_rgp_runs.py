@@ -15,8 +15,9 @@ from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
 from edp_mx.runtime.distributed import start
+from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.progress import no_progress
-from edp_mx.training.checkpoint import read_arrays, weights_of
+from edp_mx.training.checkpoint import weights_of
 
 CONFIG = """
 data:

@@ -1,6 +1,7 @@
 """What a resumed run is held to."""
 
 import json
+from hashlib import sha256
 
 import pytest
 
@@ -9,8 +10,8 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import refuse_other_start, write_start
 
 PRINTS = {"train": "t", "validation": "v", "test": "s"}
+CONFIG = "name: mine\ntraining: {epochs: 3, watchdog_seconds: 600}\n"
 START = {
-    "settings": "a1",
     "fingerprints": PRINTS,
     "vocabulary": {"words": ["call", "mum"], "is_public": True},
 }
@@ -19,6 +20,7 @@ START = {
 @pytest.fixture
 def run(tmp_path):
     run = RunDirectory(tmp_path)
+    run.config.write_text(CONFIG)
     write_start(run, num_workers=2, **START)
     return run
 
@@ -44,8 +46,10 @@ def test_another_start_is_refused_by_its_name(run, change, words):
 
 
 def test_a_changed_setting_and_a_lost_vocabulary_are_noticed(run):
+    run.config.write_text(CONFIG.replace("epochs: 3", "epochs: 4"))
     with pytest.raises(UserError, match=r"config.yaml was changed since it was begun"):
-        refuse_other_start(run, **{**START, "settings": "b2"})
+        refuse_other_start(run, **START)
+    run.config.write_text(CONFIG)
     (run.path / "vocabulary.json").unlink()
     with pytest.raises(UserError, match=r"vocabulary.json is missing"):
         refuse_other_start(run, **START)
@@ -55,6 +59,19 @@ def test_what_the_start_did_not_write_down_is_not_asked_for(run, monkeypatch, tm
     begun = run.read("environment")
     del begun["settings"]  # begun by an older version
     run.write("environment", begun)
-    refuse_other_start(run, **{**START, "settings": "b2"})
+    run.config.write_text(CONFIG.replace("epochs: 3", "epochs: 4"))
+    refuse_other_start(run, **START)
     monkeypatch.setenv("EDP_MX_KEY", str(tmp_path / "other.key"))
     refuse_other_start(run, **{**START, "fingerprints": dict.fromkeys(PRINTS, "x")})
+
+
+def test_a_key_that_changes_nothing_may_change_and_one_that_was_added_later_too(run):
+    """As an older version began it: a hash of the whole text, which lacks the keys of today."""
+    for changed in ("epochs: 3, watchdog_seconds: 60", "epochs: 3"):
+        run.config.write_text(CONFIG.replace("epochs: 3, watchdog_seconds: 600", changed))
+        refuse_other_start(run, **START)
+    run.config.write_text(CONFIG)
+    older = sha256(repr(CONFIG).encode()).hexdigest()[:16]
+    assert older != run.read("environment")["settings"]
+    run.write("environment", {**run.read("environment"), "settings": older})
+    refuse_other_start(run, **START)

@@ -8,8 +8,8 @@ from edp_mx.config import load_config
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.train import train
 from edp_mx.runtime.distributed import start
+from edp_mx.runtime.npz import read_arrays
 from edp_mx.training.averaging import WeightAverage
-from edp_mx.training.checkpoint import read_arrays
 from edp_mx.training.config import Average
 from edp_mx.training.loop import TrainingLoop
 

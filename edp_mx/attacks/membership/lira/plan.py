@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
+import yaml
+from cattrs import ClassValidationError
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.config import ExperimentConfig, dump_config
+from edp_mx.config import ExperimentConfig, dump_config, read_dumped
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.runs.record import NO_EFFECT
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.json_text import parse_json
-from edp_mx.training.checkpoint import read_arrays, write_arrays
+from edp_mx.runtime.npz import read_arrays
+from edp_mx.runtime.yaml_tree import leaves
+from edp_mx.training.checkpoint import write_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +103,7 @@ def ensure_plan(
     ids = scores.judged_ids
     if (folder / "plan.npz").exists() and any(folder.glob("shadow-*.npz")):
         old = ShadowPlan.read(folder)
-        if (old.ids, old.about) != (ids, about):
+        if old.ids != ids or _decisive(old.about) != _decisive(about):
             raise UserError(
                 f"{folder} holds shadows of other settings or another number of shadows: use the "
                 "same ones, or remove the folder"
@@ -109,6 +114,19 @@ def ensure_plan(
     write_text(folder / "config.yaml", about["config"])
     plan.write(folder)
     return plan
+
+
+def _decisive(about: Dict[str, Any]) -> Dict[str, Any]:
+    """What a plan was made for, without settings that have no effect; those that are new are set.
+
+    Also of an older version, whose configuration lacks keys that were added since then.
+    """
+    try:
+        config = dump_config(read_dumped(about["config"], kind=ExperimentConfig))
+    except (KeyError, TypeError, ValueError, ClassValidationError, yaml.YAMLError, UserError):
+        return about  # it is equal to none but itself
+    settings = {k: value for k, value in leaves(yaml.safe_load(config)) if k not in NO_EFFECT}
+    return {**about, "config": settings}
 
 
 def _build_plan(

@@ -14,7 +14,7 @@ import numpy as np
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.scores import hash_of
 from edp_mx.errors import UserError
-from edp_mx.training.checkpoint import read_arrays
+from edp_mx.runtime.npz import read_arrays
 
 SHADOW = "edp_mx.attacks.membership.lira.shadow"  # module that one process runs
 PAUSE = 0.2  # seconds between two looks at the processes

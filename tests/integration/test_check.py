@@ -1,0 +1,120 @@
+"""What `train --check` foretells, with a budget and of a run to resume, and its quick form."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+from support import commands
+from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, read
+
+from edp_mx.accounting.ledger import read_ledger
+from edp_mx.runs import check
+from edp_mx.training.loop import TrainingLoop
+
+SETTINGS = [*commands.TINY, "data.size=400", "privacy.sampler=poisson",
+            "privacy.target_epsilon=null", "privacy.noise_multiplier=1"]  # fmt: skip
+CONFIG = [QUICKSTART, CONFIGS / "mechanism" / "dp_sgd.yaml"]
+
+
+def checked(*more, code=0, option="--check"):
+    return edp_mx("train", *CONFIG, option, "--set", *SETTINGS, *more, code=code)
+
+
+def epsilon_after(steps):
+    """Of so many steps of these settings, from options alone: n = 180, batches of 16."""
+    said = edp_mx("account", "--noise-multiplier", 1, "--epochs", 1, "--steps-per-epoch", steps,
+                  "--num-examples", 180, "--delta", 0.5 / 180, "--variant", "calibrated",
+                  "--sampler", "poisson", "--sample-rate", 16 / 180, "--micro-batch-size", 16,
+                  "--adjacency", "zero-out", "--json").stdout  # fmt: skip
+    return json.loads(said)["holds"]["epsilon"]
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """Eleven steps an epoch; ended after 19 of them, when the ledger had the second epoch."""
+    run, taken = tmp_path_factory.mktemp("runs") / "run", []
+    step = TrainingLoop._step
+
+    def counted(*arguments):
+        taken.append(1)
+        if len(taken) == 20:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingLoop, "_step", counted)
+        more = ["--run", run, "--set", *SETTINGS, "training.epochs=3"]
+        edp_mx("train", *CONFIG, *more, code=130)
+    return run
+
+
+@pytest.fixture
+def run(interrupted, tmp_path):
+    return shutil.copytree(interrupted, tmp_path / "run")
+
+
+def test_with_a_budget_it_says_what_the_budget_lets_it_spend():
+    """60 epochs of 11 steps would be 8.22 for neighbours of which one is exchanged."""
+    changed = ["privacy.adjacency=replace_one", "training.epochs=60"]
+    assert "epsilon that holds    8.21" in checked(*changed).stdout
+    said = checked(*changed, "privacy.max_epsilon=4").stdout
+    assert "epsilon that holds    3.998" in said and "counted for 1 worker\n" in said
+
+
+def test_of_a_run_to_resume_it_counts_what_was_spent_besides(run, tmp_path):
+    """22 steps are in the ledger, and the two last epochs are to come: 44, not 33."""
+    true, planned = epsilon_after(44), epsilon_after(33)
+    said = edp_mx("train", "--resume", run, "--check").stdout
+    assert f"epsilon that holds    {true:.6g}" in said and f"{planned:.3g}" not in said
+    assert "goes on after epoch 1 of 3 and repeats 11 steps of epoch 2" in said
+    refused = edp_mx("train", "--resume", run, "--check", "--workers", 2, code=2).stderr
+    assert "was begun with" in refused and refused.count("\n") == 1
+    edp_mx("train", "--resume", run)
+    assert read(run, "privacy")["holds"]["epsilon"] == pytest.approx(true, rel=1e-9)
+    end = read_ledger(run / "privacy_ledger.jsonl").chain.end
+    assert read(run, "privacy")["ledger_end"] == read(run, "record")["ledger_end"] == end
+
+
+def test_the_quick_form_reads_no_corpus_and_refuses_what_is_not_there(monkeypatch, run):
+    for name in ("load_corpus", "plan_for", "vocabulary_for"):
+        monkeypatch.setattr(check, name, None)
+    large = ["data.size=1000000", "privacy.noise_multiplier=null", "privacy.target_epsilon=4"]
+    assert "nothing was trained" in checked(*large, option="--check-files").stdout
+    assert "nothing was trained" in edp_mx("train", "--resume", run, "--check-files").stdout
+    for more, words in (
+        (["data.path=/nowhere"], "do not exist: data.path (/nowhere)"),
+        (["training.batch_size=0"], "training.batch_size"),
+    ):
+        assert words in checked(*more, code=2, option="--check-files").stderr
+    ledger = run / "privacy_ledger.jsonl"
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-2]))
+    said = edp_mx("train", "--resume", run, "--check-files", code=2).stderr
+    assert "is shorter than the checkpoint's" in said
+    assert "--check-files" in (ROOT / "launch" / "workers.sh").read_text()
+
+
+def test_a_run_from_before_a_key_without_effect_goes_on(run):
+    """Begun by a version without data.tokenizer, which wrote a hash of the whole configuration."""
+    config = run / "config.yaml"
+    lines = config.read_text().splitlines(keepends=True)
+    older = "".join(line for line in lines if not line.startswith("  tokenizer:"))
+    assert older.count("\n") == len(lines) - 1
+    config.write_text(older)
+    environment = read(run, "environment")
+    environment["settings"] = hashlib.sha256(repr(older).encode()).hexdigest()[:16]
+    (run / "environment.json").write_text(json.dumps(environment))
+    config.write_text(older.replace("epochs: 3", "epochs: 4"))
+    assert "was changed since" in edp_mx("train", "--resume", run, "--check", code=2).stderr
+    config.write_text(older)
+    edp_mx("train", "--resume", run)
+    assert (run / "results.json").exists()
+
+
+def test_a_resume_does_not_forget_what_was_released(run):
+    """Without ledger, checkpoints and layers.json; the log and the environment are there."""
+    for path in (run / "privacy_ledger.jsonl", run / "layers.json", *run.glob("checkpoint*")):
+        path.unlink()
+    said = edp_mx("train", "--resume", run, code=2).stderr
+    assert "privacy_ledger.jsonl is missing, though environment.json is there" in said
+    assert not (run / "privacy_ledger.jsonl").exists()
