@@ -7,6 +7,7 @@ import pytest
 from support.commands import CONFIGS
 from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with, run_of
+from support.records import record_of
 
 from edp_mx.accounting.ledger import LedgerFile
 from edp_mx.errors import UserError
@@ -65,9 +66,9 @@ def trained(monkeypatch):
             if not fails:
                 run.write("results", {"test": scores})
                 run.write("record", {
-                    "hash": trial.hash, "results_version": 1, "settings": settings_of(trial.config),
-                    "test": scores, "validation": scores, "corpus": "atis", "seconds": 60.0,
-                    "holds": {"epsilon": 2.0}, "delta": 1e-5, "corpus_files": None, "date": "",
+                    **record_of(), "hash": trial.hash, "settings": settings_of(trial.config),
+                    "test": scores, "validation": scores, "seconds": 60.0, "delta": 1e-5,
+                    "holds": {"epsilon": 2.0, "log10_epsilon": 0.30103},
                 })  # fmt: skip
             yield Ended(trial, run, 2 if fails else 0, 60.0)
 
@@ -118,8 +119,9 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     for mu, epsilon in ((0.5, 1.17454), (1.0, 2.79957)):
         assert gaussian_delta(epsilon, mu) == pytest.approx(1 / 360, rel=1e-4)
     scores = {"ser": 0.2, "intent_accuracy": 0.5, "slot_f1": 0.5}
-    record = {"hash": "a", "test": scores, "validation": scores, "corpus": "atis", "seconds": 60.0,
-              "holds": {"epsilon": 0.01}, "delta": 1 / 360}  # fmt: skip
+    record = {**record_of(), "hash": "a", "epochs": 4, "test": scores, "seconds": 60.0,
+              "validation": scores, "holds": {"epsilon": 0.01, "log10_epsilon": -2.0},
+              "delta": 1 / 360}  # fmt: skip
     finished = RunDirectory(run_of(tmp_path / "trial-a", plan))
     finished.write("record", record)  # what it states is not believed beside its ledger
     diverged = run_of(tmp_path / "trial-b", plan, plan.entries()[:1])
