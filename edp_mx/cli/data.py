@@ -18,6 +18,7 @@ from edp_mx.cli.console import (
     columns_of,
     out_of,
     print_json,
+    progress_bar,
     refuse_foreign,
     require_at_least,
     whole,
@@ -170,7 +171,7 @@ def run_describe(arguments: argparse.Namespace) -> int:
     parts: Counter = Counter()
     columns = columns_of(arguments.columns)
     utterances = named_utterances(name, size=SAMPLE, seed=1, parts=parts, columns=columns)
-    description = describe(utterances)
+    description = describe(progress_bar(is_first=True)(utterances, "reading", None))
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     if arguments.json:

@@ -78,17 +78,19 @@ def run_words(arguments: argparse.Namespace) -> int:
 
 def run_labels(arguments: argparse.Namespace) -> int:
     """Write a list of labels, marked unless they are public."""
+    from edp_mx.data.description import describe
     from edp_mx.data.lists import labels_in, write_labels
     from edp_mx.data.sources import named_utterances
 
     _check(arguments)
     made = {"size": arguments.size, "seed": arguments.seed}
-    utterances = [u for source in arguments.sources for u in named_utterances(source, **made)]
-    if not utterances:
+    read = (u for source in arguments.sources for u in named_utterances(source, **made))
+    told = describe(tqdm(read, desc="labels", unit=" utterances", unit_scale=True))
+    if not told.utterances:
         raise UserError(f"{', '.join(arguments.sources)}: no utterances")
     private = [name for name in arguments.sources if Path(name).exists()]
     declared_by = "--public" if arguments.public else None
-    labels = labels_in(utterances)
+    labels = labels_in(told)
     write_labels(arguments.out, labels, private=private, declared_by=declared_by)
     marked = ', marked as "private": see `edp-mx data labels --help`'
     marked = marked if private and not arguments.public else ""

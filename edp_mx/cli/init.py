@@ -12,7 +12,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List
 
-from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
+from edp_mx.cli.console import (
+    add_columns,
+    columns_of,
+    progress_bar,
+    refuse_existing,
+    require_above_zero,
+    start_logging,
+)
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.errors import UserError
@@ -55,8 +62,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the configuration and its lists, and say what to expect."""
+    from edp_mx.data.description import describe
     from edp_mx.data.sources import named_utterances
-    from edp_mx.runs.first_config import Start, first_config
+    from edp_mx.runs.first_config import Start, first_config, refuse_without_recipes
 
     path, start = arguments.corpus, None
     require_above_zero(arguments.epsilon, "--epsilon")
@@ -74,9 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
     columns = columns_of([*arguments.columns, *users])
+    refuse_without_recipes(start)
+    start_logging(is_first=True)  # a large corpus is kept in the cache, which the log says
+    progress = progress_bar(is_first=True)
     read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
-    utterances = list(read)
-    if not utterances:
+    told = describe(progress(read, "reading the corpus", None))
+    if not told.utterances:
         raise UserError(f"{path} holds no utterances")
     config = first_config(
         path,
@@ -87,21 +98,19 @@ def run(arguments: argparse.Namespace) -> int:
         delta=arguments.delta,
         start=start,
         words=None if start else words,
-        **_labels(arguments, utterances, listed),
+        progress=progress,
+        **_labels(arguments, listed),
     )
-    written = _write(arguments, utterances, config, out)
-    blocks = (_facts(utterances, config), written, _outlook(config), _next(arguments, config, out))
+    written = _write(arguments, told, config, out)
+    blocks = (_facts(told, config), written, _outlook(config), _next(arguments, config, out))
     print("\n\n".join("\n".join(lines) for lines in blocks))
     return 0
 
 
-def _labels(arguments: argparse.Namespace, utterances: List[Any], listed: Path) -> Dict[str, Any]:
+def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:
     """The list of labels, and what the configuration says about it."""
-    from edp_mx.data.labels import LabelsConfig, labels_of
-
     path = arguments.corpus
     if arguments.labels:
-        labels_of(utterances, LabelsConfig("file", str(arguments.labels)), ())  # refuses gaps
         return {"labels": arguments.labels, "label_note": "A public list"}
     note = f"Read from {path}, and public by --labels-are-public"
     if not arguments.labels_are_public:
@@ -109,14 +118,15 @@ def _labels(arguments: argparse.Namespace, utterances: List[Any], listed: Path) 
     return {"labels": listed, "label_note": note}
 
 
-def _write(
-    arguments: argparse.Namespace, utterances: List[Any], config: Any, out: Path
-) -> List[str]:
+def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> List[str]:
     """Write the files, once nothing can be refused any more; say of each what it is."""
+    from edp_mx.data.labels import LabelsConfig, labels_of
     from edp_mx.data.lists import common_words, labels_in, tokens_of, write_labels
     from edp_mx.data.text import write_lines
     from edp_mx.runtime.files import write_text
 
+    if arguments.labels:  # which must have all labels of the corpus
+        labels_of(config.corpus.utterances, LabelsConfig("file", str(arguments.labels)), ())
     text, said = config.to_yaml(out), ["written:"]
     if config.words:
         _refuse_private(arguments.public, config.path)
@@ -126,7 +136,7 @@ def _write(
         said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")
     if not arguments.labels:
         declared_by = "--labels-are-public" if arguments.labels_are_public else None
-        labels = labels_in(utterances)
+        labels = labels_in(told)
         write_labels(config.labels, labels, private=[str(config.path)], declared_by=declared_by)
         said.append(f"  {config.labels}: the intents and slots of {config.path}")
     write_text(out, text)
@@ -143,13 +153,11 @@ def _refuse_private(public: List[str], corpus: Path) -> None:
             )
 
 
-def _facts(utterances: List[Any], config: Any) -> List[str]:
+def _facts(told: Any, config: Any) -> List[str]:
     """Count the corpus, and what a constant answer to all of it scores."""
-    from edp_mx.data.description import describe
-    from edp_mx.metrics.baseline import constant_answer
+    from edp_mx.metrics.baseline import baseline_of
     from edp_mx.reports.baselines import describe_baseline
 
-    told = describe(utterances)
     users = f", {told.users:,} users" if told.users else ""
     several = []
     if told.users and config.unit != "user":
@@ -162,7 +170,7 @@ def _facts(utterances: List[Any], config: Any) -> List[str]:
         f"{len(told.intents)} intents, {len(told.slots)} slots{users}",
         config.sizes,
         *several,
-        describe_baseline(constant_answer(utterances).to_dict()),
+        describe_baseline(baseline_of(told.intents, sum(told.slots.values())).to_dict()),
     ]
 
 

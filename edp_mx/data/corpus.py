@@ -14,7 +14,8 @@ import numpy as np
 from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
 from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.readers import files_of, refuse_repeated_ids, require_own_split
+from edp_mx.data.ids import digest_of, refuse_repeated
+from edp_mx.data.readers import files_of, require_own_split
 from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
@@ -143,7 +144,8 @@ def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Co
     pairs = list(utterances)
     sizes, read = Counter(part for part, _ in pairs), [utterance for _, utterance in pairs]
     if not is_made(config):
-        refuse_repeated_ids(find_corpus(config), read)
+        ids = [utterance.id for utterance in read]
+        refuse_repeated([digest_of(id) for id in ids], ids, find_corpus(config))
     rows, split = _arrange(config, sizes, *keys_of(read))
     return Corpus(config.corpus, config.corpus in STANDINS, tuple(read[i] for i in rows), split)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, Iterable, List, Sequence, Tuple
@@ -38,10 +39,10 @@ class Description:
 
 
 def describe(utterances: Iterable[Utterance]) -> Description:
-    """Count a corpus in one pass."""
+    """Count a corpus in one pass; an utterance costs eight bytes until its end."""
     counters: List[Counter] = [Counter() for _ in range(5)]
     intents, slots, words, lengths, users = counters
-    seen = set()
+    texts = array("q")
     first: Dict[str, Utterance] = {}
     for utterance in utterances:
         intents[utterance.intent] += 1
@@ -49,7 +50,7 @@ def describe(utterances: Iterable[Utterance]) -> Description:
         words.update(utterance.tokens)
         lengths[len(utterance.tokens)] += 1
         users[utterance.user] += 1
-        seen.add(hash(utterance.tokens))
+        texts.append(hash(utterance.tokens))
         first.setdefault(utterance.intent, utterance)
     count = sum(intents.values())
     unnamed = users.pop("", 0)
@@ -57,7 +58,7 @@ def describe(utterances: Iterable[Utterance]) -> Description:
         utterances=count,
         tokens=sum(words.values()),
         words=len(words),
-        repeated=count - len(seen),
+        repeated=count - len(np.unique(np.asarray(texts))),
         lengths=quantiles(lengths),
         intents=_ranked(intents),
         slots=_ranked(slots),

@@ -6,12 +6,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
+from edp_mx.data.description import Description
 from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.sources import named_utterances
-from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.text import lines_of
-from edp_mx.data.utterance import Utterance
 from edp_mx.runtime.files import PathLike, write_json
 
 TEXTS = (".txt", ".txt.gz")
@@ -43,10 +42,9 @@ def common_words(texts: Iterable[Sequence[str]], *, min_count: int = 1) -> List[
     return sorted(often, key=lambda word: (-counts[word], word))
 
 
-def labels_in(utterances: Sequence[Utterance]) -> Dict[str, List[str]]:
+def labels_in(description: Description) -> Dict[str, List[str]]:
     """Return the intents and the names of slots, as a list of labels holds them."""
-    slots = {tag[2:] for tag in tags_of(utterances) - {"O"}}
-    return {"intents": sorted(intents_of(utterances)), "slots": sorted(slots)}
+    return {"intents": sorted(description.intents), "slots": sorted(description.slots)}
 
 
 def write_labels(

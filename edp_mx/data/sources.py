@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Iterable, Iterator, List, Optional, Tuple
 
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
-from edp_mx.data.readers import read_utterances, refuse_repeated_ids, stream_utterances
+from edp_mx.data.ids import with_unique_ids
+from edp_mx.data.readers import read_utterances, stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.utterance import Utterance
@@ -59,13 +60,14 @@ def named_utterances(
     parts: Optional[Counter] = None,
     columns: Optional[ColumnsConfig] = None,
 ) -> Iterable[Utterance]:
-    """Return the utterances of a path, of a public corpus, or of a stand-in made on the fly.
+    """Stream the utterances of a path, of a public corpus, or of a stand-in made on the fly.
 
     Args:
         name: a path wins over a corpus of that name.
         size: how many utterances of a stand-in.
         seed: of a stand-in.
-        parts: where the utterances of each part are counted that a corpus was published in.
+        parts: where the utterances of each part are counted that a corpus was published in, as
+            they are read.
         columns: which keys or columns hold what; by default the usual ones.
     """
     counts = Counter() if parts is None else parts
@@ -73,12 +75,14 @@ def named_utterances(
         counts[""] += size
         return make_utterances(name, size=size, seed=seed)
     path = find_named(name)
-    utterances = []
-    for part, utterance in stream_utterances(path, columns=columns):
-        counts[part] += 1
-        utterances.append(utterance)
-    refuse_repeated_ids(path, utterances)
-    return utterances
+
+    def read() -> Iterator[Utterance]:
+        for part, utterance in stream_utterances(path, columns=columns):
+            counts[part] += 1
+            yield utterance
+
+    again = (utterance.id for _, utterance in stream_utterances(path, columns=columns))
+    return with_unique_ids(read(), again, path)
 
 
 def refuse_private_lists(config: DataConfig) -> None:

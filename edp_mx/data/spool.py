@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Sequence
 import numpy as np
 
 from edp_mx.data.columns import Numbers, encoded
+from edp_mx.data.ids import digest_of
 from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 
@@ -66,8 +66,8 @@ class Spool(ExitStack):
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         tokens, tags, intents, users = self._numbers.values()
-        self._write("text_hashes", [_digest(folded_text(u)) for u in waiting])
-        self._write("id_hashes", [_digest(u.id) for u in waiting])
+        self._write("text_hashes", [digest_of(folded_text(u)) for u in waiting])
+        self._write("id_hashes", [digest_of(u.id) for u in waiting])
         self._write_ends("offsets", [len(u.tokens) for u in waiting])
         self._write("tokens", [tokens[t] for u in waiting for t in u.tokens])
         self._write("tags", [tags[t] for u in waiting for t in u.slots])
@@ -93,8 +93,3 @@ class Spool(ExitStack):
         if self._files[name].tell() == 0:  # nothing can be mapped
             return np.empty(0, _TYPES[name])
         return np.asarray(np.memmap(self._files[name], dtype=_TYPES[name], mode="r"))
-
-
-def _digest(text: str) -> int:
-    digest = hashlib.blake2b(encoded(text), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 import numpy as np
 
 from edp_mx.data.columns import Columns, Texts, chunks
 from edp_mx.data.fingerprint import Fingerprint, hashed_text
+from edp_mx.data.ids import refuse_repeated
 from edp_mx.data.splits import PARTS, Split
 from edp_mx.data.spool import NAMES, Spool
 from edp_mx.data.stored import StoredUtterances
@@ -61,7 +62,7 @@ def write_store(
         columns = _columns(arrays)
         if len(columns) > _MOST:
             raise UserError(f"data: at most {_MOST:,} utterances are cached; set EDP_MX_CACHE=off")
-        _refuse_repeated_ids(arrays.pop("id_hashes"), columns.ids)
+        refuse_repeated(arrays.pop("id_hashes"), columns.ids, "data")
         text_hashes = arrays.pop("text_hashes")
         whole = StoredUtterances(columns, np.arange(len(columns), dtype=np.int32))
         keys = users_of(whole) if names_users(whole) else text_hashes  # as `strata.keys_of`
@@ -121,17 +122,6 @@ def _stored(
     )
     split = Split(*(arrays[part] for part in PARTS))
     return Stored(StoredUtterances(columns, rows, is_whole=is_whole), split, prints)
-
-
-def _refuse_repeated_ids(hashes: np.ndarray, ids: Sequence[str]) -> None:
-    """Where two hashes are equal, compare the ids themselves."""
-    ordered = np.sort(hashes)
-    suspect = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    seen = set()
-    for row in np.flatnonzero(np.isin(hashes, suspect)).tolist() if len(suspect) else ():
-        if ids[row] in seen:
-            raise UserError(f"data: the id {ids[row]!r} occurs twice; ids must be unique")
-        seen.add(ids[row])
 
 
 def _fingerprints(stored: Stored, heartbeat: Heartbeat, progress: Progress) -> Dict[str, str]:

@@ -25,12 +25,14 @@ from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import ADOPTED
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.runtime.yaml_tree import quoted
 
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
 _PLAIN = re.compile(r"[\w./-]+")  # what YAML reads alike without quotation marks
 _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _LARGEST_BATCH = 4096  # that was measured
+_FAMILY = "clc"  # of a model that starts from drawn weights
 _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
 _CLC_SIZES = ("character_dimension", "character_filters", "character_width", "hidden_size",
               "num_layers")  # fmt: skip
@@ -137,7 +139,7 @@ class FirstConfig:
 
     @property
     def family(self) -> str:
-        return self.start.family if self.start else "clc"
+        return self.start.family if self.start else _FAMILY
 
     @property
     def recipe(self) -> Recipe:
@@ -176,23 +178,23 @@ class FirstConfig:
         return [(key[len(part) + 1 :], sizes[key]) for key in sizes if key.startswith(f"{part}.")]
 
     def to_yaml(self, out: Path) -> str:
-        """Return the file's text; its includes are relative to `out`.
-
-        Raises:
-            UserError: the recipes are not here.
-        """
-        for file in self.recipe.files:
-            if not Path(file).is_file():
-                raise UserError(
-                    f"there is no {file} here: the recipes come with the repository, not with the "
-                    "installed package; call this in a clone"
-                )
+        """Return the file's text; its includes are relative to `out`."""
         environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
         environment.filters["quoted"] = lambda text: quoted(str(text))
         relative = (os.path.relpath(file, out.parent) for file in self.recipe.files)
         includes = [each if _PLAIN.fullmatch(each) else quoted(each) for each in relative]
         template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
         return template.render(c=self, out=out, includes=includes)
+
+
+def refuse_without_recipes(start: Optional[Start]) -> None:
+    """Refuse a folder without the files that a configuration includes."""
+    for file in RECIPES[start.family if start else _FAMILY].files:
+        if not Path(file).is_file():
+            raise UserError(
+                f"there is no {file} here: the recipes come with the repository, not with the "
+                "installed package; call this in a clone"
+            )
 
 
 def first_config(
@@ -203,6 +205,7 @@ def first_config(
     unit: str,
     epsilon: float,
     delta: Optional[float],
+    progress: Progress = no_progress,
     **rest: Any,
 ) -> FirstConfig:
     """Propose a configuration for the corpus at a path.
@@ -214,6 +217,7 @@ def first_config(
         unit: utterance or user.
         epsilon: that is to hold.
         delta: at which; None for 1/(2n).
+        progress: put around the utterances of a large corpus that is read for the first time.
         rest: the other attributes of `FirstConfig`.
 
     Raises:
@@ -226,7 +230,7 @@ def first_config(
         name = f"my_{name}"
     split = "own" if has_own else SplitConfig(**_SHARES)
     data = DataConfig(corpus=name, path=str(path), split=split, columns=columns)
-    corpus = load_corpus(data)
+    corpus = load_corpus(data, progress=progress)
     n = len(corpus.split.train)
     if unit == "user":
         if not names_users(corpus.utterances):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Iterable, Iterator, List, Optional, Tuple
 
+from edp_mx.data.ids import with_unique_ids
 from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, table, three_files
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.columns_config import ColumnsConfig
@@ -42,9 +43,8 @@ def read_utterances(
     Edge cases: ids are unique: `<file>/<line>`, relative to `path`; ids that a JSON line brings
         along are kept, and refused where they repeat.
     """
-    utterances = [utterance for _, utterance in stream_utterances(path, layout, columns)]
-    refuse_repeated_ids(path, utterances)
-    return utterances
+    found = [utterance for _, utterance in stream_utterances(path, layout, columns)]
+    return list(with_unique_ids(found, (utterance.id for utterance in found), path))
 
 
 def stream_utterances(
@@ -77,14 +77,6 @@ def require_own_split(path: PathLike, parts: Iterable[str]) -> None:
             f"{path} has no split of its own (it needs train, test and, optionally, valid): "
             "set data.split to paper"
         )
-
-
-def refuse_repeated_ids(path: PathLike, utterances: Iterable[Utterance]) -> None:
-    seen = set()
-    for utterance in utterances:
-        if utterance.id in seen:
-            raise UserError(f"{path}: the id {utterance.id!r} occurs twice; ids must be unique")
-        seen.add(utterance.id)
 
 
 def _find(path: Path, layout: str) -> Tuple[Format, Sources]:

@@ -6,6 +6,7 @@ import json
 import pytest
 from support.jsonl import write_jsonl
 
+from edp_mx.data.description import describe
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.lists import common_words, labels_in, tokens_of, write_labels
 from edp_mx.data.synthetic import make_utterances
@@ -34,7 +35,7 @@ def test_words_of_texts_corpora_and_stand_ins(tmp_path):
 @pytest.mark.parametrize("private", [[], ["corpora/mine.jsonl"]])
 def test_a_list_is_public_unless_it_says_that_it_is_not(private, tmp_path):
     path = tmp_path / "labels.json"
-    write_labels(path, labels_in([CALL, STOP]), private=private)
+    write_labels(path, labels_in(describe([CALL, STOP])), private=private)
     written = json.loads(path.read_text())
     assert (written["intents"], written["slots"]) == (["call", "stop"], ["who"])
     (tmp_path / "words.txt").write_text("call\n")

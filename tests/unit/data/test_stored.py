@@ -228,6 +228,6 @@ def test_an_id_that_occurs_twice_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="the id 'v' occurs twice"):
         stored(utterances, tmp_path)
     # Hashes that meet by chance are no repeat.
-    monkeypatch.setattr(spool_module, "_digest", lambda _: 0)
+    monkeypatch.setattr(spool_module, "digest_of", lambda _: 0)
     (tmp_path / "other").mkdir()
     assert len(stored(utterances[:3], tmp_path / "other").utterances) == 3
