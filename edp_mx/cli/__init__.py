@@ -95,7 +95,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 def _say(error: Exception, command: str) -> int:
     """Say one sentence, for all workers where they share an error; return the exit code."""
-    known = error if isinstance(error, (UserError, OSError)) else unforeseen.foreseen(error)
+    known = error if isinstance(error, UserError) else unforeseen.foreseen(error)
     if known is not error:
         unforeseen.quiet_the_end()
         if unforeseen.wants_traceback():
@@ -103,7 +103,7 @@ def _say(error: Exception, command: str) -> int:
         logging.getLogger(__name__).debug("what follows ended the command", exc_info=error)
     if os.environ.get("HOROVOD_RANK", "0") != "0":
         time.sleep(OTHERS_WAIT)
-        if isinstance(known, UserError) and known.is_shared:
+        if known and known.is_shared:
             return 2
     print(f"edp-mx {command}: {known or unforeseen.fault(error)}", file=sys.stderr)
     return 2 if known else unforeseen.FAULT

@@ -36,6 +36,9 @@ def foreseen(error: BaseException) -> Optional[UserError]:
             "training.evaluation_batch_size, privacy.chunk_size or data.max_tokens, or the model's "
             "hidden_size, num_layers and intermediate_size, or use fewer workers on this machine"
         )
+    if isinstance(error, OSError):
+        place = f"cannot use {error.filename}: " if error.filename else ""
+        return UserError(f"{place}{error.strerror or said}")
     if isinstance(error, RecursionError):
         return UserError("something in the input is nested too deeply to be read; make it flatter")
     if isinstance(error, RuntimeError) and _OTHERS.search(f"{kind} {said}"):

@@ -22,6 +22,9 @@ def ends_with(error, monkeypatch, capsys):
     [
         (MemoryError("Unable to allocate 9"), 2, "not enough memory (Unable to allocate 9)"),
         (RuntimeError("MXNetError: Failed to allocate CPU Memory"), 2, "lower training.batch_size"),
+        (OSError(30, "Read-only file system", "runs/x"), 2,
+         "edp-mx account: cannot use runs/x: Read-only file system\n"),
+        (OSError("nothing more is known"), 2, "edp-mx account: nothing more is known\n"),
         (RecursionError("maximum recursion depth exceeded"), 2, "nested too deeply"),
         (RuntimeError("Horovod has been shut down"), 2, "another worker has ended"),
         (ZeroDivisionError("float division by zero"), 1,
