@@ -46,10 +46,10 @@ def make_way(run: RunDirectory) -> None:
     """Remove what a failed start has left in the folder of a run; nothing else is touched."""
     if not run.config.is_file() or run.has("results") or has_begun(run):
         return
-    left = {path.name for path in run.path.iterdir()}
     ours = {"README.md", run.config.name, run.ledger.name, run.workers.name}
-    if all(name in ours or _LOG.fullmatch(name) for name in left):
-        with run.locked():
+    with run.locked():  # which removes torn files first
+        left = {path.name for path in run.path.iterdir()}
+        if all(name in ours or _LOG.fullmatch(name) for name in left):
             remove(run)
 
 

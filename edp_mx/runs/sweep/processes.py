@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
@@ -29,7 +30,7 @@ class Ended(NamedTuple):
 def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
     """Return the command that trains a trial, or resumes it where its run was interrupted."""
     program = launched("train", workers)
-    if run.checkpoint.exists():
+    if has_begun(run):
         return [*program, "--resume", str(run.path)]
     return [
         *program,

@@ -13,6 +13,7 @@ from typing import Any, Dict, Optional, Sequence
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
+from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import Record, settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
@@ -69,10 +70,15 @@ class Trial:
 
 
 def folder_of(trial: Trial, folder: Path) -> RunDirectory:
-    """Return the run directory of a trial: one that can be resumed, or a new one."""
+    """Return the run directory of a trial: one that can be resumed, or a new one.
+
+    What a start left behind that was killed before it had begun is removed.
+    """
     for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
         run = RunDirectory(folder / f"trial-{trial.hash}{suffix}")
-        if not run.path.exists() or (run.checkpoint.exists() and not run.has("results")):
+        make_way(run)
+        is_open = run.config.is_file() and has_begun(run) and not run.has("results")
+        if is_open or not run.path.exists():
             return run
     raise UserError(f"{folder} holds a thousand attempts at the trial {trial.hash}; remove some")
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from edp_mx.accounting.guarantee import guarantee
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, resumes_with
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.processes import command
+from edp_mx.runs.sweep.trial import Trial, folder_of
 
 CONFIG = "name: run\ntraining: {epochs: 4}\nprivacy: {target_epsilon: 2.5}\n"
 
@@ -76,6 +79,7 @@ def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
 def test_a_start_that_failed_leaves_nothing_in_the_way(tmp_path):
     run = made(tmp_path, plan_with())
     run.log(0).write_text("")
+    (run.path / ".split.json.0a1b2c3d").write_text("torn")  # it was killed
     assert not has_begun(run)
     make_way(run)
     assert not run.path.exists()
@@ -108,3 +112,32 @@ def test_no_two_processes_train_into_one_folder(tmp_path):
     assert not run.is_in_use()
     with run.locked():
         assert json.loads((run.path / "environment.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "left, folder, first",
+    [
+        ("a ledger", "trial-0f", "--resume"),  # what was released counts when it goes on
+        ("an environment", "trial-0f", "--resume"),
+        ("a configuration", "trial-0f", "config.yaml"),  # nothing was released: begun anew
+        ("a torn configuration", "trial-0f-2", "config.yaml"),
+        ("results", "trial-0f-2", "config.yaml"),
+        ("something else", "trial-0f-2", "config.yaml"),
+    ],
+)
+def test_a_trial_that_was_killed_goes_on_in_its_folder(left, folder, first, tmp_path):
+    plan, run = plan_with(), RunDirectory(tmp_path / "trial-0f")
+    run.create("run", CONFIG)
+    if left == "a ledger":
+        write_plan(run.ledger, plan, plan.entries()[:1])
+    elif left == "an environment" or left == "results":
+        run.write("environment", {})
+        run.finish({}) if left == "results" else None
+    elif left == "a torn configuration":
+        run.config.rename(run.path / ".config.yaml.0a1b2c3d")
+    elif left == "something else":
+        (run.path / "precious").write_text("mine")
+    trial = Trial({}, [tmp_path / "config.yaml"], hash="0f")
+    found = folder_of(trial, tmp_path)
+    assert found.path.name == folder and run.ledger.exists() is (left == "a ledger")
+    assert Path(command(trial, found, 1)[4]).name == first
