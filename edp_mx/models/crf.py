@@ -9,7 +9,12 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from edp_mx.models.forward_backward import Chain, marginals, negative_log_likelihood
+from edp_mx.models.forward_backward import (
+    MOST_MOVES,
+    Chain,
+    marginals,
+    negative_log_likelihood,
+)
 from edp_mx.models.viterbi import best_tags
 
 
@@ -50,6 +55,11 @@ class CRF(gluon.Block):
         return self.scores.transitions.shape[0]
 
     @property
+    def most_at_once(self) -> int:
+        """How many utterances take about a gigabyte while their loss is computed: K·K each."""
+        return max(1, 4 * MOST_MOVES // self.num_tags**2)
+
+    @property
     def context(self) -> mx.Context:
         return self.scores.transitions.list_ctx()[0]
 
@@ -83,7 +93,7 @@ class CRF(gluon.Block):
         """
         chain = self.chain()
         tags, _ = best_tags(emissions, lengths, chain)
-        unary = marginals(emissions, lengths, chain).unary  # (N, T, K)
+        unary = marginals(emissions, lengths, chain, has_pairs=False).unary  # (N, T, K)
         confidences = [row[np.arange(len(path)), path] for row, path in zip(unary, tags)]
         return tags, confidences
 

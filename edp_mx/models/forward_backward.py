@@ -6,13 +6,14 @@ in which a probability may have underflowed are computed again in log space.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
+from typing import Iterator, NamedTuple, Tuple
 
 import numpy as np
 
 # A path is lost when its scaled probability falls below 1e-308. Even e^600 times that, times the
 # number of ends of paths (T·K), is far below one rounding error.
 MAX_LOG_AMPLIFICATION = 600.0
+MOST_MOVES = 1 << 24  # floats: K·K of each example that is looked at together
 
 
 class Chain(NamedTuple):
@@ -27,7 +28,8 @@ class Marginals(NamedTuple):
     """Expectations of a CRF over the tags of N utterances.
 
     Shapes: log_partition (N,) · unary (N, T, K), the probability of tag k at token t, 0 at padding
-    · pairwise (N, K, K), the expected number of steps from tag i to tag j.
+    · pairwise (N, K, K), the expected number of steps from tag i to tag j, or (N, 0, 0) where it
+    was not asked for.
     """
 
     log_partition: np.ndarray
@@ -87,8 +89,10 @@ def negative_log_likelihood(
     return LossGradients(result.log_partition - gold, unary, pairwise, start, end)
 
 
-def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
-    """Return the partition function and the marginals, exact in float64.
+def marginals(
+    emissions: np.ndarray, lengths: np.ndarray, chain: Chain, *, has_pairs: bool = True
+) -> Marginals:
+    """Return the partition function and the marginals, those of pairs if asked for; in float64.
 
     Shapes: emissions (N, T, K) · lengths (N,), at least 1.
     Edge cases: the result is finite for scores of ±1e4 and beyond; scores that are not finite
@@ -97,13 +101,21 @@ def marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Margi
     emissions = np.asarray(emissions, np.float64)
     lengths = np.asarray(lengths)
     chain = Chain(*(np.asarray(scores, np.float64) for scores in chain))
-    result, is_exact = _scaled_marginals(emissions, lengths, chain)
-    if not is_exact.all():
-        redo = ~is_exact
-        exact = _log_space_marginals(emissions[redo], lengths[redo], chain)
+    result, is_exact = _scaled_marginals(emissions, lengths, chain, has_pairs)
+    redo = np.flatnonzero(~is_exact)
+    for some in groups(len(redo), len(chain.start)):
+        rows = redo[some]
+        exact = _log_space_marginals(emissions[rows], lengths[rows], chain, has_pairs)
         for whole, part in zip(result, exact):
-            whole[redo] = part
+            whole[rows] = part
     return result
+
+
+def groups(num_examples: int, num_tags: int) -> Iterator[slice]:
+    """Yield slices of examples whose moves, (n, K, K), are `MOST_MOVES` together."""
+    size = max(1, MOST_MOVES // num_tags**2)
+    for start in range(0, num_examples, size):
+        yield slice(start, start + size)
 
 
 def path_scores(
@@ -125,7 +137,7 @@ def path_scores(
 
 @np.errstate(all="ignore")  # underflow and division by 0 are recognised as not exact
 def _scaled_marginals(
-    emissions: np.ndarray, lengths: np.ndarray, chain: Chain
+    emissions: np.ndarray, lengths: np.ndarray, chain: Chain, has_pairs: bool = True
 ) -> Tuple[Marginals, np.ndarray]:
     """Return marginals by matrix products, and for which examples they are surely exact (N,)."""
     mask = token_mask(lengths, emissions.shape[1])  # (N, T)
@@ -151,7 +163,11 @@ def _scaled_marginals(
     if not is_exact.all():  # that bound takes every move to be as likely as the likeliest
         tight = _log_growth((local @ move.T).max(axis=2), mask)  # (N,)
         is_exact = tight - unchecked < MAX_LOG_AMPLIFICATION
-    unary, pairwise = _scaled_backward(local, mask, move, alpha, scale, leave / final[:, None])
+    unary, flow = _scaled_backward(local, mask, move, alpha, scale, leave / final[:, None])
+    pairwise = np.zeros((len(emissions), 0, 0))
+    if has_pairs:
+        pairwise = np.matmul(alpha[:, :-1].transpose(0, 2, 1), flow[:, 1:])  # (N, K, K)
+        pairwise *= move
     return Marginals(log_partition, unary, pairwise), is_exact
 
 
@@ -184,7 +200,7 @@ def _scaled_backward(
     scale: np.ndarray,
     beta: np.ndarray,
 ) -> Tuple[np.ndarray, np.ndarray]:
-    """Return unary (N, T, K) and pairwise (N, K, K) marginals from the last token's β (N, K)."""
+    """Return unary marginals and what flows into each tag, (N, T, K), from the last β (N, K)."""
     unary = np.empty_like(local)  # β first
     flow = np.where(mask[:, :, None], local / scale[:, :, None], 0.0)  # without β first
     for t in range(local.shape[1] - 1, 0, -1):
@@ -195,13 +211,13 @@ def _scaled_backward(
     unary[:, 0] = beta
     unary *= alpha
     unary[~mask] = 0.0
-    pairwise = np.matmul(alpha[:, :-1].transpose(0, 2, 1), flow[:, 1:])  # (N, K, K)
-    pairwise *= move
-    return unary, pairwise
+    return unary, flow
 
 
 @np.errstate(all="ignore")  # log 0 = −∞ is intended
-def _log_space_marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chain) -> Marginals:
+def _log_space_marginals(
+    emissions: np.ndarray, lengths: np.ndarray, chain: Chain, has_pairs: bool
+) -> Marginals:
     """Compute the marginals by log-sum-exp over (N, K, K): slow, exact for every finite score."""
     num_tokens, num_tags = emissions.shape[1:]
     mask = token_mask(lengths, num_tokens)[:, :, None]  # (N, T, 1)
@@ -213,14 +229,17 @@ def _log_space_marginals(emissions: np.ndarray, lengths: np.ndarray, chain: Chai
     log_partition = _log_sum_exp(alpha[:, -1] + chain.end, axis=1)  # (N,)
 
     unary = np.zeros_like(emissions)
-    pairwise = np.zeros((len(emissions), num_tags, num_tags))
+    pairwise = np.zeros(
+        (len(emissions), num_tags, num_tags) if has_pairs else (len(emissions), 0, 0)
+    )
     beta = np.broadcast_to(chain.end, alpha[:, 0].shape)  # (N, K)
     for t in range(num_tokens - 1, -1, -1):
         unary[:, t] = np.where(mask[:, t], np.exp(alpha[:, t] + beta - log_partition[:, None]), 0.0)
         if t:
             onward = chain.transitions + (emissions[:, t] + beta)[:, None, :]  # (N, K, K)
-            joint = np.exp(alpha[:, t - 1, :, None] + onward - log_partition[:, None, None])
-            pairwise += np.where(mask[:, t, :, None], joint, 0.0)
+            if has_pairs:
+                joint = np.exp(alpha[:, t - 1, :, None] + onward - log_partition[:, None, None])
+                pairwise += np.where(mask[:, t, :, None], joint, 0.0)
             beta = np.where(mask[:, t], _log_sum_exp(onward, axis=2), beta)
     return Marginals(log_partition, unary, pairwise)
 

@@ -10,7 +10,7 @@ from typing import List, Tuple
 
 import numpy as np
 
-from edp_mx.models.forward_backward import Chain
+from edp_mx.models.forward_backward import Chain, groups
 
 _ROUNDING = 1e-12  # relative, far above float64's: tags this close are kept too
 
@@ -57,6 +57,14 @@ def within_reach(scores: np.ndarray, top: np.ndarray, lead: np.ndarray) -> np.nd
 
 def _moved(best: np.ndarray, transitions: np.ndarray, lead: np.ndarray) -> np.ndarray:
     """Return the best score of a move into each tag. Shapes: (N, K from) → (N, K to)."""
+    moved = np.empty_like(best)
+    for some in groups(len(best), len(lead)):  # of an untrained model all tags are open
+        moved[some] = _moved_some(best[some], transitions, lead)
+    return moved
+
+
+def _moved_some(best: np.ndarray, transitions: np.ndarray, lead: np.ndarray) -> np.ndarray:
+    """Return the same of so few utterances that all their moves are held at once."""
     top = best.argmax(axis=1)  # (N,)
     is_open = within_reach(best, best[np.arange(len(best)), top], lead[top])  # (N, K)
     rows, tags = np.nonzero(is_open)  # (S,) each, row by row; every row has at least one

@@ -59,7 +59,8 @@ class PrivacyConfig(Settings):
             with an exact ε).
         clipping: loop (one backward pass per unit; the default of edp_sgd) or ghost (the norms and
             the sum of many units from one pass; the default of dp_sgd).
-        chunk_size: number of utterances that ghost clipping processes at once; affects memory and
+        chunk_size: number of utterances that ghost clipping processes at once, or fewer if the tags
+            are so many (1,000, say) that these need more than about a gigabyte; affects memory and
             speed, not privacy.
         noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
             target_epsilon.

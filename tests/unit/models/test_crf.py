@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 
 import mxnet as mx
 import numpy as np
@@ -259,3 +260,37 @@ def test_padding_and_neighbours_change_nothing():
     np.testing.assert_allclose(together.emissions[1, :2], alone.emissions[0], atol=1e-14)
     np.testing.assert_allclose(together.transitions[1], alone.transitions[0], atol=1e-14)
     assert not together.emissions[1, 2].any()
+
+
+@pytest.mark.parametrize("is_log_space", [False, True])
+def test_many_tags_are_decoded_in_little_memory_and_to_the_same_bits(is_log_space, monkeypatch):
+    """Of 64 utterances and 400 tags, all moves at once are 82 MB, as float64."""
+    rng = np.random.default_rng(6)
+    emissions, lengths = rng.normal(0, 1, (64, 4, 400)), rng.integers(1, 5, 64)
+    chain = random_chain(rng, 400)
+    if is_log_space:
+        monkeypatch.setattr(forward_backward, "MAX_LOG_AMPLIFICATION", -np.inf)
+        emissions, lengths = emissions[:8], lengths[:8]  # which is slow
+    whole, (paths, scores) = (
+        marginals(emissions, lengths, chain),
+        best_tags(emissions, lengths, chain),
+    )
+    assert whole.pairwise.sum(axis=(1, 2)) == pytest.approx(lengths - 1)
+    monkeypatch.setattr(forward_backward, "MOST_MOVES", 2 * 400**2)
+    tracemalloc.start()
+    parts = marginals(emissions, lengths, chain, has_pairs=False)
+    found, few = best_tags(emissions, lengths, chain)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24 and parts.pairwise.size == 0
+    np.testing.assert_array_equal(parts.unary, whole.unary)
+    np.testing.assert_array_equal(parts.log_partition, whole.log_partition)
+    np.testing.assert_array_equal(few, scores)
+    for one, other in zip(found, paths):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_moves_of_a_chunk_are_about_a_gigabyte():
+    """An example has K·K of them: at 2,001 tags 4 million, of which 17 bytes each are held."""
+    assert CRF(2001).most_at_once == 16
+    assert CRF(241).most_at_once > 1024  # where a chunk stays what is set
