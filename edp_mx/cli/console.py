@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
@@ -38,14 +39,24 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
         root.addHandler(log)
 
 
-# maxinterval keeps tqdm's monitor thread, which would repeat lines, from stirring.
 PIPE_PACE: Dict[str, Any] = {
     "mininterval": 10.0,
-    "maxinterval": 3600.0,
     "delay": 10.0,
     "ascii": " =",
     "ncols": 72,
 }
+
+
+class _Bar(tqdm):
+    """A bar that goes on when the clock of the machine is set back.
+
+    tqdm's own reads the time of day, and would stand still until that is later again. Its monitor,
+    a thread for bars that look at the time too rarely, repeats lines and reads it too: this one
+    looks at each item.
+    """
+
+    monitor_interval = 0
+    _time = property(lambda _: time.monotonic, lambda *_: None)
 
 
 def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]:
@@ -57,10 +68,11 @@ def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, Optional[in
     pace = {} if is_terminal else PIPE_PACE
 
     def progress(iterable: Iterable[Any], description: str, total: Optional[int]) -> Iterable[Any]:
-        return tqdm(
+        return _Bar(
             iterable,
             desc=description,
             total=total,
+            miniters=1,
             disable=not is_first,
             leave=False,
             unit_scale=total is None or total >= 50_000,

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
 
+from edp_mx.cli.console import progress_bar
 from edp_mx.data.readers.assembly import most_of_a_line
 from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
@@ -77,7 +78,10 @@ def _answer_stream(trained: Any, *, as_json: bool) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     began, count, broken = time.monotonic(), 0, 0
-    for chunk in at_hand(read_requests(_bounded(sys.stdin), trained.tokens_of)):
+    requests: Iterable[Request] = read_requests(_bounded(sys.stdin), trained.tokens_of)
+    if not sys.stdout.isatty():  # where the answers themselves show how far it is
+        requests = progress_bar(is_first=True)(requests, "reading", None)
+    for chunk in at_hand(iter(requests)):
         count, broken = count + len(chunk), broken + sum(bool(each.error) for each in chunk)
         for line in answers(trained, chunk, as_json=as_json):
             _print(line)
