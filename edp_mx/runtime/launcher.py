@@ -33,6 +33,9 @@ from edp_mx.runtime.processes import (
     on_ending,
 )
 
+# How long workers wait for each other, in seconds. By itself Gloo gives up after 30, when a worker
+# that was suspended for a while may still go on; the watchdog ends a job long before this.
+PATIENCE = "3600"
 # A host that does not answer for half a minute counts as lost; no question can be answered.
 SSH = (
     "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -o ServerAliveCountMax=3 "
@@ -87,6 +90,7 @@ def launch(
     Guarantee: the rendezvous listens on one address only, 127.0.0.1 if there are no other hosts.
     """
     os.environ.setdefault("HOROVOD_LOG_LEVEL", "fatal")  # the watchdog says what happened
+    os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", PATIENCE)
     hosts = hosts or f"localhost:{workers}"
     others = _others(hosts, workers)
     name, address = _interface(others, nic)

@@ -165,7 +165,8 @@ class Watchdog:
             if self._asked is not None and (is_alone or time.monotonic() - self._asked > GRACE):
                 self._end(exit_asked, "")
             if self._lost is not None and time.monotonic() - self._lost > TOLD:
-                self._end(EXIT_PEER_DIED, f"the other workers are gone since {self._what}")
+                gone = f"the other workers are gone since {self._what}"
+                self._end(EXIT_PEER_DIED, f"{self._blame()}{gone}")
             if time.monotonic() - self._last > self._seconds:
                 self._end(EXIT_HANGS, self._describe_hanging())
 
@@ -182,13 +183,16 @@ class Watchdog:
         )
 
     def _describe_hanging(self) -> str:
-        stopped = [peer.rank for peer in self._peers.values() if peer.is_stopped()]
         words = "; ".join(f"worker {rank}: {self._last_word(rank)}" for rank in sorted(self._peers))
-        blame = f"worker {stopped[0]} is stopped; " if stopped else ""
         return (
-            f"nothing has moved for {self._seconds:.0f} s at {self._what}; {blame}the job ends "
-            f"(training.watchdog_seconds sets the limit). Last progress: {words}"
+            f"nothing has moved for {self._seconds:.0f} s at {self._what}; {self._blame()}the job "
+            f"ends (training.watchdog_seconds sets the limit). Last progress: {words}"
         )
+
+    def _blame(self) -> str:
+        """Name a worker that is stopped, at the beginning of a sentence."""
+        stopped = [peer.rank for peer in self._peers.values() if peer.is_stopped()]
+        return f"worker {stopped[0]} is stopped; " if stopped else ""
 
     def _end(self, code: int, sentence: str) -> None:
         """Ends the process at once: its main thread may be stuck inside an all-reduce."""

@@ -1,6 +1,7 @@
 """What the launcher refuses, and what it sends along."""
 
 import os
+import subprocess
 import sys
 from unittest import mock
 
@@ -8,7 +9,7 @@ import pytest
 from support.commands import from_a_shell
 
 from edp_mx.errors import UserError
-from edp_mx.runtime import launcher
+from edp_mx.runtime import launcher, processes
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,16 @@ def test_the_exit_code_is_that_of_the_first_worker_to_fail(code):
     assert said in run.stderr and run.stderr.count("edp-mx:") == bool(said)
     if code == 0:
         assert sorted(run.stdout.splitlines()) == ["[1]<stdout>:rank 1", "rank 0"]
+
+
+@pytest.mark.parametrize("own", [None, "7"])
+def test_workers_wait_for_one_that_was_suspended(own, monkeypatch):
+    """By itself Gloo ends a job of which a worker stood still for 30 s, and names nobody."""
+    monkeypatch.delenv("HOROVOD_GLOO_TIMEOUT_SECONDS", raising=False)
+    given = {} if own is None else {"HOROVOD_GLOO_TIMEOUT_SECONDS": own}
+    run = subprocess.run(
+        [*processes.launcher(1), sys.executable, "-c",
+         "import os; print(os.environ['HOROVOD_GLOO_TIMEOUT_SECONDS'])"],
+        env={**os.environ, **given}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.strip() == (own or launcher.PATIENCE)
