@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from edp_mx.errors import MOST_QUOTED, UserError
 from edp_mx.reports.table import fit
-from edp_mx.runtime.files import keep_private, remove_leftovers
+from edp_mx.runtime.files import keep_private, refuse_unwritable, remove_leftovers
 from edp_mx.runtime.limits import MOST_SEED
 
 
@@ -252,7 +252,10 @@ def add_new_file(parser: argparse.ArgumentParser, metavar: str) -> None:
 
 
 def out_of(arguments: argparse.Namespace, sources: Sequence[str]) -> Path:
-    """Return --out, if nothing is there, or if --force was given and it is none of the sources."""
+    """Return --out, if it can be written, and nothing is there or --force was given.
+
+    It may be none of the sources.
+    """
     out: Path = arguments.out
     if not arguments.force:
         refuse_existing(out)
@@ -263,6 +266,7 @@ def out_of(arguments: argparse.Namespace, sources: Sequence[str]) -> Path:
                 f"--out is {out}, which is read as a part of {source}: name another file, nothing "
                 "was changed"
             )
+    refuse_unwritable(out)
     return out
 
 

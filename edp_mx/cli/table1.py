@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
     from edp_mx.runs.tables.cells import cells_of, find_for_cell
     from edp_mx.runs.tables.fill import fill, look_up
-    from edp_mx.runtime.files import keep_private, write_text
+    from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
 
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx table1 starts the workers itself: leave out horovodrun")
@@ -106,6 +106,10 @@ def run(arguments: argparse.Namespace) -> int:
     start_logging(is_first=True)
     keep_private()
     folder, records = arguments.runs, arguments.records
+    if not arguments.dry_run:
+        refuse_unwritable(records / "of a run")
+    if arguments.out:
+        refuse_unwritable(arguments.out)
     grids = records_below(arguments.grids)
     said: List[str] = []
 

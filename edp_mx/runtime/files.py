@@ -59,6 +59,15 @@ def whole_file(path: PathLike) -> Iterator[BinaryIO]:
             os.unlink(temporary)
 
 
+def refuse_unwritable(path: PathLike) -> None:
+    """Refuse a file whose folder could not be written to, before the work for it is done."""
+    folder = Path(path).parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"cannot write {path}: {folder} is read-only, or another user's")
+
+
 def remove_leftovers(folder: PathLike, names: Iterable[str] = ()) -> None:
     """Remove the temporary files that a killed process has left where `whole_file` wrote.
 
