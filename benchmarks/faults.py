@@ -23,12 +23,11 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
 import psutil
-from measuring import ROOT
+from measuring import ROOT, write_section
 
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import write_text
 from edp_mx.runtime.processes import launcher
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -325,14 +324,14 @@ def main() -> int:
             try:
                 chain = Chain(hosts.folder, mechanism, hosts)
                 rows.append(outcome(chain, 1, draw, kills, of))
-                write_text(arguments.out, page(kills, rows, command))
+                write_section(arguments.out, page(kills, rows, command))
             finally:
                 hosts.close()
         for number in range(arguments.chains):
             for mechanism in CONFIGS:
                 chain = Chain(_new(folder, f"{mechanism}-{number}"), mechanism)
                 rows.append(outcome(chain, arguments.kills, draw, kills, of))
-                write_text(arguments.out, page(kills, rows, command))
+                write_section(arguments.out, page(kills, rows, command))
     if why_not():
         print(f"without hosts in namespaces: {why_not()}", file=sys.stderr)
     return int(any(row[-1].startswith("FAILED") for row in rows))

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.sources import find_corpus
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
-from edp_mx.runtime.files import write_json
+from edp_mx.runtime.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
@@ -138,3 +139,14 @@ def settle_threads() -> None:
 def progress(what: str) -> None:
     """Say on standard error what a benchmark is doing."""
     print(what, file=sys.stderr, flush=True)
+
+
+def write_section(path: Path, text: str) -> None:
+    """Write a section, from its heading `# …` on, into a page; its other sections stay."""
+    page = path.read_text() if path.exists() else ""
+    sections = re.split(r"^(?=# )", page, flags=re.M)
+    heading = text.partition("\n")[0]
+    places = [i for i, each in enumerate(sections) if each.partition("\n")[0] == heading]
+    place = places[0] if places else len(sections)
+    sections[place : place + 1] = [text.rstrip("\n") + "\n"]
+    write_text(path, "\n".join(each.rstrip("\n") + "\n" for each in sections if each.strip()))

@@ -71,18 +71,6 @@ def test_a_hanging_worker_ends_the_job_and_is_named(job):
     assert time.monotonic() - started > 4  # it was given time
 
 
-@pytest.mark.slow  # longer than Gloo waits by itself
-@pytest.mark.parametrize("job", [LONG], indirect=True)
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_worker_that_was_suspended_for_40_seconds_goes_on(job, rank):
-    process, folder = job
-    pid, before = pid_of(folder / "run", rank), lines_of(folder / "run" / "metrics.jsonl")
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(40)
-    os.kill(pid, signal.SIGCONT)
-    wait_for(lambda: lines_of(folder / "run" / "metrics.jsonl") > before + 2, process)
-
-
 def test_an_error_of_the_user_is_said_once(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").write_text("mine")
