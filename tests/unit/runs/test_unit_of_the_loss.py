@@ -71,3 +71,13 @@ def test_scales_released_from_private_data_may_not_set_the_price(runs):
     config = runs[0][0].parent / "unit.yaml"
     refused = from_a_shell("train", config, "--set", "privacy.layer_scales=dp_release", "--check")
     assert refused.returncode == 2 and "layer_scales_unit" in refused.stderr
+
+
+def test_account_takes_scales_as_they_are_given():
+    """The paper's CLC on ATIS without decay, log₁₀ ε 4.4, by 20 epochs and norms up to 9.52."""
+    plan = ("--noise-multiplier", 0.0203, "--epochs", 20, "--delta", 5e-4, "--workers", 8)
+    scales = ("--layer-scales", "9.52,0.763", "--micro-batch-size", 4)
+    counted = json.loads(from_a_shell("account", *plan, *scales, "--json").stdout)
+    assert counted["as_published"]["log10_epsilon"] == pytest.approx(4.4, abs=0.1)
+    rho = 20 / 2 * (2 * 9.52 * 8**0.5 / 0.0203) ** 2  # κ = 2, N = 8
+    assert counted["holds"]["rho"] == pytest.approx(rho, rel=1e-9)
