@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import shutil
-import stat
 import tempfile
 import time
 from pathlib import Path
@@ -21,10 +20,10 @@ from edp_mx.data.store import Stored, open_store
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of, user_cache
 from edp_mx.runtime.progress import Heartbeat
+from edp_mx.runtime.remembered import MOST_DAYS, is_foreign
 
 logger = logging.getLogger(__name__)
 
-MOST_DAYS = 90  # without a start that uses it, then it goes
 MOST_BYTES = 20 << 30  # of all that is kept; beyond these the oldest go
 _POLL = 0.2  # seconds between two looks at whether another process is done
 
@@ -152,12 +151,6 @@ def _lock(path: Path, heartbeat: Heartbeat) -> Iterator[None]:
                 heartbeat("waiting for the process that reads the corpus")
                 time.sleep(_POLL)
         yield
-
-
-def is_foreign(folder: Path) -> bool:
-    """Return whether others may write to a folder or read it."""
-    status = folder.stat()
-    return status.st_uid != os.geteuid() or bool(stat.S_IMODE(status.st_mode) & 0o077)
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import math
 import os
 from pathlib import Path
 from typing import (
@@ -20,14 +21,13 @@ from typing import (
 )
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, identity_of, record_of
+from edp_mx.runs.record import Record, identity_of, record_of, validation_ser
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
 
 _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
            "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
-_INFINITE = float("inf")
 
 
 class Found(NamedTuple):
@@ -149,18 +149,14 @@ def _is_word(value: Any) -> bool:
 def _epsilon(record: Record) -> float:
     bound = record["holds"]
     log10 = bound.get("log10_epsilon")
-    return _INFINITE if log10 is None else log10
-
-
-def _validation(record: Record) -> float:
-    return record["validation"]["ser"] if record["validation"] else _INFINITE
+    return math.inf if log10 is None else log10
 
 
 SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newest on top
     "name": lambda record: record["name"],
     "date": lambda record: -int(record["date"].replace("-", "") or 0),
     "ser": lambda record: record["test"]["ser"],
-    "validation": _validation,
+    "validation": validation_ser,
     "intent": lambda record: -record["test"]["intent_accuracy"],
     "f1": lambda record: -record["test"]["slot_f1"],
     "epsilon": _epsilon,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+import numpy as np
+import scipy
+
+from edp_mx import accounting
 from edp_mx.accounting.budget import committed_entries
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.guarantee import Guarantee, guarantee
@@ -17,10 +22,10 @@ from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.evidence import END, Evidence
-from edp_mx.runs.remembered import remembered
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.so_far import EPSILONS, epsilons_of
 from edp_mx.runtime.files import sha256_of
+from edp_mx.runtime.remembered import remembered
 
 SECONDS = 3.0  # of processor time that a table of epochs may take for ε that were not counted yet
 _CLOSE = 0.01  # relative; accountants of other versions may be a little tighter
@@ -108,9 +113,8 @@ def guarantee_ahead(
 
 def _spent(run: RunDirectory) -> Dict[str, Any]:
     """All that the ledger adds up to, counted once for each state of the file."""
-    return remembered(
-        ["ledger", sha256_of(run.ledger)], lambda: account_for(run.ledger).spent.to_dict()
-    )
+    what = ["ledger", sha256_of(run.ledger)]
+    return _remembered(what, lambda: account_for(run.ledger).spent.to_dict())
 
 
 def _after(ledger: Ledger, epoch: int) -> Dict[str, Any]:
@@ -119,10 +123,25 @@ def _after(ledger: Ledger, epoch: int) -> Dict[str, Any]:
     entries = ledger.entries[: max(places, default=len(ledger.entries))]
     plan, is_stopped = ledger.plan, ledger.is_stopped
     what = [plan.to_dict(), is_stopped, [entry.to_dict() for entry in entries]]
-    return remembered(
+    return _remembered(
         ["epoch", what],
         lambda: epsilons_of(guarantee(plan, entries, is_stopped=is_stopped)),
     )
+
+
+def _remembered(what: Any, count: Callable[[], Dict[str, Any]]) -> Dict[str, Any]:
+    """Another version of the accounting, of NumPy or of SciPy counts anew."""
+    decisive = [what, _code(), np.__version__, scipy.__version__]
+    return remembered("epsilons", decisive, dict, count)
+
+
+@lru_cache(maxsize=None)
+def _code() -> str:
+    """A hash of the code that counts."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(accounting.__path__[0]).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _refuse_contradictions(evidence: Evidence, ledger: Ledger) -> None:

@@ -6,8 +6,6 @@ An OpenBLAS chooses by the processor's number. For one that is newer than itself
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -17,8 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Callable, Collection, FrozenSet, List, NamedTuple, Optional
 
-from edp_mx.errors import UserError
-from edp_mx.runtime.files import user_cache, write_text
+from edp_mx.runtime.remembered import remembered
 
 NAME = "OPENBLAS_CORETYPE"  # what OpenBLAS reads when it is loaded
 WITHOUT_AVX = frozenset(
@@ -101,21 +98,15 @@ def name_kernels(
     if "avx" not in processor.flags or not paths:
         return
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    key = hashlib.sha256(repr([*processor[:2], sorted(processor.flags), stats]).encode())
-    folder = user_cache()
-    kept = folder / "kernels" / key.hexdigest()[:32] if folder else None
+    decisive = [*processor[:2], sorted(processor.flags), stats]
+
+    def find() -> str:
+        return _choose(candidates(processor, ask() if ask else _ask(paths)))
+
     try:
-        chosen = json.loads(kept.read_text()) if kept and ask is None else None
-    except (OSError, ValueError):
-        chosen = None
-    if not isinstance(chosen, str):
-        try:
-            chosen = _choose(candidates(processor, ask() if ask else _ask(paths)))
-        except (OSError, subprocess.SubprocessError):
-            return
-        with suppress(UserError):
-            if kept and ask is None:
-                write_text(kept, json.dumps(chosen))
+        chosen = find() if ask else remembered("kernels", decisive, str, find)
+    except (OSError, subprocess.SubprocessError):
+        return
     if chosen:
         os.environ[NAME] = chosen
 

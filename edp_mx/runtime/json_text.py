@@ -85,14 +85,6 @@ def read_json(path: Any) -> Any:
         raise UserError(f"{path}{line}: not JSON ({error})") from error
 
 
-def read_json_object(path: Any) -> Any:
-    """Read a JSON file that holds an object."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise UserError(f"{path} must hold a JSON object: {{…}}")
-    return value
-
-
 def _decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")

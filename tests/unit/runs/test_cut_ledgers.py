@@ -16,11 +16,12 @@ from support.made_runs import AFTER_THREE, SIX_EPOCHS, TRUE, cut, finished
 from edp_mx import api
 from edp_mx.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
-from edp_mx.runs import remembered
+from edp_mx.runs import recount as counted
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
+from edp_mx.runtime import remembered
 from edp_mx.runtime.distributed import start
 
 COMMANDS = (
@@ -218,7 +219,7 @@ def test_where_only_the_record_is_that_is_said_once(tmp_path, monkeypatch):
 
 def test_a_ledger_is_counted_once_and_never_taken_for_another(tmp_path, monkeypatch):
     counts = []
-    monkeypatch.setattr(remembered, "_code", lambda: str(tmp_path))  # nothing is known yet
+    monkeypatch.setattr(counted, "_code", lambda: str(tmp_path))  # nothing is known yet
     original = remembered.write_json
     monkeypatch.setattr(
         remembered, "write_json", lambda *given: (counts.append(1), original(*given))
