@@ -56,8 +56,7 @@ def is_without_privacy(path: Path) -> bool:
     run = RunDirectory(path)
     if run.ledger.exists() or not run.has("privacy"):
         return False
-    privacy = run.read("privacy")
-    return isinstance(privacy, dict) and privacy.get("mechanism") == "none"
+    return run.read("privacy").get("mechanism") == "none"
 
 
 def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:

@@ -166,6 +166,6 @@ def _scores(run: RunDirectory) -> Dict[str, Any]:
     if not run.has("results"):
         raise UserError(f"{run.path} has no results.json: it has not trained to its end")
     results = run.read("results")
-    if not isinstance(results, dict) or not isinstance(results.get("test"), dict):
+    if "test" not in results:
         raise UserError(f"{run.path / 'results.json'} has no scores of a test part")
     return results["test"]

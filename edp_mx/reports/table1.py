@@ -90,9 +90,7 @@ def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
         return Cell(MISSING, _printed(paper))
     digits = 2 if name == "ser" else 1
     mean, low, high = (f"{100 * value:.{digits}f}" for value in spread)
-    several = [f"{low}–{high}"] if low != high else []
-    runs = _runs_behind(entry, name)
-    added = [*several, *([runs] if runs else [])]
+    added = list(filter(None, (f"{low}–{high}" * (low != high), _runs_behind(entry, name))))
     text = mean + (f" ({', '.join(added)})" if added else "")
     return Cell(text, _printed(paper), 100 * spread.mean)
 

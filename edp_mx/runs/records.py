@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import json
 import math
 import os
 from pathlib import Path
@@ -86,7 +87,7 @@ def _below(path: Path) -> Iterator[Found]:
             folders.clear()
             run = RunDirectory(folder)
             results = run.read("results") if run.has("results") else {}
-            if isinstance(results.get("test"), dict):  # else unfinished, or a pre-training
+            if "test" in results:  # else unfinished, or a pre-training
                 yield Found(folder, record_of(run, results))
             continue
         folders.sort()
@@ -138,12 +139,8 @@ def _is_like(value: Any, wanted: str) -> bool:
     try:
         return float(value) == float(wanted)
     except (TypeError, ValueError):
-        said = {None: "null", True: "true", False: "false"}.get(value) if _is_word(value) else None
-        return fnmatch.fnmatchcase(said or str(value), wanted)
-
-
-def _is_word(value: Any) -> bool:
-    return value is None or isinstance(value, bool)
+        said = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+        return fnmatch.fnmatchcase(said, wanted)
 
 
 def _epsilon(record: Record) -> float:

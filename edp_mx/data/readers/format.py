@@ -43,11 +43,6 @@ class Format:
     depth: int = 1
 
 
-def is_there(path: Path) -> bool:
-    """Return whether there is anything of this name, also a link to nothing."""
-    return os.path.lexists(path)
-
-
 def refuse_unreadable(folder: Path, depth: int) -> None:
     """Refuse a folder with a link to nothing, or with one that may not be read, at some depth.
 

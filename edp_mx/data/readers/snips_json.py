@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
-from edp_mx.data.readers.format import Format, Sources, is_there, relative_sources, single_file
+from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import MOST_BYTES, NotJSON, parse_json
@@ -23,7 +24,7 @@ def _find(path: Path) -> Sources:
             ("train", (f"train_{name}_full.json", f"train_{name}.json")),
             ("test", (f"validate_{name}.json",)),
         ):
-            present = [p for p in (intent_folder / c for c in candidates) if is_there(p)]
+            present = [p for p in (intent_folder / c for c in candidates) if os.path.lexists(p)]
             files[part] += present[:1]
     return relative_sources(path, files)
 

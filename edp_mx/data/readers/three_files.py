@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
-from edp_mx.data.readers.format import Format, Sources, is_there, sources_by_part
+from edp_mx.data.readers.format import Format, Sources, sources_by_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -25,7 +26,7 @@ def _find(path: Path) -> Sources:
 
 def _parallel_files(folder: Path) -> List[Path]:
     users = folder / USERS_FILE
-    return [*(folder / name for name in THREE_FILES), *([users] if is_there(users) else [])]
+    return [*(folder / name for name in THREE_FILES), *([users] if os.path.lexists(users) else [])]
 
 
 def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:

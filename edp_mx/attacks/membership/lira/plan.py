@@ -9,12 +9,11 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import yaml
-from cattrs import ClassValidationError
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.config import ExperimentConfig, dump_config, read_dumped
+from edp_mx.config import ExperimentConfig, dump_config, read_dumped, tree_of
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -122,10 +121,10 @@ def _decisive(about: Dict[str, Any]) -> Dict[str, Any]:
     Also of an older version, whose configuration lacks keys that were added since then.
     """
     try:
-        config = dump_config(read_dumped(about["config"], kind=ExperimentConfig))
-    except (KeyError, TypeError, ValueError, ClassValidationError, yaml.YAMLError, UserError):
+        config = read_dumped(about["config"], kind=ExperimentConfig)
+    except (KeyError, TypeError, ValueError, yaml.YAMLError, UserError):
         return about  # it is equal to none but itself
-    settings = {k: value for k, value in leaves(yaml.safe_load(config)) if k not in NO_EFFECT}
+    settings = {k: value for k, value in leaves(tree_of(config)) if k not in NO_EFFECT}
     return {**about, "config": settings}
 
 
