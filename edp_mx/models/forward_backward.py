@@ -229,9 +229,7 @@ def _log_space_marginals(
     log_partition = _log_sum_exp(alpha[:, -1] + chain.end, axis=1)  # (N,)
 
     unary = np.zeros_like(emissions)
-    pairwise = np.zeros(
-        (len(emissions), num_tags, num_tags) if has_pairs else (len(emissions), 0, 0)
-    )
+    pairwise = np.zeros((len(emissions), *[num_tags * has_pairs] * 2))
     beta = np.broadcast_to(chain.end, alpha[:, 0].shape)  # (N, K)
     for t in range(num_tokens - 1, -1, -1):
         unary[:, t] = np.where(mask[:, t], np.exp(alpha[:, t] + beta - log_partition[:, None]), 0.0)

@@ -20,6 +20,7 @@ from edp_mx.runs.evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
+from edp_mx.runtime.blas import cpuinfo
 from edp_mx.runtime.files import sha256_of, write_json
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
@@ -231,17 +232,8 @@ def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[st
 
 def machine_of(environment: Dict[str, Any]) -> Dict[str, Any]:
     """Return what a record says of this machine, from an `environment` that was made on it."""
-    return {"processor": _processor(), **{key: environment.get(key) for key in _MACHINE}}
-
-
-def _processor() -> str:
-    """The model of this machine's processor."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
-    return found.group(1) if found else platform.processor()
+    processor = cpuinfo().get("model name") or platform.processor()
+    return {"processor": processor, **{key: environment.get(key) for key in _MACHINE}}
 
 
 def validation_ser(record: Record) -> float:

@@ -106,7 +106,7 @@ class Spending:
     def _open(self) -> None:
         run = self._run
         checkpoint = newest_whole(run.checkpoint)
-        mark = None if checkpoint is None else read_ledger_mark(checkpoint)
+        mark = None if checkpoint is None else read_ledger_mark(checkpoint, is_checked=True)
         evidence = Evidence.of(run)
         evidence.refuse_absent()
         self._ledger = LedgerFile(run.ledger, self.plan, mark=mark)

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Callable, Collection, FrozenSet, List, NamedTuple, Optional
+from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional
 
 from edp_mx.runtime.remembered import remembered
 
@@ -44,6 +44,14 @@ sys.exit(any("openblas" in path for path in waiting))
 """
 
 
+def cpuinfo(path: Path = Path("/proc/cpuinfo")) -> Dict[str, str]:
+    """Return what Linux says of the first of a machine's processors; {} on another system."""
+    text = ""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read(16_384).split("\n\n")[0]
+    return dict(re.findall(r"^([\w ]+?)\s*: (.+)$", text, re.M))
+
+
 class Processor(NamedTuple):
     """What Linux says of a processor: who made it, its numbers, and what it can do."""
 
@@ -54,10 +62,7 @@ class Processor(NamedTuple):
     @classmethod
     def read(cls, path: Path = Path("/proc/cpuinfo")) -> Processor:
         """Read the first of a machine's processors; on another system nothing is known of it."""
-        text = ""
-        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(16_384).split("\n\n")[0]
-        said = dict(re.findall(r"^([\w ]+?)\s*: (.+)$", text, re.M))
+        said = cpuinfo(path)
         numbers = " ".join(said.get(key, "?") for key in ("cpu family", "model", "stepping"))
         return cls(said.get("vendor_id", ""), numbers, frozenset(said.get("flags", "").split()))
 
