@@ -59,7 +59,7 @@ def open_cached(folder: Path, key: str) -> Optional[Stored]:
         _refuse_foreign(folder)
         try:
             if path.name == _name(key, path):
-                os.utime(path)  # used now, says its time
+                os.utime(path)  # its time says when it was used last
                 return open_store(path)
         except OSError as error:  # another process removes it
             logger.info("%s cannot be read (%s)", path, error)

@@ -17,7 +17,7 @@ _LATER = ("environment", "layers", "split", "vocabulary", *_STATE_IT, "results")
 
 
 class Evidence(NamedTuple):
-    """What the files beside a ledger say of it. Read them first: a run only lengthens its ledger.
+    """What the files beside a ledger say of it; read before the ledger, which a run lengthens.
 
     Attributes:
         ends: with which line it ended, by the name of the file that says so.

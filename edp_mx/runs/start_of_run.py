@@ -1,4 +1,4 @@
-"""What a run is begun with: written down once, and the same when it is resumed, or it is not."""
+"""What a run is begun with: it is written down once, and the run resumes only with the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edp_mx.runtime.yaml_tree import leaves
 
 
 def has_started(run: RunDirectory) -> bool:
-    """Return whether a run took a step: then it goes on as it was begun, or not at all."""
+    """Return whether a run has taken a step, so that it must go on as it was begun."""
     if run.has("environment") or run.checkpoint.exists() or run.epochs():
         return True
     entries = read_ledger(run.ledger).entries if run.ledger.exists() else ()
@@ -47,7 +47,7 @@ def write_start(
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
-    """Write `vocabulary.json` and then `environment.json`, with which the start is whole.
+    """Write `vocabulary.json` and then `environment.json`, which completes the start.
 
     Args:
         fingerprints: of the parts of the corpus, by their names; they are keyed here.
@@ -81,7 +81,7 @@ def refuse_other_start(
         _refuse(run, f"{run.config.name} was changed since it was begun")
     for part, recorded in begun.get("fingerprints", {}).items():
         if is_same(recorded, fingerprints[part]) is False:
-            _refuse(run, f"the {part} part of the corpus is another now")
+            _refuse(run, f"the {part} part of the corpus is another one now")
     if not run.has("vocabulary"):
         _refuse(run, "vocabulary.json is missing")
     if run.read("vocabulary") != vocabulary:

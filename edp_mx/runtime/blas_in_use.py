@@ -34,9 +34,10 @@ def kernels_in_use() -> Dict[str, Dict[str, Optional[str]]]:
 
 
 def warn_of_slow_kernels() -> None:
-    """Log which products are slow for no reason: NumPy was loaded too early, or nothing was right.
+    """Log which products are slow without need.
 
-    Kernels that OPENBLAS_CORETYPE names are wanted.
+    Either NumPy was loaded too early, or no better kernels were found right. There is no warning of
+    kernels that the user has named in OPENBLAS_CORETYPE.
     """
     named, in_use = os.environ.get(NAME, "").lower(), kernels_in_use()
     kernels = {package: each["kernels"] or "" for package, each in in_use.items()}

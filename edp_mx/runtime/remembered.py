@@ -16,7 +16,7 @@ from edp_mx.runtime.files import user_cache, write_json
 from edp_mx.runtime.json_text import read_json
 
 T = TypeVar("T")
-MOST_DAYS = 90  # without a start that uses it, then it goes
+MOST_DAYS = 90  # what nothing has used for so long is removed
 
 
 def remembered(folder: str, what: Any, kind: Type[T], find: Callable[[], T]) -> T:
@@ -33,7 +33,7 @@ def remembered(folder: str, what: Any, kind: Type[T], find: Callable[[], T]) -> 
     if path is None:
         return find()
     with suppress(OSError, UserError):
-        os.utime(path)  # used now, says its time
+        os.utime(path)  # its time says when it was used last
         kept = read_json(path)
         if isinstance(kept, kind):
             return kept

@@ -104,7 +104,7 @@ class App:
         if name not in self._hosts and not (self._is_everywhere and name == request.here):
             raise Refused(
                 "421 Misdirected Request",
-                "this server was not told this name; name it after --allow-host",
+                "this server does not go by that name; allow it with --allow-host NAME",
             )
 
     async def _predict(self, request: Request) -> Answer:

@@ -1,7 +1,7 @@
-"""The connections of a server, all in one thread: whole requests are read, who is slow is cut off.
+"""The connections of a server, all in one thread, which reads whole requests.
 
-No server that we know limits the time of a whole request, header and body, and what is held for
-all clients together.
+Slow clients are cut off. No server that we know limits both the time of a whole request, header and
+body, and the memory that is held for all clients together.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MOST_CONNECTIONS, MOST_OF_ADDRESS = 500, 250  # a process may mostly have 1,024 
 MOST_HELD = 1 << 26  # bytes of all bodies that are being read or answered, and of unread answers
 KERNEL_BYTES = 1 << 17  # that the operating system holds of a connection, each way
 WEIGHT = 16  # a body takes so many times its bytes once it is made words
-REQUEST_SECONDS = 20  # for a whole request, from the beginning or the end of the one before
+REQUEST_SECONDS = 20  # for a whole request, from the connection or the answer before it
 ANSWER_SECONDS = 20  # for a client to read an answer
-LINGER_SECONDS = 2  # for a client that is refused to read why
+LINGER_SECONDS = 2  # for a refused client to read why
 END_SECONDS = 5  # for what waits for the model when the server is asked to end
 _CHUNK = 1 << 14
 
@@ -44,7 +44,7 @@ class Client:
         self._timer: Optional[asyncio.TimerHandle] = None
 
     def begin(self, seconds: Optional[float]) -> None:
-        """Begin a part of the conversation, after so many seconds of which it is cut off."""
+        """Begin a part of the conversation, which may take so many seconds; None for no limit."""
         self.stop_timer()
         self.is_answered = seconds is None
         self.since = time.monotonic()
@@ -61,7 +61,7 @@ class Client:
 
     async def receive(self) -> bytes:
         data = await asyncio.get_running_loop().sock_recv(self.socket, _CHUNK)
-        await asyncio.sleep(0)  # who sends without end does not keep the others waiting
+        await asyncio.sleep(0)  # a client that sends without end must not keep the others waiting
         return data
 
     async def send(self, data: bytes) -> None:
@@ -78,11 +78,12 @@ class Client:
 class Server:
     """A server that listens; `run` answers until SIGTERM, Ctrl-C or `close`.
 
-    Where there is no place for another connection, or too much is held, the one that has kept its
-    place longest, or for which most is held, is cut off, unless its answer is being made.
+    Where there is no place for another connection, the one that has kept its place longest is cut
+    off; where too much is held, the one for which most is held. One whose answer is being made
+    stays.
 
     Args:
-        answer: of a whole request, also where it is refused.
+        answer: returns the answer to a whole request, be it a refusal.
         at_end: called when the server has ended.
 
     Raises:
@@ -177,7 +178,7 @@ class Server:
         return bool(waiting)
 
     def _hold(self, client: Client, count: int) -> None:
-        """Take note of what is held for a client; where that is too much, cut off who has most."""
+        """Note what is held for a client; where all is too much, cut off the one that has most."""
         self.held += count - client.held
         client.held = count
         while self.held > MOST_HELD:

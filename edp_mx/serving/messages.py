@@ -52,4 +52,4 @@ def as_json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str
 
 def busy() -> Refused:
     """Return the refusal of what is too much at the moment."""
-    return Refused("503 Service Unavailable", "too much to do; try again", ("Retry-After", "1"))
+    return Refused("503 Service Unavailable", "too busy; try again", ("Retry-After", "1"))

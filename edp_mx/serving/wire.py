@@ -56,7 +56,7 @@ def too_large() -> Refused:
 def not_http(error: h11.RemoteProtocolError) -> Refused:
     """Return the refusal of what h11 cannot read."""
     status = HTTPStatus(error.error_status_hint)
-    return Refused(f"{status.value} {status.phrase}", "the request is not sound HTTP")
+    return Refused(f"{status.value} {status.phrase}", "the request is not valid HTTP")
 
 
 def written(

@@ -30,9 +30,9 @@ def log10_epsilon_of(family: str, corpus: str, decay: str) -> Optional[float]:
 def paper_point(family: str, corpus: str, decay: str, *, epochs: int) -> Optional[Point]:
     """Return settings that have a row's ε by the paper's count; None where there is no such row.
 
-    The paper names neither z₀ nor τ. Of the rates τ that it searched, those come first whose z₀
-    lies in the range that it searched, and of these that whose z₀ is nearest to the one without
-    decay. With few epochs no z₀ of that range may do; then the nearest to it is taken.
+    The paper names neither z₀ nor τ, only what it searched. Each τ needs a z₀ of its own. Of those
+    whose z₀ lies in the paper's range, the one is taken whose z₀ is nearest to that without decay.
+    With few epochs there may be none; then the one nearest to the range is taken.
     """
     wanted = log10_epsilon_of(family, corpus, decay)
     constant = log10_epsilon_of(family, corpus, "none")
