@@ -43,14 +43,10 @@ _IS = {
     "a day": lambda value: isinstance(value, str) and bool(_DAY.fullmatch(value)),
     f"one of {', '.join(_MECHANISMS)}": lambda value: value in _MECHANISMS,
     f"one of {', '.join(KINDS)}": lambda value: value in KINDS,
-    "a number or null": lambda value: value is None or _is_number(value),
     "a whole number": _is_count,
-    "a whole number or null": lambda value: value is None or _is_count(value),
     "a whole number from 1": lambda value: _is_count(value) and value > 0,
     "a text": lambda value: isinstance(value, str),
-    "a text or null": lambda value: value is None or isinstance(value, str),
     "an object": lambda value: isinstance(value, dict),
-    "an object or null": lambda value: value is None or isinstance(value, dict),
 }
 
 _SCORES = dict.fromkeys(("ser", "intent_accuracy", "slot_f1"), "a number")
@@ -58,15 +54,15 @@ _ALL_SCORES = {f"{name}!": shape for name, shape in _SCORES.items()}
 _END = {"lines!": "a whole number from 1", "sha256!": "a text"}  # of a ledger
 _BOUND = {
     "epsilon!": ("a number, 0 or more",),
-    "log10_epsilon!": "a number or null",
+    "log10_epsilon!": ("a number",),
     "reason": "a text",
     "conditions": ["a text"],
 }
 _MACHINE = {
-    **dict.fromkeys(("processor", "machine", "python"), "a text or null"),
-    "cores": "a whole number or null",
+    **dict.fromkeys(("processor", "machine", "python"), ("a text",)),
+    "cores": ("a whole number",),
     "packages": ({"*": "a text"},),
-    "blas": ({"*": {"kernels!": "a text or null"}},),
+    "blas": ({"*": {"kernels!": ("a text",)}},),
 }
 _ESTIMATE = {"value!": "a number"}
 _TIMES = {
@@ -95,12 +91,12 @@ SHAPES: Dict[str, Shape] = {
     "environment": {
         "num_workers": "a whole number from 1",
         "started": "a text",
-        "fingerprints": "an object or null",
+        "fingerprints": ("an object",),
     },
     "privacy": {
         "mechanism": "a text",
         "delta": "a number",
-        "num_examples": "a whole number or null",
+        "num_examples": ("a whole number",),
         "steps": "a whole number",
         "epochs": "a whole number",
         "as_published": _BOUND,
@@ -131,8 +127,8 @@ SHAPES: Dict[str, Shape] = {
     },
     "record": {
         **dict.fromkeys(("name!", "corpus!", "family!"), "a text"),
-        "hash!": "a text or null",
-        "results_version!": "a whole number or null",
+        "hash!": ("a text",),
+        "results_version!": ("a whole number",),
         "date!": "a day",
         "mechanism!": f"one of {', '.join(_MECHANISMS)}",
         "test!": _ALL_SCORES,
@@ -148,7 +144,7 @@ SHAPES: Dict[str, Shape] = {
         "machine!": _MACHINE,
         "corpus_files!": ({"key!": "a text", "digest!": "a text"},),
         "settings!": _SETTINGS_KEPT,
-        "by_epoch": {"epoch!": ["a whole number"], "*": ["a number or null"]},
+        "by_epoch": {"epoch!": ["a whole number"], "*": [("a number",)]},
     },
     "times": [
         {
@@ -169,7 +165,7 @@ SETTINGS: Shape = {
     "data": {"corpus": "a text"},
     "model": {"family": "a text"},
     "training": {"epochs": "a whole number from 1", "checkpoint": "a text"},
-    "privacy": {"mechanism": "a text", "target_epsilon": "a number or null"},
+    "privacy": {"mechanism": "a text", "target_epsilon": ("a number",)},
     "pretraining": "an object",
 }
 _MEASURED = {
@@ -216,7 +212,7 @@ def check_epoch(row: Any, place: str) -> Dict[str, Any]:
     """Return a line of `metrics.jsonl`, which has numbers only."""
     check(row, _MEASURED, place)
     for key, value in row.items():
-        check(value, "a number or null", place, (key,))
+        check(value, ("a number",), place, (key,))
     return _written(row, place)
 
 
