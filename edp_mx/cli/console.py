@@ -50,9 +50,9 @@ PIPE_PACE: Dict[str, Any] = {
 class _Bar(tqdm):
     """A bar that goes on when the clock of the machine is set back.
 
-    tqdm's own reads the time of day, and would stand still until that is later again. Its monitor,
-    a thread for bars that look at the time too rarely, repeats lines and reads it too: this one
-    looks at each item.
+    tqdm's own reads the time of day, and would stand still until the clock has caught up. So would
+    its monitor, a thread for bars that look at the time too rarely, which also repeats lines: this
+    bar has none, and looks at each item.
     """
 
     monitor_interval = 0
@@ -254,7 +254,7 @@ def add_new_file(parser: argparse.ArgumentParser, metavar: str) -> None:
 def out_of(arguments: argparse.Namespace, sources: Sequence[str]) -> Path:
     """Return --out, if it can be written, and nothing is there or --force was given.
 
-    It may be none of the sources.
+    It must not be one of the sources.
     """
     out: Path = arguments.out
     if not arguments.force:

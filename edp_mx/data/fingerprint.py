@@ -66,7 +66,7 @@ def keyed_all(
 ) -> Tuple[str, Iterator[str]]:
     """Return the name of this machine's key, and the keyed hash of each text, one by one.
 
-    Equal texts are told only where the salt is equal too.
+    Equal texts have equal hashes only where the salt is equal too.
     """
     key = _key()
     name = hashlib.sha256(b"edp_mx fingerprint key" + key).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Ids of utterances that must be unique, looked at in eight bytes each."""
+"""Whether the ids of utterances are unique, found out with eight bytes for each."""
 
 from __future__ import annotations
 

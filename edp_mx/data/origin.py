@@ -1,4 +1,4 @@
-"""Where a model or a merged corpus comes from: what was read for it, told again by keyed hashes."""
+"""Where a model or a merged corpus comes from: what was read for it, known by keyed hashes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Lowest:
 
 @dataclass(frozen=True)
 class Read:
-    """A corpus that was read, as far as it can be told again by whoever has the key of the hashes.
+    """A corpus that was read, for whoever has the key of the hashes to recognise.
 
     Guarantee: to all others the hashes are random digits, as many as the corpus' size says; no two
     of these objects share a salt, so that nobody can compare them either.
@@ -82,7 +82,7 @@ class Read:
 
     @classmethod
     def at(cls, corpus: str, paths: Iterable[Path], *, salt: Optional[str] = None) -> Read:
-        """Return what tells files and folders again by where they lie."""
+        """Return what files and folders are recognised by: where they lie."""
         salt = os.urandom(16).hex() if salt is None else salt
         places = [path.resolve() for path in paths]
         folders = sorted({str(folder) for path in places for folder in path.parents})
@@ -92,7 +92,7 @@ class Read:
 
     @classmethod
     def of(cls, data: DataConfig, *, salt: Optional[str] = None) -> Read:
-        """Return what tells a corpus again by its place, or by the seed that it is made with."""
+        """Return what a corpus is recognised by: its place, or the seed that it is made with."""
         if is_made(data):
             return replace(cls.at(data.corpus, (), salt=salt), seed=data.split_seed)
         try:

@@ -1,4 +1,4 @@
-"""What a model descends from: whether that has brought it its own corpus, and what to say of it."""
+"""What a model descends from: whether any of it has read its own corpus, and what to say of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of arrays, written in small pieces and given up in peace, and read with care."""
+"""Archives of arrays: written in small pieces, and read within limits."""
 
 from __future__ import annotations
 
