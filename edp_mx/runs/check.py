@@ -108,6 +108,7 @@ def _ahead(plan: Plan, run: RunDirectory) -> Guarantee:
     spent = () if ledger is None else ledger.entries
     if ledger is not None:
         refuse_other_plan(run.ledger, ledger, plan)
+        plan = ledger.plan  # with the α and the declarations that it was begun with
     if all(entry.epoch is None for entry in spent):
         refuse_unaffordable(plan, spent)
     epoch, step = place_of(run.checkpoint)

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import re
 import shutil
 
 import pytest
 from support import commands
 from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, read
+from support.gaussian import gaussian_delta
 
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.runs import check
@@ -30,22 +32,26 @@ def epsilon_after(steps):
     return json.loads(said)["holds"]["epsilon"]
 
 
-@pytest.fixture(scope="module")
-def interrupted(tmp_path_factory):
-    """Eleven steps an epoch; ended after 19 of them, when the ledger had the second epoch."""
-    run, taken = tmp_path_factory.mktemp("runs") / "run", []
-    step = TrainingLoop._step
+def interrupt(run, config, settings, *, after):
+    """Train, and end it after so many steps."""
+    taken, step = [], TrainingLoop._step
 
     def counted(*arguments):
         taken.append(1)
-        if len(taken) == 20:
+        if len(taken) == after + 1:
             raise KeyboardInterrupt
         return step(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingLoop, "_step", counted)
-        more = ["--run", run, "--set", *SETTINGS, "training.epochs=3"]
-        edp_mx("train", *CONFIG, *more, code=130)
+        edp_mx("train", *config, "--run", run, "--set", *settings, code=130)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """Eleven steps an epoch; ended after 19 of them, when the ledger had the second epoch."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    interrupt(run, CONFIG, [*SETTINGS, "training.epochs=3"], after=19)
     return run
 
 
@@ -74,6 +80,18 @@ def test_of_a_run_to_resume_it_counts_what_was_spent_besides(run, tmp_path):
     assert read(run, "privacy")["holds"]["epsilon"] == pytest.approx(true, rel=1e-9)
     end = read_ledger(run / "privacy_ledger.jsonl").chain.end
     assert read(run, "privacy")["ledger_end"] == read(run, "record")["ledger_end"] == end
+
+
+def test_of_a_run_to_resume_it_knows_the_scales_that_the_ledger_has(tmp_path):
+    """Interrupted in its only epoch: two Gaussians, of sensitivity 2 max α and noise 10,000."""
+    run, config = tmp_path / "run", [QUICKSTART, CONFIGS / "mechanism" / "edp_none.yaml"]
+    more = [*commands.TINY, "data.size=400", "training.epochs=1", "privacy.noise_multiplier=1e4",
+            "privacy.layer_scales=sqrt_dim", "privacy.layer_scales_unit=norm"]  # fmt: skip
+    interrupt(run, config, more, after=3)
+    said = edp_mx("train", "--resume", run, "--check").stdout
+    epsilon = float(re.search(r"epsilon that holds +([\d.]+) \(rf_exact", said)[1])
+    mu = 2**0.5 * 2 * max(layer["scale"] for layer in read(run, "layers")) / 1e4
+    assert mu > 0.01 and gaussian_delta(epsilon, mu) == pytest.approx(5e-5, rel=1e-4)
 
 
 def test_the_quick_form_reads_no_corpus_and_refuses_what_is_not_there(monkeypatch, run):
