@@ -285,9 +285,10 @@ def _not_covered(plan: Plan) -> Tuple[str, ...]:
     if plan.release is not None:
         if plan.release.num_workers > 1:
             single = plan.release.worker_noise_multiplier(plan.noise_multiplier)
+            there = f"only {single:.4g}" if not plan.awaits_scales else "not known yet,"
             texts.append(
                 "someone who sees the messages of a single worker: there the effective noise "
-                f"multiplier is only {single:.4g} in the first epoch"
+                f"multiplier is {there} in the first epoch"
             )
         texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
         if plan.clipping == "ghost":

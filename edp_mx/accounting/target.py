@@ -8,6 +8,7 @@ from typing import Any, Dict
 from edp_mx.accounting.bound import Bound
 from edp_mx.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
 from edp_mx.accounting.counting import count_what_holds, least_noise_multiplier
+from edp_mx.accounting.coverage import UNKNOWN_SCALES
 from edp_mx.accounting.lognumber import exp_of
 from edp_mx.accounting.plan import Plan
 from edp_mx.accounting.zcdp import log_rho_of
@@ -25,10 +26,12 @@ def calibrated(plan: Plan, *, target_epsilon: float) -> Plan:
     counted; z₀ is never so small that float32 could not add its noise.
 
     Raises:
-        UserError: an impossible target, or one that α alone exceeds.
+        UserError: an impossible target, one that α alone exceeds, or a plan that awaits its α.
 
     Guarantee: `count_what_holds` of the result is at most the target.
     """
+    if plan.awaits_scales:
+        raise UserError(f"no noise multiplier can be found for a target: {UNKNOWN_SCALES}")
     z = max(_multiplier(plan, target_epsilon), least_noise_multiplier(plan))
     step = 10.0 ** (math.floor(math.log10(z)) + 1 - _DIGITS)
     digits, more = math.ceil(z / step), 1

@@ -7,6 +7,7 @@ import textwrap
 from typing import List, Sequence, Tuple
 
 from edp_mx.accounting.bound import Bound
+from edp_mx.accounting.coverage import UNKNOWN_SCALES
 from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.accounting.ledger_account import LedgerAccount
 from edp_mx.accounting.lognumber import LogNumber
@@ -134,7 +135,6 @@ def _against(spent: Guarantee) -> List[str]:
         if release.sampler == "shuffle"
         else f", but not which {spent.plan.record}s were drawn for which step"
     )
-    single = release.worker_noise_multiplier(spent.plan.noise_multiplier)
     text = (
         "Anyone who sees the trained model, or all intermediate models and the noisy gradient of "
         f"every step; who knows the code, the settings, all other {spent.plan.record}s"
@@ -142,9 +142,11 @@ def _against(spent: Guarantee) -> List[str]:
         "changes nothing."
     )
     if release.num_workers > 1:
+        single = release.worker_noise_multiplier(spent.plan.noise_multiplier)
+        there = f"only {single:.4g}" if not spent.plan.awaits_scales else "not known yet"
         text += (
             f" Not against the {release.num_workers} workers, their network, or observers of the "
-            f"message of one of them: there the noise multiplier is only {single:.4g}."
+            f"message of one of them: there the noise multiplier is {there}."
         )
     if spent.plan.gaussian == "plain":
         text += (
@@ -194,7 +196,9 @@ def _other(spent: Guarantee) -> List[str]:
         "noise multiplier z as it is, lets one utterance move a step by C, counts each epoch "
         "once, and converts by rho + 2 sqrt(rho ln 1/delta)."
     )
-    if release.variant == "published":
+    if spent.plan.awaits_scales:
+        text += f" What it is in truth nobody can tell: {UNKNOWN_SCALES}."
+    elif release.variant == "published":
         ratio, n = release.effective_noise_multiplier(1.0), release.num_workers
         largest = max(release.layer_scales or (1.0,))
         scaled = (

@@ -18,6 +18,7 @@ from support.made_ledgers import (
     shuffled_line,
 )
 
+from edp_mx.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 
@@ -209,3 +210,17 @@ def test_the_page_as_json_has_the_same_sections(capsys, tmp_path):
     assert 0.7 < found["privacy"]["holds"]["epsilon"] < 0.8
     for title, section in found["sections"].items():
         assert f"\n\n{title}\n{section}" in text
+
+
+@pytest.mark.parametrize("changes", [{}, {"stops_early": True}])
+def test_before_the_scales_are_known_no_number_is_made_up(capsys, tmp_path, changes):
+    """The published noise is worth 1 / max α of what it is beside scales of one, 2.828 and 1."""
+    plan = plan_with({"variant": "published"}, scales_source="sqrt_dim", scales_unit="norm",
+                     **changes)  # fmt: skip
+    said = flat(printed(capsys, "explain", run_of(tmp_path / "run", plan, entries=())))
+    assert "message of one of them: there the noise multiplier is not known yet" in said
+    assert "nobody can tell: the published noise ignores the layer scales" in said
+    assert "What is released has" not in said and "more noise" not in said
+    assert "the calibrated variant with the same z0 (privacy.variant: calibrated): epsilon" in said
+    with pytest.raises(UserError, match="no noise multiplier can be found .* not known before"):
+        calibrated(plan, target_epsilon=1.0)
