@@ -82,7 +82,7 @@ class Spending:
         if self._ledger is None:
             return self.planned()
         ledger = self._ledger.read()
-        return guarantee(self.plan, ledger.entries, is_stopped=ledger.is_stopped)
+        return guarantee(ledger.plan, ledger.entries, is_stopped=ledger.is_stopped)
 
     def stop(self) -> None:
         """Write down that the run ends because of what it shows, so that the rest of it counts."""

@@ -10,13 +10,14 @@ from support.cli import printed
 from support.made_ledgers import plan_with, poisson_plan
 
 from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.accounting.guarantee import guarantee
 from edp_mx.accounting.ledger import read_ledger
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
+from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
@@ -363,3 +364,18 @@ def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corp
     assert planned(granted, "poisson").private_inputs == ("start",)
     (first / "config.yaml").write_text("data: {corpus: snips}")
     assert planned(config, "poisson").private_inputs == ()
+
+
+def test_what_a_run_was_begun_with_stays_declared_when_it_is_resumed(tmp_path):
+    """Since then somebody has called the start public: the run ends with what its head says."""
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    first = Declaration("start", "A, whose training text nobody here knows", is_open=True)
+    for said in (first, Declaration("start", "A, declared other than this corpus")):
+        plan = plan_with(declarations=(said,))
+        spending = start(plan, run)
+        spending.complete(spending.known_scales() or [1.0])
+    assert spending.permit(0) == 69
+    spent = spending.spent()
+    assert spent.declarations == [str(first)] and first.said in spent.not_covered
+    assert spent == recount(run).spent
