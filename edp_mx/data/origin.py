@@ -208,8 +208,8 @@ class AtHand:
         """Return whether this corpus was read there; None where that cannot be told.
 
         It was, if both are the same stand-in with the same seed, or lie at the same place, or have
-        the same training part, or a tenth of the texts of the smaller one in common; where nothing
-        can be compared, if they have the same name.
+        the same training part, or a tenth of the texts of the smaller one in common; where no texts
+        can be compared, if they have the same name. Another training part may be another split.
         """
         ours = Read.of(self.data, salt=theirs.salt)
         if None not in (ours.seed, theirs.seed):
@@ -218,11 +218,10 @@ class AtHand:
             near = {*theirs.places, *theirs.above}
             if {*ours.places} & near or {*theirs.places} & {*ours.above}:
                 return True
-            is_part = ours.with_part(self._fingerprint).part == theirs.part if theirs.part else None
-            if theirs.texts and not is_part:
+            if theirs.part and ours.with_part(self._fingerprint).part == theirs.part:
+                return True
+            if theirs.texts:
                 return self._shares(theirs)
-            if is_part is not None:
-                return is_part
         return True if ours.corpus == theirs.corpus else None
 
     def _shares(self, theirs: Read) -> bool:

@@ -135,13 +135,14 @@ def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(
     assert brought(place, OTHER) == (False, False)
 
 
-def test_the_name_decides_where_training_parts_cannot_be_compared(place):
-    """The corpus lies elsewhere now."""
+def test_the_name_decides_where_no_texts_can_be_compared(place):
+    """The corpus lies elsewhere now; another training part may be another split of it."""
     ours = fingerprint(load_corpus(configured(place).data).train)
     unknown = {"key": "0" * 16, "digest": "0" * 32}  # keyed on another machine
     for name, part, is_own in [
-        ("mine", None, True), ("mine", unknown, True), ("mine", keyed("another"), False),
-        ("merged", None, False), ("merged", unknown, False), ("merged", keyed(ours), True),
+        ("mine", None, True), ("mine", unknown, True), ("mine", keyed("another"), True),
+        ("merged", None, False), ("merged", unknown, False), ("merged", keyed("another"), False),
+        ("merged", keyed(ours), True),
     ]:  # fmt: skip
         (place / "first" / "environment.json").unlink(missing_ok=True)
         write_run(place, "first", f"{{corpus: {name}, path: /elsewhere/{name}.jsonl}}", part=part)
