@@ -26,6 +26,7 @@ SAMPLE = 4096  # texts of a corpus that are written down, each as a keyed hash
 _DIGITS = 12  # of such a hash
 _SHARE = 0.1  # of the smaller corpus: so much in common, and two corpora count as the same
 _LEAST = 3  # texts in common, or all that were written down
+_SURE = 10  # texts that a sample is expected to have of a corpus within, so that it misses few
 
 UNKNOWN, GONE, MERGED, PRETRAINED = "unknown", "gone", "merged", "pretrained"
 
@@ -224,12 +225,17 @@ class AtHand:
                 return self._shares(theirs)
         return True if ours.corpus == theirs.corpus else None
 
-    def _shares(self, theirs: Read) -> bool:
-        """Whether a part of their texts that chance does not explain is among ours."""
+    def _shares(self, theirs: Read) -> Optional[bool]:
+        """Whether a part of their texts that chance does not explain is among ours.
+
+        None where the sample would hardly have a text of ours even if all of them were theirs.
+        """
         shared, sampled = theirs.count_in(self._distinct.tolist())
+        ours = len(self._distinct)
         if shared < min(_LEAST, sampled):
-            return False
-        return shared / sampled * theirs.size >= _SHARE * min(theirs.size, len(self._distinct))
+            is_sure = sampled == theirs.size or sampled * ours >= _SURE * theirs.size
+            return False if is_sure else None
+        return shared / sampled * theirs.size >= _SHARE * min(theirs.size, ours)
 
     @cached_property
     def _fingerprint(self) -> str:

@@ -65,6 +65,19 @@ def test_a_tenth_of_the_smaller_corpus_in_common_is_the_same_corpus(at_hand, the
     assert at_hand(read(shuffled)) is is_own
 
 
+@pytest.mark.parametrize(
+    ("size", "is_own"), [(20_000, False), (122_880, False), (122_881, None), (10**7, None)]
+)
+def test_of_a_text_so_large_that_its_sample_would_hardly_have_ours_nobody_can_tell(
+    at_hand, size, is_own
+):
+    """4,096 of 122,880 lines are expected to have ten of our 300, if all of them were there."""
+    lowest = Lowest()
+    for utterance in OTHERS:
+        lowest.add(digest(" ".join(utterance.tokens)))
+    assert at_hand(Read.at("lines.txt", ()).with_texts(lowest, size)) is is_own
+
+
 def test_a_sample_is_of_the_distinct_texts_with_the_lowest_digests():
     lowest = Lowest()
     for i in range(30_000):
