@@ -43,7 +43,7 @@ def check_files(
     refuse_private_lists(config.data)
     if not is_made(config.data):
         find_corpus(config.data)
-    if resumed is not None:
+    if resumed is not None and config.privacy.mechanism != "none":
         _ledger_of(resumed)
 
 

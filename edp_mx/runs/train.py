@@ -216,8 +216,10 @@ class _Run:
         """Write down where the run stands, so that `--resume` can go on from here."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         sums = self._sums(so_far) if so_far.steps else {}
-        if not self.workers.is_first:
-            return
+        self.workers.on_first(lambda: self._write_checkpoint(so_far, sums))
+
+    def _write_checkpoint(self, so_far: EpochSoFar, sums: Arrays) -> None:
+        """Write it on rank 0; what goes wrong ends the run on all workers."""
         best_ser, best_epoch, best = self.selection.standing
         mark = self.spending.mark()
         TrainingState.of(

@@ -136,3 +136,10 @@ def test_a_resume_does_not_forget_what_was_released(run):
     said = edp_mx("train", "--resume", run, code=2).stderr
     assert "privacy_ledger.jsonl is missing, though environment.json is there" in said
     assert not (run / "privacy_ledger.jsonl").exists()
+
+
+def test_a_run_without_privacy_has_no_ledger_that_could_be_missing(tmp_path):
+    run = tmp_path / "run"
+    interrupt(run, [QUICKSTART], [*commands.TINY, "data.size=400"], after=2)
+    for option in ("--check", "--check-files"):
+        assert "sound" in edp_mx("train", "--resume", run, option).stdout

@@ -33,10 +33,10 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     rows = {
         line.split("|")[2].strip(): line for line in said.stdout.splitlines() if "| Health" in line
     }
-    assert list(rows) == ["SGD", "eDP-SGD, no decay, published",
+    assert list(rows) == ["SGD", "eDP-SGD, no decay, the paper's ε",
                           "eDP-SGD, linear decay, calibrated", "DP-SGD at ε = 8"]  # fmt: skip
     assert [row.count("–") > 6 for row in rows.values()] == [False, False, False, True]
-    assert "[-1.2]" in rows["eDP-SGD, no decay, published"]  # the paper's ΔSER
+    assert "[-1.2]" in rows["eDP-SGD, no decay, the paper's ε"]  # the paper's ΔSER
     assert "needs what is not there (model.start_from: runs/warm_for_health)" in said.stdout
     kept = [json.loads(path.read_text()) for path in records.glob("*.json")]
     assert {each["name"] for each in kept} == {
