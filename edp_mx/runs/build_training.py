@@ -103,7 +103,10 @@ def _trainer(
     settings: Dict[str, Any] = {
         "flat": flat,
         "optimizer": config.training.optimizer,
-        "optimizer_params": {"learning_rate": config.training.learning_rate},
+        "optimizer_params": {
+            "learning_rate": config.training.learning_rate,
+            "wd": config.training.weight_decay,
+        },
     }
     if carried:
         return CarriedTrainer(carried=carried, workers=workers, **settings)

@@ -107,6 +107,7 @@ class TrainingConfig(Settings):
         loss_factor: the loss is multiplied by it before the gradient is taken: a change of its
             unit, which Adam does not see. docs/privacy.md, section 2, says who does.
         learning_rate: the highest step size.
+        weight_decay: λ; λ times each weight is added to its gradient (the optimizer's `wd`).
         learning_rates: step sizes of groups of parameters that differ from it.
         schedule: warm-up and decay of the step size.
         average: of the weights, after each epoch and at the end.
@@ -127,6 +128,7 @@ class TrainingConfig(Settings):
     optimizer: str = setting("adam", one_of=("adam", "sgd"))
     loss_factor: float = setting(1.0, above=0, at_most=MOST_NORM)
     learning_rate: float = setting(1e-3, above=0, at_most=MOST_NORM)
+    weight_decay: float = setting(0.0, at_least=0, at_most=MOST_NORM)
     learning_rates: LearningRates = field(default_factory=LearningRates)
     schedule: Schedule = field(default_factory=Schedule)
     average: Average = field(default_factory=Average)

@@ -31,7 +31,7 @@ from edp_mx.runs.record import (
 )
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
-from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, N, layers_of
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, Method, N, layers_of
 from edp_mx.runs.tables.paper import TABLE_1
 from edp_mx.runs.tables.paper_point import paper_point
 from edp_mx.runtime.yaml_tree import override
@@ -54,6 +54,7 @@ class Request(NamedTuple):
         is_attacked: the paper's attack is made on each run too.
         lira: so is LiRA, with so many shadow models; 0 for none.
         is_small: the models are those of `configs/small`.
+        known: what `methods` names.
     """
 
     configs: Path
@@ -66,6 +67,7 @@ class Request(NamedTuple):
     is_attacked: bool = False
     lira: int = 0
     is_small: bool = False
+    known: Mapping[str, Method] = MappingProxyType(METHODS)
 
 
 class Cell(NamedTuple):
@@ -103,19 +105,20 @@ def cells_of(request: Request) -> List[Cell]:
         for family in request.families
         for corpus in request.corpora
         for method in request.methods
-        if corpus in TABLE_1[family] or not METHODS[method].is_at_papers_epsilon
+        if corpus in TABLE_1[family] or not request.known[method].is_at_papers_epsilon
     ]
 
 
 def _trial(
     request: Request, corpus: str, family: str, method: str, seed: int, given: Dict[str, Any]
 ) -> Trial:
-    layers, values = layers_of(request.configs, corpus, family, method, is_small=request.is_small)
+    chosen = request.known[method]
+    layers, values = layers_of(request.configs, corpus, family, chosen, is_small=request.is_small)
     values.update({"name": f"{corpus}_{family}_{method}", "training.seed": seed})
-    decay = METHODS[method].decay
+    decay = chosen.decay
     if decay:
         values[_SHARE] = N // request.workers
-    if decay and METHODS[method].is_at_papers_epsilon:
+    if decay and chosen.is_at_papers_epsilon:
         epochs = load_config(layers, overrides_of({**values, **given})).training.epochs
         point = paper_point(family, corpus, decay, epochs=epochs)
         assert point is not None  # only the paper's rows are asked for

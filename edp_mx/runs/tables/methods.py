@@ -69,7 +69,7 @@ METHODS: Dict[str, Method] = {
 
 
 def layers_of(
-    configs: Path, corpus: str, family: str, method: str, *, is_small: bool = False
+    configs: Path, corpus: str, family: str, method: Method, *, is_small: bool = False
 ) -> Tuple[List[Path], Dict[str, Any]]:
     """Return the files that are merged for a cell, and what is set beside them.
 
@@ -80,14 +80,13 @@ def layers_of(
     files = [configs / f"{corpus}_{family}.yaml"]
     if corpus in STANDINS:
         files.append(configs / "data" / "small_standin.yaml")
-    if is_small and not (method == "dp_sgd" and family == "clc"):  # whose recipe is of a small one
+    if is_small and (method.layer or family == "bert"):  # the recipe for CLC is of a small one
         small = [configs / "small" / f"{name}.yaml" for name in (family, corpus)]
         files += [file for file in small if file.is_file()]
-    chosen = METHODS[method]
-    if chosen.layer:
-        return [*files, configs / chosen.layer], dict(chosen.values)
+    if method.layer:
+        return [*files, configs / method.layer], dict(method.values)
     layer, values = _recipe(configs, corpus, family)
-    return [*files, layer], {**values, **chosen.values}
+    return [*files, layer], {**values, **method.values}
 
 
 def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, Any]]:

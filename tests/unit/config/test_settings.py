@@ -94,7 +94,7 @@ IMPOSSIBLE = {
     NoiseConfig: {"gaussian": "discrete"},
     ScaleRelease: {"noise_multiplier": math.inf, "clip": math.nan, "micro_batches": 0},
     TrainingConfig: {"epochs": 0, "batch_size": 0, "optimizer": "lamb", "loss_factor": 0.0,
-                     "learning_rate": 0.0,
+                     "learning_rate": 0.0, "weight_decay": -1e-5,
                      "seed": -1, "checkpoint": "first", "early_stop_patience": -1,
                      "length_buckets": -1, "evaluation_batch_size": 0, "watchdog_seconds": 0.0},
     Average: {"kind": "mean", "decay": 1.0, "tail_fraction": 0.0},

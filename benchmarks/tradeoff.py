@@ -1,0 +1,320 @@
+"""What a run gives away against how well it understands: eDP-SGD, DP-SGD, and plain under-fitting.
+
+Run: .venv/bin/python benchmarks/tradeoff.py --seeds 0 1 2
+
+Small models, as `edp-mx table1 --small` trains them. Each run is attacked by the paper's attack and
+by LiRA; what has a record in results/tradeoff is not trained again. Writes results/tradeoff.md and
+docs/pictures/tradeoff.png. With --dry-run it trains nothing.
+"""
+
+import argparse
+import math
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from edp_mx.attacks.tables import attack_cells, shadow_cells
+from edp_mx.cli.console import start_logging
+from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
+from edp_mx.reports.summary import log10_or_infinity
+from edp_mx.reports.table import render_table
+from edp_mx.runs.attack_records import collect_attacks, key_of, target_of
+from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+from edp_mx.runs.tables.cells import Cell, Request, cells_of, find_for_cell
+from edp_mx.runs.tables.fill import fill, look_up, problems
+from edp_mx.runs.tables.methods import FAMILIES, Method
+from edp_mx.runs.tables.paper import NAMES
+from edp_mx.runs.tables.query import FPR, LIRA, PAPERS_ATTACK
+from edp_mx.runtime.files import write_text
+
+PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
+RECORDS, RUNS = Path("results/tradeoff"), Path("runs/tradeoff")
+CORPORA = ("atis", "snips")
+NOISES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3)  # z₀
+EPSILONS = (8, 100, 1000)
+RATES = {"clc": 6e-3, "bert": 1e-3}  # of configs/small
+DROPOUTS = {"clc": (0.5, 0.7), "bert": (0.3, 0.5)}
+SGD, NONE = "mechanism/sgd.yaml", "mechanism/edp_none.yaml"
+NOISE, UNIT = "privacy.noise_multiplier", "privacy.layer_scales_unit"
+
+HEADER = """\
+# What eDP-SGD buys
+
+Made by `.venv/bin/python benchmarks/tradeoff.py {options}`; not to be edited. Made from {count}
+runs of small models (`configs/small`), {seeds} of each row at most, each on one worker with the
+paper's N = 8 micro-batches, and from attacks on them. DP-SGD takes batches of 128 for 20 epochs,
+from random weights or the pre-trained encoder.
+
+SER is the semantic error rate on the test part; lower is better. AUC is that of the paper's attack,
+and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
+share of members that LiRA finds at a false-positive rate of 1 %. Both log₁₀ ε are those of Table 1;
+the second would hold if α and the vocabulary were public. Means over runs, with the least and
+the largest in brackets. **Beaten by** names a plain run that has no more SER and from which LiRA
+learns no more: noise then bought nothing that training less would not have given.
+
+![SER against LiRA's AUC](../docs/pictures/tradeoff.png)
+"""
+COLUMNS = ("", "SER %", "AUC, paper's", "AUC, LiRA", "TPR %, LiRA", "log₁₀ ε publ.",
+           "log₁₀ ε holds", "runs", "beaten by")  # fmt: skip
+
+
+class Curve(NamedTuple):
+    """Runs that differ in one thing."""
+
+    name: str
+    points: Dict[str, Method]
+    is_plain: bool = False  # trained without privacy
+    only: Optional[Tuple[str, str]] = None  # corpus and family, if it has no others
+
+
+class Point(NamedTuple):
+    """What was measured of one method, over its seeds, as shares of 1."""
+
+    name: str
+    curve: Curve
+    ser: List[float]
+    auc: List[float]
+    lira_auc: List[float]
+    lira_tpr: List[float]
+    published: float
+    holds: float
+
+
+def curves_of(family: str) -> List[Curve]:
+    """Return what is compared for a family of models."""
+    rate = RATES[family]
+    epsilons = {
+        f"dp_sgd_{each}": Method(
+            f"ε = {each}",
+            "mechanism/dp_sgd.yaml",
+            {"privacy.target_epsilon": each, "training.batch_size": 128, "training.epochs": 20,
+             "training.learning_rate": rate / 2},
+        )
+        for each in EPSILONS
+    }  # fmt: skip
+    edp = [
+        Curve(f"eDP-SGD, α {said}", {f"{unit}_{z:g}": _edp(unit, z) for z in NOISES})
+        for unit, said in (("norm", "as norms"), ("largest", "÷ largest"))
+    ]
+    plain = [
+        _plain("stopped early", "training.epochs", (1, 2, 4, 8), "after {} epochs"),
+        _plain("weight decay", "training.weight_decay", (1e-5, 1e-4, 1e-3), "λ = {}"),
+        _plain("dropout", "model.dropout", DROPOUTS[family], "{} of the units"),
+        _plain("smaller rate", "training.learning_rate", (rate / 4, rate / 16), "{}"),
+    ]
+    sgd = Curve("SGD", {"sgd": Method("as it is", SGD, {})}, is_plain=True)
+    return [sgd, *edp, Curve("DP-SGD", epsilons), *plain, _units(), *_decays()]
+
+
+def _edp(unit: str, z: float) -> Method:
+    return Method(f"z₀ = {z:g}", NONE, {NOISE: z, UNIT: unit}, "none")
+
+
+def _plain(name: str, key: str, values: Sequence[float], said: str) -> Curve:
+    points = {
+        f"sgd_{key.rpartition('.')[2]}_{value:g}": Method(
+            said.format(f"{value:g}"), SGD, {key: value}
+        )
+        for value in values
+    }
+    return Curve(f"SGD, {name}", points, is_plain=True)
+
+
+def _units() -> Curve:
+    """The same loss in other units: α grows by c, and the paper's count does not see it."""
+    points = {
+        f"norm_0.1_times_{c}": Method(
+            f"c = {c}", NONE, {NOISE: 0.1, UNIT: "norm", "training.loss_factor": c}, "none"
+        )
+        for c in (10, 100)
+    }
+    return Curve("eDP-SGD, α as norms, z₀ = 0.1, loss × c", points, only=("atis", "clc"))
+
+
+def _decays() -> Iterator[Curve]:
+    """Noise that costs something at first, and then falls; α ÷ largest."""
+    for z, (kind, taus) in product(
+        (0.01, 0.1), (("linear", (0.1, 0.5, 0.9)), ("exponential", (0.05, 0.1, 0.2)))
+    ):
+        points = {
+            f"{kind}_{z:g}_{tau:g}": Method(
+                f"τ = {tau:g}", f"mechanism/edp_{kind}.yaml",
+                {NOISE: z, UNIT: "largest", "privacy.decay.rate": tau}, kind,
+            )
+            for tau in taus
+        }  # fmt: skip
+        yield Curve(f"eDP-SGD, α ÷ largest, z₀ = {z:g}, {kind} decay", points, only=("atis", "clc"))
+
+
+def requests_of(arguments: argparse.Namespace) -> Iterator[Request]:
+    """Yield what is to be trained: the curves of all corpora, then those of one alone."""
+    for family in arguments.models:
+        curves = curves_of(family)
+        known = {name: method for curve in curves for name, method in curve.points.items()}
+        shared = [name for curve in curves if not curve.only for name in curve.points]
+        own: Dict[Tuple[str, str], List[str]] = {}
+        for curve in curves:
+            if curve.only:
+                own.setdefault(curve.only, []).extend(curve.points)
+        asked = [(corpus, shared, arguments.seeds) for corpus in arguments.corpora]
+        asked += [(corpus, names, arguments.seeds[:1]) for (corpus, its), names in own.items()
+                  if its == family and corpus in arguments.corpora]  # fmt: skip
+        for corpus, methods, seeds in asked:
+            yield Request(
+                Path("configs"), [corpus], [family], methods, seeds, is_attacked=True,
+                lira=arguments.lira, is_small=True, known=known,
+            )  # fmt: skip
+
+
+def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace) -> List[str]:
+    """Train and attack what has no record yet; return what is missing."""
+    shadows = shadow_cells(request)
+    trainings = Trainings(
+        arguments.runs,
+        workers=request.workers,
+        records=[RECORDS],
+        find=find_for_cell,
+        is_read_only=arguments.dry_run,
+    )
+    said: List[str] = []
+    with closing(trainings):
+        look_up([*cells, *shadows], trainings)
+        if not arguments.dry_run:
+            budget = Budget(Limits(hours=arguments.budget_hours, at_once=1))
+            fill(cells, shadows, trainings, budget, records=RECORDS)
+            said = attack_cells(request, cells, shadows, trainings, budget, records=RECORDS)
+    return [*problems(cells), *said]
+
+
+def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
+    """Return what was measured, by corpus and family, in the order of the curves."""
+    success = {(*target_of(each), each["attack"]): each["success"]
+               for each in collect_attacks([RECORDS])}  # fmt: skip
+    found: Dict[Tuple[str, str], List[Point]] = {}
+    for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
+        for curve in curves_of(place[1]):
+            for name, method in curve.points.items():
+                records = [cell.trial.record for cell in cells
+                           if (cell.corpus, cell.family) == place and cell.method == name
+                           and cell.trial.record]  # fmt: skip
+                if records:
+                    found.setdefault(place, []).append(_point(method.name, curve, records, success))
+    return found
+
+
+def _point(name: str, curve: Curve, records: Sequence[Mapping], success: Mapping) -> Point:
+    papers = [success.get((*key_of(each), "shadow"), {}) for each in records]
+    liras = [success.get((*key_of(each), "lira"), {}) for each in records]
+    variants = [[v for k, v in each.items() if k.startswith(LIRA)] for each in liras if each]
+    return Point(
+        name=name,
+        curve=curve,
+        ser=[each["test"]["ser"] for each in records],
+        auc=[each[PAPERS_ATTACK]["auc"]["value"] for each in papers if each],
+        lira_auc=[max(v["auc"]["value"] for v in each) for each in variants],
+        lira_tpr=[max(v["tpr_at_fpr"][FPR]["value"] for v in each) for each in variants],
+        published=max(log10_or_infinity(each["as_published"]) for each in records),
+        holds=max(
+            min(log10_or_infinity(each["holds"]), log10_or_infinity(each["holds_if"]))
+            for each in records
+        ),
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def beaten_by(point: Point, points: Sequence[Point]) -> str:
+    """Return the plain runs with no more SER from which LiRA learns least, if that is no more."""
+    rivals = [each for each in points if each.curve.is_plain and each.lira_auc
+              and mean(each.ser) <= mean(point.ser)]  # fmt: skip
+    best = min(rivals, key=lambda each: mean(each.lira_auc), default=None)
+    if point.curve.is_plain or best is None or not point.lira_auc:
+        return ""
+    if mean(best.lira_auc) > mean(point.lira_auc):
+        return "none"
+    return f"{best.curve.name}, {best.name}"
+
+
+def table_of(points: Sequence[Point]) -> str:
+    rows = []
+    for point in points:
+        epsilons = (point.published, point.holds)
+        rows.append([
+            f"{point.curve.name}: {point.name}",
+            _percent(point.ser, 2),
+            *(_percent(each, 1) for each in (point.auc, point.lira_auc, point.lira_tpr)),
+            *(f"{each:.1f}" if math.isfinite(each) else "∞" for each in epsilons),
+            str(len(point.ser)),
+            beaten_by(point, points),
+        ])  # fmt: skip
+    return render_table(COLUMNS, rows)
+
+
+def _percent(values: Sequence[float], digits: int) -> str:
+    if not values:
+        return "–"
+    text = f"{100 * mean(values):.{digits}f}"
+    low, high = f"{100 * min(values):.{digits}f}", f"{100 * max(values):.{digits}f}"
+    return text if low == high else f"{text} ({low}–{high})"
+
+
+def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
+    """Draw SER against LiRA's AUC, a panel for each corpus and family."""
+    figure, panels = build_panels(len(found), 5.2, 4.2, columns=2, below=0.9)
+    drawn = {}
+    for axes, ((corpus, family), points) in zip(panels, found.items()):
+        curves = dict.fromkeys(point.curve.name for point in points
+                               if point.lira_auc and not point.curve.only)  # fmt: skip
+        for curve in curves:
+            its = [each for each in points if each.curve.name == curve and each.lira_auc]
+            colour = COLOURS[list(curves).index(curve) % len(COLOURS)]
+            is_plain = its[0].curve.is_plain
+            (drawn[curve],) = axes.plot(
+                [100 * mean(each.ser) for each in its],
+                [100 * mean(each.lira_auc) for each in its],
+                color="#000000" if curve == "SGD" else colour,
+                marker="s" if is_plain else "o", linestyle=":" if is_plain else "-",
+                markersize=9 if curve == "SGD" else 5, linewidth=1.2,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        label_axes(axes, "SER on the test part, %", "AUC of LiRA, %", legend=False,
+                   title=f"{NAMES.get(corpus, corpus.upper())}, {family.upper()}")  # fmt: skip
+        axes.axhline(50, color="#888888", linewidth=0.8)
+    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=4, frameon=False,
+                  fontsize=8)  # fmt: skip
+    save_figure(figure, PICTURE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpora", nargs="+", default=CORPORA, choices=CORPORA)
+    parser.add_argument("--models", nargs="+", default=FAMILIES, choices=FAMILIES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--lira", type=int, default=16, help="shadow models")
+    parser.add_argument("--budget-hours", type=float, default=math.inf)
+    parser.add_argument("--runs", type=Path, default=RUNS)
+    parser.add_argument("--dry-run", action="store_true")
+    arguments = parser.parse_args()
+    start_logging(is_first=True)
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    asked = [(request, cells_of(request)) for request in requests_of(arguments)]
+    lacking = [line for request, cells in asked for line in train(request, cells, arguments)]
+    cells = [cell for _, its in asked for cell in its]
+    found = points_of(cells)
+    options = " ".join(["--seeds", *map(str, arguments.seeds)])
+    count = sum(len(point.ser) for points in found.values() for point in points)
+    blocks = [HEADER.format(options=options, count=count, seeds=len(arguments.seeds))]
+    for (corpus, family), points in found.items():
+        blocks += [f"## {NAMES.get(corpus, corpus.upper())}, {family.upper()}\n", table_of(points)]
+    if lacking:
+        blocks += ["\n## What is missing\n", "\n".join(f"- {line}" for line in lacking)]
+    write_text(PAGE, "\n".join(blocks) + "\n")
+    if found:
+        draw(found)
+
+
+if __name__ == "__main__":
+    main()
