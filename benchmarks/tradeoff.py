@@ -9,6 +9,7 @@ docs/pictures/tradeoff.png. With --dry-run it trains nothing.
 
 import argparse
 import math
+import sys
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -289,7 +290,23 @@ def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
     save_figure(figure, PICTURE)
 
 
-def main() -> None:
+def page(
+    found: Mapping[Tuple[str, str], Sequence[Point]], lacking: Sequence[str], options: str
+) -> str:
+    """Return the Markdown of what was measured, and of what is missing."""
+    points = [point for its in found.values() for point in its]
+    count = sum(len(point.ser) for point in points)
+    seeds = max((len(point.ser) for point in points), default=0)
+    blocks = [HEADER.format(options=options, count=count, seeds=seeds)]
+    for (corpus, family), its in found.items():
+        blocks += [f"## {NAMES.get(corpus, corpus.upper())}, {family.upper()}\n", table_of(its), ""]
+    if lacking:
+        blocks += ["## What is missing\n", *(f"- {line}" for line in lacking)]
+    return "\n".join(blocks).rstrip() + "\n"
+
+
+def measured(words: Sequence[str]) -> Tuple[Dict[Tuple[str, str], List[Point]], str]:
+    """Do what the options say; return the points, and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", nargs="+", default=CORPORA, choices=CORPORA)
     parser.add_argument("--models", nargs="+", default=FAMILIES, choices=FAMILIES)
@@ -298,21 +315,18 @@ def main() -> None:
     parser.add_argument("--budget-hours", type=float, default=math.inf)
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--dry-run", action="store_true")
-    arguments = parser.parse_args()
-    start_logging(is_first=True)
+    arguments = parser.parse_args(words)
     RECORDS.mkdir(parents=True, exist_ok=True)
     asked = [(request, cells_of(request)) for request in requests_of(arguments)]
     lacking = [line for request, cells in asked for line in train(request, cells, arguments)]
-    cells = [cell for _, its in asked for cell in its]
-    found = points_of(cells)
-    options = " ".join(["--seeds", *map(str, arguments.seeds)])
-    count = sum(len(point.ser) for points in found.values() for point in points)
-    blocks = [HEADER.format(options=options, count=count, seeds=len(arguments.seeds))]
-    for (corpus, family), points in found.items():
-        blocks += [f"## {NAMES.get(corpus, corpus.upper())}, {family.upper()}\n", table_of(points)]
-    if lacking:
-        blocks += ["\n## What is missing\n", "\n".join(f"- {line}" for line in lacking)]
-    write_text(PAGE, "\n".join(blocks) + "\n")
+    found = points_of([cell for _, its in asked for cell in its])
+    return found, page(found, lacking, " ".join(["--seeds", *map(str, arguments.seeds)]))
+
+
+def main() -> None:
+    start_logging(is_first=True)
+    found, text = measured(sys.argv[1:])
+    write_text(PAGE, text)
     if found:
         draw(found)
 

@@ -17,8 +17,8 @@ N = 8  # of Algorithm 1, the paper's GPUs: workers times micro-batches per worke
 EPSILON = 8.0  # of DP-SGD
 # α are the norms themselves, without which the paper's ε costs far more SER than it reports.
 _AS_IN_THE_PAPER = {"privacy.layer_scales_unit": "norm"}
-_FREE = {"privacy.noise_multiplier": 1e-4, "privacy.layer_scales_unit": "largest"}
-_CALIBRATED = {**_FREE, "privacy.variant": "calibrated", "privacy.layer_scales": "ones"}
+FREE = {"privacy.noise_multiplier": 1e-4, "privacy.layer_scales_unit": "largest"}
+_CALIBRATED = {**FREE, "privacy.variant": "calibrated", "privacy.layer_scales": "ones"}
 
 
 class Method(NamedTuple):
@@ -52,7 +52,7 @@ def _edp(decay: str, said: str, values: Dict[str, Any]) -> Method:
 
 _SAID: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "": ("the paper's ε", _AS_IN_THE_PAPER),
-    "_free": ("α ÷ largest", _FREE),
+    "_free": ("α ÷ largest", FREE),
     "_calibrated": ("calibrated", _CALIBRATED),
 }
 

@@ -18,7 +18,7 @@ from edp_mx.runs.shapes import check_file
 from edp_mx.runs.sweep.processes import launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runs.tables.cells import refuse_other_folder, settings_given
-from edp_mx.runs.tables.methods import CORPORA, FAMILIES
+from edp_mx.runs.tables.methods import CORPORA, FAMILIES, FREE
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.threads import allowed_threads
@@ -30,7 +30,7 @@ _DP_SGD = {"privacy.mechanism": "dp_sgd", "privacy.noise_multiplier": 1.0}
 # The file below configs/mechanism/, and what is set beside it: all with the same batches.
 METHODS: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "sgd": ("sgd.yaml", {}),
-    "edp_sgd": ("edp_none.yaml", {}),
+    "edp_sgd": ("edp_none.yaml", FREE),  # a step costs the same with any noise
     "dp_sgd_loop": ("sgd.yaml", {**_DP_SGD, "privacy.clipping": "loop"}),
     "dp_sgd_ghost": ("sgd.yaml", {**_DP_SGD, "privacy.clipping": "ghost"}),
 }
