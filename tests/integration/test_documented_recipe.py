@@ -129,8 +129,3 @@ def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
     execute(shrunken_script("".join(blocks(ROOT / "docs" / "tables.md"))), pretrained)
     assert "<svg" in (pretrained / "results" / "report.html").read_text()
     assert (pretrained / "results" / "table1.md").exists()
-
-
-def test_the_page_on_attacks(pretrained):
-    execute(shrunken_script(blocks(ROOT / "docs" / "attacks.md")[1]), pretrained)
-    assert (pretrained / "runs" / "atis_bert" / "attack-threshold" / "report.html").exists()

@@ -28,7 +28,7 @@ _FILES = (
 )
 _COMMANDS = (
     (r":\d{4,}\b", ":300"),  # of a corpus that is merged
-    (r"(--size |--buckets |--candidates )\d+", r"\g<1>200"),
+    (r"(--size |--buckets )\d+", r"\g<1>200"),
     (r"(--lira )\d+", r"\g<1>4"),
     (r"(launch/table.\.sh)", r"\1 --configs configs"),  # not those of the checkout
     (r"--budget-hours \d+", "--budget-hours 0.01"),

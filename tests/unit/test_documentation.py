@@ -1,7 +1,6 @@
 """What README and docs name exists, and the commands that they show are understood."""
 
 import ast
-import math
 import re
 import subprocess
 import sys
@@ -9,12 +8,9 @@ import sys
 import pytest
 from support.documentation import PAGES, ROOT, shown_commands
 
-from edp_mx.accounting.lognumber import LogNumber
 from edp_mx.cli import parser
 from edp_mx.config import load_config
 from edp_mx.runs.pretraining.config import PretrainingConfig
-from edp_mx.runs.record import RECORDS
-from edp_mx.runs.records import collect
 
 TABLE = (ROOT / "docs" / "paper-to-code.md").read_text()
 COMMANDS = sorted(set(shown_commands()))
@@ -58,25 +54,6 @@ def test_each_command_is_understood_and_its_configuration_loads(page, command, m
     if files and shipped == files:
         kind = {"kind": PretrainingConfig} if command[0] == "pretrain" else {}
         load_config(files, arguments.overrides or (), **kind)
-
-
-def test_an_epsilon_of_billions_is_that_of_the_records():
-    """With two workers what holds is κ² N = 8 times what is published: here ε is as good as ρ."""
-    published = {
-        each.record["name"]: LogNumber.from_dict(each.record["as_published"])
-        for each in collect([ROOT / RECORDS])
-        if "privacy.layer_scales_unit" not in each.record["settings"]  # at z₀ = 1e-4
-    }
-    readme, results = ((ROOT / name).read_text() for name in ("README.md", "docs/results.md"))
-    rows = re.findall(r"^\| (\w+_edp_exponential) (.*)", results, re.M)
-    assert len(rows) == 4
-    for name, row in rows:
-        paper, holds = published[name], LogNumber(published[name].log + math.log(8))
-        said = f"∞ ({holds.short(narrow=True)}, 10^{holds.log10:.1f}, if"
-        said = f"| {paper.short(narrow=True)} (10^{paper.log10:.1f}) | {said}"
-        assert said in " ".join(row.split())
-        if name == "atis_bert_edp_exponential":
-            assert re.search(rf"`edp_exponential.yaml` .* {holds.short(narrow=True)} \* \|", readme)
 
 
 def test_what_the_documented_commands_write_is_kept_out_of_git(tmp_path):

@@ -1,0 +1,159 @@
+"""Every measured number of a page is that of the records which a comment beside it names.
+
+`<!-- records: NAME, NAME -->` stands in a paragraph, or on top of a table, where each row may have
+names of its own, after a `|` or on a line. A name is the beginning of a file's in results/records,
+or a page of results/.
+"""
+
+import json
+import re
+
+import pytest
+from support.documentation import ROOT
+
+PAGES = ("README", "docs/index", "docs/recipe", "docs/attacks", "docs/bert", "docs/own-corpus")
+RECORDS = ROOT / "results" / "records"
+COMMENT = re.compile(r"<!-- records:\s(.*?)\s*-->\n?", re.S)
+# Settings stand in code; versions, and the rate of false alarms that is asked for, are given.
+NOT_MEASURED = re.compile(
+    r"^```.*?^```|`[^`]*`|\]\([^)]*\)|Python 3\S+|section \S+|(?:of|at) 1 %", re.M | re.S
+)
+NUMBER = re.compile(r"(?<![\w.^-])(\d[\d,]*(?:\.(\d+))?)(?!\w|[.,]\d)(?: ?(%|mn|bn))?")
+SCORES = re.compile(r"SER|intents|F1|AUC|TPR|exposure")
+SIZES = {"mn": 1e6, "bn": 1e9}
+ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
+
+
+def said_by(stem):
+    """The columns that a record is of, and what it and the attacks on its run say of which key."""
+    said, column = {}, ""
+    path = RECORDS / f"{stem}.json"
+    if path.exists():  # not of each run that was attacked
+        record = json.loads(path.read_text())
+        holds = record["holds"]["epsilon"] or record["holds_if"]["epsilon"]  # None: infinite
+        column = f"ε = {holds:.0f}" if holds else "no privacy"
+        said = {
+            "SER": [100 * record["test"]["ser"]],
+            "intents right": [100 * record["test"]["intent_accuracy"]],
+            "F1": [100 * record["test"]["slot_f1"]],
+            "n": [record["n"]],
+            "minutes": [record["seconds"] / 60],
+            "steps": [record["steps"]],
+            "δ": [record["delta"]],
+            "ε publ": [record["as_published"]["epsilon"] or 0],
+            "ε that holds": [holds or 0],
+        }
+    for attack in RECORDS.glob(f"{stem}-attack-*.json"):
+        for name, success in json.loads(attack.read_text())["success"].items():
+            rates = {"AUC %": success["auc"], "TPR %": success["tpr_at_fpr"]["0.01"]}
+            for rate, found in rates.items():
+                said[f"{rate}, {name}"] = [100 * found[end] for end in ("value", "low", "high")]
+    return column, said
+
+
+def sources_of(names):
+    """What is said by each record and page that a line of a comment names."""
+    sources = []
+    for name in names.replace(",", " ").split():
+        if name.endswith(".md"):
+            numbers = NUMBER.finditer((ROOT / name).read_text())
+            sources.append(("", {"page": [float(each[1].replace(",", "")) for each in numbers]}))
+            continue
+        stems = {path.stem.split("-attack-")[0] for path in RECORDS.glob(f"{name}*.json")}
+        assert stems, f"there is no record {name}"
+        sources += map(said_by, sorted(stems))
+    return sources
+
+
+def is_named(key, label):
+    return re.search(rf"(?<!\w){re.escape(key)}(?!\w| \w)", label) is not None
+
+
+def allowed(sources, head="", row=""):
+    """(whether a cell of this column and row is measured, the values for it, and their means)."""
+    is_of_some = re.search(r"ε = \d|no privacy", head)
+    said = [each for column, each in sources if column in head or not is_of_some]
+    every = {key for each in said for key in each}
+    keys = {key for key in every if is_named(key, f"{head} | {row}")}
+    lists = [[value for each in said for value in each.get(key, ())] for key in keys or every]
+    is_measured = bool(keys) or SCORES.search(head) is not None
+    return is_measured, [value for each in lists for value in (*each, sum(each) / len(each))]
+
+
+def unfounded(text, is_measured, values):
+    """The numbers of a text that are measured, by their form or their place, and no value is."""
+    for number, digits, unit in NUMBER.findall(text):
+        size = SIZES.get(unit, 1)
+        value, unsure = float(number.replace(",", "")) * size, 0.5 * 10 ** -len(digits) * size
+        is_there = any(abs(value - each) <= unsure + ROUNDED for each in values)
+        if (digits or unit or is_measured) and not is_there:
+            yield number
+
+
+def without_record(page):
+    """The measured numbers of a page that no record beside them has."""
+    for block in re.split(r"\n\s*\n", NOT_MEASURED.sub(" ", page)):
+        comment = COMMENT.search(block)
+        named = re.split(r"\s*[|\n]\s*", comment[1]) if comment else []
+        text = COMMENT.sub("", block)
+        rows = [line.strip("|").split("|") for line in text.split("\n") if line.startswith("|")]
+        if not rows:
+            sources = sources_of(" ".join(named))
+            yield from unfounded(text, False, allowed(sources)[1])
+            columns = {column for column, _ in sources}
+            if columns and "" not in columns:  # of a page's, nothing is known
+                yield from set(re.findall(r"ε = \d+", text)) - columns
+            continue
+        heads = [cell.strip() for cell in rows[0]]
+        by_row = [sources_of(line) for line in named or [""]]
+        by_row *= len(rows) - 2 if len(by_row) == 1 else 1
+        assert len(by_row) == len(rows) - 2, f"a line of records for each row: {heads}"
+        for (first, *cells), sources in zip(rows[2:], by_row):
+            for _, said in sources:
+                if "SER" in said:
+                    base = by_row[0][0][1]["SER"][0]
+                    said["ΔSER"] = [100 * (said["SER"][0] / base - 1)]
+            yield from unfounded(first, False, allowed(sources)[1])
+            for head, cell in zip(heads[1:], cells):
+                yield from unfounded(cell, *allowed(sources, head, first.strip()))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_measured_number_has_a_record(page):
+    assert not list(without_record((ROOT / f"{page}.md").read_text()))
+
+
+def test_comments_of_configurations_have_no_measured_number():
+    for path in (ROOT / "configs").rglob("*.yaml"):
+        comments = "\n".join(re.findall("#.*", path.read_text()))
+        assert not re.findall(r"\d ?%|SER \d|perplexity \d", comments), path
+
+
+HEADS = "atis_bert_heads_epsilon_8_small_seed_0-7a82"
+TABLE = f"""
+<!-- records:
+{HEADS}, atis_clc_sgd-0833
+atis_clc_sgd-0833
+-->
+| run | n | SER %, ε = 8 | no privacy |
+| --- | ---: | ---: | ---: |
+| heads | 2,642 | 15.3 | 5.83 |
+| SGD | 2,642 | – | 5.8 |
+"""
+
+
+def test_a_number_without_its_record_is_found():
+    """Another digit, another column, another row, a paragraph, a per cent without a point."""
+    assert not list(without_record(TABLE))
+    assert list(without_record(TABLE.replace("15.3 | 5.83", "15.4 | 5.83"))) == ["15.4"]
+    assert list(without_record(TABLE.replace("15.3 | 5.83", "5.83 | 15.3"))) == ["5.83", "15.3"]
+    assert list(without_record(TABLE.replace("| – |", "| 15.3 |"))) == ["15.3"]
+    assert list(without_record(TABLE.replace("| 2,642 | –", "| 2,643 | –"))) == ["2,643"]
+    prose = "<!-- records: {} -->\nAt ε = 8 it has 15.3 %, and 89 % of the intents in 330 steps."
+    assert not list(without_record(prose.format(HEADS)))
+    assert list(without_record(prose.format("atis_clc_sgd-0833"))) == ["15.3", "89", "ε = 8"]
+    assert list(without_record(re.sub(COMMENT, "", TABLE))) == ["15.3", "5.83", "5.8"]
+    assert list(without_record("| a | SER |\n| - | - |\n| b | 15 |")) == ["15"]
+    assert list(without_record("It has 15.3 % or 15 %. `--set a=0.1`")) == ["15.3", "15"]
+    with pytest.raises(AssertionError, match="no record atis_clc_sgd-9999"):
+        list(without_record(prose.format("atis_clc_sgd-9999")))
