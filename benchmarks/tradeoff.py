@@ -20,7 +20,8 @@ from edp_mx.cli.console import start_logging
 from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
-from edp_mx.runs.attack_records import collect_attacks, key_of, target_of
+from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.record import run_id
 from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
 from edp_mx.runs.tables.cells import Cell, Request, cells_of, find_for_cell
 from edp_mx.runs.tables.fill import fill, look_up, problems
@@ -191,23 +192,23 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return what was measured, by corpus and family, in the order of the curves."""
-    success = {(*target_of(each), each["attack"]): each["success"]
+    success = {(each["run"], each["attack"]): each["success"]
                for each in collect_attacks([RECORDS])}  # fmt: skip
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
         for curve in curves_of(place[1]):
             for name, method in curve.points.items():
-                records = [cell.trial.record for cell in cells
+                records = [record for cell in cells
                            if (cell.corpus, cell.family) == place and cell.method == name
-                           and cell.trial.record]  # fmt: skip
+                           for record in cell.trial.records]  # fmt: skip
                 if records:
                     found.setdefault(place, []).append(_point(method.name, curve, records, success))
     return found
 
 
 def _point(name: str, curve: Curve, records: Sequence[Mapping], success: Mapping) -> Point:
-    papers = [success.get((*key_of(each), "shadow"), {}) for each in records]
-    liras = [success.get((*key_of(each), "lira"), {}) for each in records]
+    papers = [success.get((run_id(each), "shadow"), {}) for each in records]
+    liras = [success.get((run_id(each), "lira"), {}) for each in records]
     variants = [[v for k, v in each.items() if k.startswith(LIRA)] for each in liras if each]
     return Point(
         name=name,

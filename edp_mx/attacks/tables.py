@@ -7,27 +7,17 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
-from edp_mx.errors import UserError
-from edp_mx.runs.attack_records import (
-    AttackRecord,
-    RunKey,
-    attack_records_of,
-    collect_attacks,
-    keep_attacks,
-    key_of,
-    target_of,
-)
-from edp_mx.runs.record import absent_files
+from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.record import absent_files, run_id
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import log_of
 from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runs.tables.cells import Cell, Request, cells_of
-from edp_mx.runs.tables.fill import is_its_record, lines_of, runs_below
+from edp_mx.runs.tables.fill import lines_of, runs_below
 
-Made = Set[Tuple[Optional[RunKey], str]]  # attacks: the run, and their name
+Made = Set[Tuple[str, str]]  # attacks: the run's id, and their name
 _NAMES = {"shadow": "the paper's attack", "lira": "LiRA"}
-_OPTIONS = {"shadow": "--attacks", "lira": "--lira K"}
 
 
 class Attack(NamedTuple):
@@ -42,6 +32,10 @@ class Attack(NamedTuple):
     target: Cell
     name: str
     helper: Cell
+
+    def is_among(self, made: Made) -> bool:
+        """Return whether it was made on one of the runs of its target."""
+        return any((run_id(each), self.name) in made for each in self.target.trial.records)
 
     @property
     def is_on_itself(self) -> bool:
@@ -69,58 +63,30 @@ def shadow_cells(request: Request) -> List[Cell]:
 def want_runs(
     request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
 ) -> None:
-    """Have the runs trained again that an attack lacks and of which only the record is left.
+    """Have the runs made again that an attack lacks and of which only the records are left.
 
-    A run that is trained again is attacked again in all ways, for which other runs may be needed.
     Attacks for which a file is missing, such as a warm start, are left out.
 
     Args:
         folder: of the runs.
         records: the folder of the records of attacks.
-
-    Raises:
-        UserError: a run would be trained again, so that an attack on it would be lost which the
-            table does not ask for.
     """
-    here, made = runs_below(folder), _made(records, request.lira)
-    attacks = [
-        each
-        for each in _attacks(request, cells, shadows)
-        if all(_can_be_here(cell, here) for cell in (each.target, each.helper))
-    ]
-    before, wanted = -1, 0
-    while before < wanted:
-        for attack in attacks:
-            is_made = (_key_of(attack.target), attack.name) in made
-            if is_made and not attack.target.trial.is_wanted_again:
-                continue
-            for trial in (attack.target.trial, attack.helper.trial):
-                record = trial.record
-                trial.is_wanted_again = record is not None and record["hash"] not in here
-        before, wanted = wanted, sum(cell.trial.is_wanted_again for cell in (*cells, *shadows))
-    _refuse_losses(request, cells, _made(records, 0))
+    here, made = runs_below(folder), _made([records, folder], request.lira)
+    for attack in _attacks(request, cells, shadows):
+        both = (attack.target, attack.helper)
+        if attack.is_among(made) or not all(_can_be_here(cell, here) for cell in both):
+            continue
+        for cell in both:
+            cell.trial.is_wanted_again = bool(cell.trial.records) and _run_of(cell, here) is None
 
 
 def _can_be_here(cell: Cell, here: Dict[str, Path]) -> bool:
     """Whether a run is here or can be trained."""
     trial = cell.trial
-    if trial.record is None:
+    if not trial.records:
         return trial.is_open
-    return trial.record["hash"] in here or (
-        trial.config is not None and not absent_files(trial.config)
-    )
-
-
-def _refuse_losses(request: Request, cells: Sequence[Cell], made: Made) -> None:
-    """Refuse to train a run again without an attack that was made on it."""
-    for cell in cells:
-        for name, is_asked in (("shadow", request.is_attacked), ("lira", bool(request.lira))):
-            is_made = (_key_of(cell), name) in made
-            if cell.trial.is_wanted_again and is_made and not is_asked:
-                raise UserError(
-                    f"--retrain would train {cell.name} again, and {_NAMES[name]} on the run "
-                    f"before would be lost: add {_OPTIONS[name]}, which makes it again"
-                )
+    can_be_trained = trial.config is not None and not absent_files(trial.config)
+    return _run_of(cell, here) is not None or can_be_trained
 
 
 def attack_cells(
@@ -149,7 +115,7 @@ def attack_cells(
     """
     here = runs_below(trainings.folder)
     said = []
-    for attack in _lacking(request, cells, shadows, here, records):
+    for attack in _lacking(request, cells, shadows, here, [records, trainings.folder]):
         run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         problem = _obstacle(attack, here)
         if not problem and not budget.permits():
@@ -160,7 +126,7 @@ def attack_cells(
             if trainings.run([*words, *options], log_of(run)):
                 problem = last_sentence(log_of(run))
             else:
-                _keep(run, records)
+                keep_whole(run, records)
                 on_end()
         if problem:
             said.append((attack.target, f"{_NAMES[attack.name]}: {problem}"))
@@ -172,7 +138,7 @@ def attacks_not_made(
 ) -> List[str]:
     """Return which attacks have no record, and what they lack, as `attack_cells` does."""
     here = runs_below(folder)
-    lacking = _lacking(request, cells, shadows, here, records, is_read_only=True)
+    lacking = _lacking(request, cells, shadows, here, [records, folder])
     return lines_of(
         (each.target, f"{_NAMES[each.name]}: {_obstacle(each, here) or 'not made yet'}")
         for each in lacking
@@ -184,49 +150,30 @@ def _lacking(
     cells: Sequence[Cell],
     shadows: Sequence[Cell],
     here: Dict[str, Path],
-    records: Path,
-    *,
-    is_read_only: bool = False,
+    places: Sequence[Path],
 ) -> List[Attack]:
-    """Return the attacks that are to be made; keep the records of those that were made here.
+    """Return the attacks that none of a cell's runs has.
 
     Where LiRA lacks a run, its shadow models may be wanted although their own run's is made.
+
+    Args:
+        places: where records of attacks are, and runs that were attacked.
     """
-    attacks = list(_attacks(request, cells, shadows))
-    runs = [_run_of(attack.target, here) for attack in attacks]
-    is_done = [
-        run is not None and _is_done(run, attack, request) for run, attack in zip(runs, attacks)
-    ]
-    for run in {run.path: run for run, done in zip(runs, is_done) if run and done}.values():
-        if not is_read_only:
-            _keep(run, records)
-    made = _made(records, request.lira)
-    open_ = [
-        not done and (_key_of(attack.target), attack.name) not in made
-        for done, attack in zip(is_done, attacks)
-    ]
+    made = _made(places, request.lira)
+    attacks = [(each, each.is_among(made)) for each in _attacks(request, cells, shadows)]
     lenders = {
-        attack.helper.name
-        for is_open, attack in zip(open_, attacks)
-        if is_open and attack.name == "lira" and not _obstacle(attack, here)
+        each.helper.name
+        for each, is_made in attacks
+        if not is_made and each.name == "lira" and not _obstacle(each, here)
     }
-    return [
-        attack
-        for is_open, done, attack in zip(open_, is_done, attacks)
-        if is_open or (not done and attack.is_on_itself and attack.target.name in lenders)
-    ]
 
+    def lacks_models(attack: Attack) -> bool:
+        run = _run_of(attack.target, here)
+        if run is None or not attack.is_on_itself or attack.target.name not in lenders:
+            return False
+        return not attack.is_among(_made([run.path], request.lira))
 
-def _is_done(run: RunDirectory, attack: Attack, request: Request) -> bool:
-    """Whether an attack was made in a run to its end, LiRA with as many shadow models as asked."""
-    made = {each["attack"]: each for each in attack_records_of(run)}
-    return attack.name in made and _suffices(made[attack.name], request.lira)
-
-
-def _keep(run: RunDirectory, records: Path) -> None:
-    """Keep the attacks on a run, unless the record there is another run's."""
-    if is_its_record(run, records):
-        keep_attacks(run, records)
+    return [each for each, is_made in attacks if not is_made or lacks_models(each)]
 
 
 def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
@@ -234,7 +181,7 @@ def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
     cells = [cell for cell in (attack.target, attack.helper) if _run_of(cell, here) is None]
     if not cells:
         return ""
-    if any(cell.trial.record is None or cell.trial.is_open for cell in cells):
+    if any(not cell.trial.records or cell.trial.is_open for cell in cells):
         return "the run, or one that the attack needs, is not trained yet"
     return "of the run, or of one that the attack needs, only the record is left; see --retrain"
 
@@ -246,7 +193,7 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
         for cell in (*shadows, *cells)
         if cell.method == "sgd"
     }
-    trained = [cell for cell in cells if cell.trial.record]
+    trained = [cell for cell in cells if cell.trial.records]
     if request.is_attacked:
         for cell in trained:
             yield Attack(cell, "shadow", sgd[OTHER_CORPUS[cell.corpus], cell.family, cell.seed])
@@ -259,22 +206,17 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
                 yield Attack(cell, "lira", lender)
 
 
-def _made(records: Path, lira: int) -> Made:
-    """The attacks that have a record, of LiRA those with so many shadow models or more."""
-    found = collect_attacks([records])
-    return {(target_of(each), each["attack"]) for each in found if _suffices(each, lira)}
-
-
-def _suffices(record: AttackRecord, lira: int) -> bool:
-    return record["attack"] != "lira" or (record["shadows"] or 0) >= lira
-
-
-def _key_of(cell: Cell) -> Optional[RunKey]:
-    return key_of(cell.trial.record) if cell.trial.record else None
+def _made(places: Sequence[Path], lira: int) -> Made:
+    """The attacks that were made, of LiRA those with so many shadow models or more."""
+    found = collect_attacks(places)
+    return {
+        (each["run"], each["attack"])
+        for each in found
+        if each["attack"] != "lira" or (each["shadows"] or 0) >= lira
+    }
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:
-    """The run directory of a cell, if it is here."""
-    record = cell.trial.record
-    place = here.get(record["hash"]) if record else None
-    return RunDirectory(place) if place is not None else None
+    """The first run directory of a cell that is here."""
+    places = (here.get(run_id(record)) for record in cell.trial.records)
+    return next((RunDirectory(place) for place in places if place), None)

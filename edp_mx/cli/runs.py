@@ -12,8 +12,8 @@ from typing import Sequence
 
 from edp_mx.cli.console import add_wide, print_json, show
 from edp_mx.errors import UserError
-from edp_mx.runs.attack_records import keep_attacks
-from edp_mx.runs.record import RECORDS, keep
+from edp_mx.runs.attack_records import keep_whole
+from edp_mx.runs.record import RECORDS
 from edp_mx.runs.records import SORTS, Found, collect, select
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -24,7 +24,7 @@ examples:
   some of them, the best first:
     edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort ser
     edp-mx runs results/records --where 'name=atis_*' --json
-  copy records, and those of attacks on the runs, as results/records/NAME-HASH.json:
+  copy records, and those of attacks on the runs, as results/records/NAME-HASH-RUN.json:
     edp-mx runs keep runs/atis_clc-20260101-120000
     edp-mx runs keep sweeps/atis/trial-* --into results/records
   draw SER against epsilon and the number of utterances, and batch size x learning rate:
@@ -88,5 +88,5 @@ def _keep(arguments: argparse.Namespace) -> int:
         raise UserError("name the runs whose records are to be kept: edp-mx runs keep RUN…")
     into = arguments.into or RECORDS
     for each in runs:
-        print(keep(each, into), *keep_attacks(each, into), sep="\n")
+        print(*keep_whole(each, into), sep="\n")
     return 0

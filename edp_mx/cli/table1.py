@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections import Counter
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, List
 
@@ -91,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
     from edp_mx.attacks.tables import attack_cells, attacks_not_made, shadow_cells, want_runs
     from edp_mx.reports.table1_page import table1_page
-    from edp_mx.runs.attack_records import collect_attacks, target_of
+    from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import records_below
     from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
     from edp_mx.runs.tables.cells import cells_of, find_for_cell
@@ -128,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers=request.workers,
         records=[records],
         is_retried=arguments.retry,
-        find=partial(find_for_cell, attacks=Counter(map(target_of, attacks()))),
+        find=find_for_cell,
         is_read_only=arguments.dry_run,
     )
     budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))

@@ -137,9 +137,9 @@ def _caveat(expected: Sequence[Expected]) -> str:
     """Say what the numbers are."""
     corpora = sorted({each.corpus for each in expected})
     is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
-    seeds = {len(point.records) for point in _points(expected)}
-    counts = f"{min(seeds)} to {max(seeds)}" if len(seeds) > 1 else f"{min(seeds)}"
-    what = "single seeds" if seeds == {1} else f"{counts} seeds each"
+    runs = {len(point.records) for point in _points(expected)}
+    counts = f"{min(runs)} to {max(runs)}" if len(runs) > 1 else f"{min(runs)}"
+    what = "single runs" if runs == {1} else f"{counts} runs each"
     return (
         f"Measured on {', '.join(corpora)}{', public corpora' if is_public else ''}, {what}; "
         "yours may differ. Between measured runs, straight lines in log n and log ε. The "

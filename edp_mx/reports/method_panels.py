@@ -19,8 +19,9 @@ from typing import (
 from matplotlib.axes import Axes
 
 from edp_mx.reports.method_plots import Panel, Style
-from edp_mx.runs.attack_records import AttackRecord, key_of, target_of
+from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Spread, granted, spread_of
+from edp_mx.runs.record import run_id
 from edp_mx.runs.tables.query import LIRA, PAPERS_ATTACK, Entry, Key, best_lira
 
 Measure = Callable[[Entry], Optional[Spread]]
@@ -54,7 +55,7 @@ SECONDS = Against("processor seconds per epoch", lambda each: processor_seconds_
 
 
 def processor_seconds_of(entry: Entry) -> Optional[Spread]:
-    """Return the processor seconds of an epoch's steps, over the seeds; None where unknown.
+    """Return the processor seconds of an epoch's steps, over the runs; None where unknown.
 
     Of the epochs of a run the median: the first is longer, and an interrupted one is not known.
     """
@@ -65,7 +66,7 @@ def processor_seconds_of(entry: Entry) -> Optional[Spread]:
 
 
 def log10_of(entry: Entry) -> Optional[float]:
-    """Return the largest log10 ε over the seeds, its conditions granted; None for ∞."""
+    """Return the largest log10 ε over the runs, its conditions granted; None for ∞."""
     values = [granted(record, "log10_epsilon") for record in entry.records]
     known = [value for value in values if value is not None]
     return max(known) if len(known) == len(values) else None
@@ -138,16 +139,14 @@ def roc_panels(attacks: Sequence[AttackRecord]) -> List[Panel]:
     for each in attacks:
         lira = best_lira(each["success"])
         for name, tpr in each.get("roc", {}).get("tpr", {}).items():
-            key = (*target_of(each), each["attack"], LIRA if name == lira else name)
+            key = (each["run"], each["attack"], LIRA if name == lira else name)
             curves[key] = (each["roc"]["fpr"], tpr)
     return [_roc(curves, *names, said) for names, said in _ATTACKS.items()]
 
 
-def _roc(
-    curves: Mapping[Tuple[str, str, str, str], Any], attack: str, name: str, said: str
-) -> Panel:
+def _roc(curves: Mapping[Tuple[str, str, str], Any], attack: str, name: str, said: str) -> Panel:
     def of(entry: Entry) -> List[Any]:
-        keys = [(*key_of(record), attack, name) for record in entry.records]
+        keys = [(run_id(record), attack, name) for record in entry.records]
         return [curves[key] for key in keys if key in curves]
 
     def draw(axes: Axes, entry: Entry, style: Style) -> None:

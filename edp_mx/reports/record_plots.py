@@ -15,7 +15,7 @@ from edp_mx.runtime.files import write_text
 
 CHOSEN = (
     "Of several settings the one with the least SER on the validation part is shown; of several "
-    "seeds the mean, and from the least to the largest."
+    "runs the mean, and from the least to the largest."
 )
 
 

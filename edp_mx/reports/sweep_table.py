@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import fmean
 from typing import Any, List, Mapping, Sequence
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
+from edp_mx.runs.measured import SCORES
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.spent import spent_by
 from edp_mx.runs.sweep.trial import Trial
@@ -26,7 +28,7 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
             trial.hash,
             f"{100 * (trial.ser or 0.0):.2f}",
             *(text_of(trial.values.get(key)) for key in keys),
-            f"{trial.record['seconds'] / 60:.1f}" if trial.record else "",
+            f"{fmean(record['seconds'] for record in trial.records) / 60:.1f}",
         ]
         for trial in scored
     ]
@@ -48,15 +50,13 @@ def varied(values: Sequence[Mapping[str, Any]]) -> List[str]:
 
 def _best(scored: Sequence[Trial]) -> List[str]:
     """Lines about the best trial, and about what it costs to have chosen it."""
-    best = scored[0].record
-    assert best is not None
+    runs = scored[0].records
+    ser, intents, f1 = (100 * fmean(run["test"][name] for run in runs) for name in SCORES)
     settings = " ".join(overrides_of(scored[0].values))
     return [
         f"best: --set {settings}",
-        f"  test SER {100 * best['test']['ser']:.2f} %, intent accuracy "
-        f"{100 * best['test']['intent_accuracy']:.2f} %, slot F1 "
-        f"{100 * best['test']['slot_f1']:.2f} %",
-        f"  chosen on the validation part of {best['corpus']}, which no ε covers unless that "
+        f"  test SER {ser:.2f} %, intent accuracy {intents:.2f} %, slot F1 {f1:.2f} %",
+        f"  chosen on the validation part of {runs[0]['corpus']}, which no ε covers unless that "
         "corpus is public",
     ]
 

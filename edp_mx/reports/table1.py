@@ -17,16 +17,17 @@ Bound = Mapping[str, Any]  # an ε of `privacy.json`
 HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log₁₀ ε published",
           "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
 EXPLANATION = (
-    "In square brackets the paper's number; – is not measured yet. Of several seeds the mean, with "
-    "the least and the largest in round brackets. ΔSER and ΔMIA are relative to SGD's mean on the "
-    "same corpus. Behind ± stands by how much they differ by chance in 19 of 20 cases, from how "
-    "far the runs of one row differ, over all rows of a model; a change within that says nothing "
-    "and is grey on the page. MIA-AUC is that of the paper's attack, by a shadow model on another "
-    "corpus; LiRA's AUC is the largest of its variants', and its TPR the largest share of members "
-    "that one of them finds at a false-positive rate of 1 %. Where fewer runs were attacked than "
-    "were trained, their number stands behind. An ε as published is the paper's count with its δ; "
-    "the one that holds is of what really ran, and where it is ∞, the number behind it would hold "
-    "under the condition that its stars name. Stars behind ∞ say why."
+    "In square brackets the paper's number; – is not measured yet. Of several runs, with other "
+    "seeds or the same, the mean, with the least and the largest in round brackets; one that "
+    "repeats another to the last digit counts once. ΔSER and ΔMIA are relative to SGD's mean on "
+    "the same corpus. Behind ± stands by how much they differ by chance in 19 of 20 cases, from "
+    "how far the runs of one row differ, over all rows of a model; a change within that says "
+    "nothing and is grey on the page. MIA-AUC is that of the paper's attack, by a shadow model on "
+    "another corpus; LiRA's AUC is the largest of its variants', and its TPR the largest share of "
+    "members that one of them finds at a false-positive rate of 1 %. Where fewer runs were "
+    "attacked than were trained, their number stands behind. An ε as published is the paper's "
+    "count with its δ; the one that holds is of what really ran, and where it is ∞, the number "
+    "behind it would hold under the condition that its stars name. Stars behind ∞ say why."
 )
 
 
@@ -144,7 +145,7 @@ def _as_text(entry: Entry, bound: Bound, notes: List[str]) -> str:
 
 
 def _largest(entry: Entry, name: str) -> Bound:
-    """The largest ε over seeds."""
+    """The largest ε over runs."""
     return max((record[name] for record in entry.records), key=log10_or_infinity)
 
 

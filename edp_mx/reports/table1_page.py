@@ -30,12 +30,13 @@ def table1_page(
         said: lines about attacks that were not made.
         grids: records of the trials of the paper's grids.
     """
-    records = [cell.trial.record for cell in cells if cell.trial.record]
+    known = [record for cell in cells for record in cell.trial.records]
     keys = list(dict.fromkeys((cell.family, cell.corpus, cell.method) for cell in cells))
     command = f"Made by `{command_of(request)}`."
-    entries = query(records, attacks)
+    entries = query(known, attacks)
     asked = {key: entry for key, entry in entries.items() if key in keys}
     parts = [*about(asked), table1(entries, keys), *choice_of_settings(grids, asked)]
+    records = [record for entry in asked.values() for record in entry.records]
     lacking = [*problems(cells), *said]
     if lacking:
         parts.append(Part("What is missing", points=lacking))

@@ -1,4 +1,4 @@
-"""What records say together: scores over seeds, for each corpus, family, mechanism, n and ε."""
+"""What records say together: scores over runs, for each corpus, family, mechanism, n and ε."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
 
 
 class Spread(NamedTuple):
-    """Mean, least and largest value over seeds."""
+    """Mean, least and largest value over runs."""
 
     mean: float
     low: float
@@ -27,7 +27,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement:
-    """The runs that differ in nothing but their seed.
+    """The runs that differ in nothing but their seed, or not even in that.
 
     Attributes:
         n: utterances of the training part.
@@ -68,41 +68,26 @@ def is_comparable(record: Record) -> bool:
     return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
 
 
-def _newest_first(record: Record) -> int:
-    return -int(record["date"].replace("-", "") or 0)
-
-
 def measurements(
-    records: Iterable[Record],
-    *,
-    is_shown: Callable[[Record], bool] = is_comparable,
-    passed_over: Sequence[str] = (),
-    rank: Callable[[Record], Any] = _newest_first,
+    records: Iterable[Record], *, is_shown: Callable[[Record], bool] = is_comparable
 ) -> List[Measurement]:
-    """Return what was measured, one for all seeds of the same settings, in the order of conditions.
+    """Return what was measured, one for all runs of the same settings, in the order of conditions.
+
+    A seed that was trained twice counts twice, unless both came to the very same scores: without
+    noise a training may repeat itself, which says nothing of how far runs differ.
 
     Args:
         is_shown: says which records count.
-        passed_over: settings in which seeds may differ.
-        rank: of several runs with the same seed, that with the least rank counts.
     """
-    groups: Dict[Tuple[Any, ...], List[Record]] = defaultdict(list)
+    groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
-        left_out = (_SEED, *passed_over)
-        settings = {k: value for k, value in record["settings"].items() if k not in left_out}
+        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
         said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
         key = (*_condition(record), said)
-        groups[key].append(record)
-    found = (_measurement(_one_per_seed(group, rank)) for group in groups.values())
+        came_to = [record["settings"], record["test"], record["validation"]]
+        groups[key][json.dumps(came_to, sort_keys=True)] = record
+    found = (_measurement(list(group.values())) for group in groups.values())
     return sorted(found, key=lambda each: (each.condition, each.validation))
-
-
-def _one_per_seed(records: Sequence[Record], rank: Callable[[Record], Any]) -> List[Record]:
-    """Leave one run of each seed: trained twice, a seed must not count twice."""
-    kept: Dict[Any, Record] = {}
-    for record in sorted(records, key=rank):
-        kept.setdefault(record["settings"].get(_SEED), record)
-    return [record for record in records if any(record is each for each in kept.values())]
 
 
 def epsilon_of(record: Record) -> float:

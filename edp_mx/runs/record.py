@@ -203,10 +203,18 @@ def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
     return told
 
 
-def identity_of(record: Mapping[str, Any]) -> str:
-    """Return what tells one run from another, which a record of any version has."""
+def run_id(record: Mapping[str, Any]) -> str:
+    """Return sixteen digits that tell a run from all others, also from one with the same settings.
+
+    They are a hash of what a record of any version has: scores, day, seconds, machine and so on.
+    """
     kept = {key: value for key, value in record.items() if key not in _RETOLD}
-    return json.dumps(kept, sort_keys=True)
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def id_kept_at(path: Path) -> str:
+    """Return the id of the run whose record a file has; "" if it is not there."""
+    return run_id(check_file("record", read_json(path), path)) if path.exists() else ""
 
 
 def _is_path(value: Any) -> bool:
@@ -242,13 +250,6 @@ def validation_ser(record: Record) -> float:
     return scores["ser"] if scores else math.inf
 
 
-def find_record(
-    records: Iterable[Record], config: ExperimentConfig, *, workers: int = 1
-) -> Optional[Record]:
-    """Return a record of a run with these settings and as many workers, None if there is none."""
-    return next(records_like(records, config, workers=workers), None)
-
-
 def records_like(
     records: Iterable[Record], config: ExperimentConfig, *, workers: int
 ) -> Iterator[Record]:
@@ -267,9 +268,10 @@ def records_like(
 def keep(run: RunDirectory, folder: Path) -> Path:
     """Copy the record of a finished run, with the ε of its ledger, and return where it is.
 
+    It lies beside those of other runs with the same settings, none of which it replaces.
+
     Raises:
-        UserError: the run is not finished or has no record, or the folder has that of another run
-            with the same settings.
+        UserError: the run is not finished or has no record.
     """
     if not run.has("results") or not run.has("record"):
         what = "was trained before there were records" if run.has("results") else "is not finished"
@@ -277,11 +279,8 @@ def keep(run: RunDirectory, folder: Path) -> Path:
     record = record_of(run, run.read("results"))
     del record["epsilon_from"]
     name = re.sub(r"[^\w.-]+", "_", record["name"])
-    path = folder / f"{name}-{record['hash']}.json"
-    if path.exists() and identity_of(read_json(path)) != identity_of(record):
-        raise UserError(
-            f"{path} is of another run with the same settings: remove it, or name another folder "
-            "with --into"
-        )
+    path = folder / f"{name}-{record['hash']}.json"  # as older versions called it
+    if id_kept_at(path) != run_id(record):
+        path = folder / f"{name}-{record['hash']}-{run_id(record)}.json"
     write_json(path, record)
     return path

@@ -22,7 +22,7 @@ from typing import (
 )
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, identity_of, record_of, validation_ser
+from edp_mx.runs.record import Record, record_of, run_id, validation_ser
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
@@ -55,10 +55,10 @@ def collect(paths: Sequence[Path]) -> List[Found]:
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
             said = {key: value for key, value in each.record.items() if key != "by_epoch"}
-            key = identity_of(each.record) if each.is_run else repr(sorted(said.items()))
+            key = run_id(each.record) if each.is_run else repr(sorted(said.items()))
             if key not in found or len(each.record) > len(found[key].record):  # with its epochs
                 found[key] = each
-    return [each for each in found.values() if each.is_run or identity_of(each.record) not in found]
+    return [each for each in found.values() if each.is_run or run_id(each.record) not in found]
 
 
 def are_stated(records: Iterable[Mapping[str, Any]]) -> bool:

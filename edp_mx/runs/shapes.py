@@ -122,6 +122,7 @@ SHAPES: Dict[str, Shape] = {
         "name!": "a text",
         "attack!": "a text",
         "attacked_run!": "a text",
+        "run": "a text",
         "success!": {"*": {"auc!": _ESTIMATE, "tpr_at_fpr!": {"0.01!": _ESTIMATE}}},
         "roc": {"fpr!": ["a number above 0", 1], "tpr!": {"*": ["a number"]}},
     },

@@ -48,11 +48,14 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     dry = edp_mx(*command, "--dry-run", "--seeds", "0", "1").stdout
     assert "health_clc (sgd, edp_none, edp_linear_calibrated), seed 1: not trained yet" in dry
 
+    before = {path.name: path.read_text() for path in records.iterdir()}
     shutil.rmtree(runs)
     attacks = [*command, "--attacks"]
     attacked = edp_mx(*attacks, "--retrain")
     assert "4 of them to be trained" in attacked.stderr  # and the shadow
-    assert len(list(records.glob("*-attack-shadow.json"))) == 3
+    made = {path for path in records.glob("*.json") if "-attack-" not in path.name}
+    assert len(made) == 3 + 4 and len(list(records.glob("*-attack-shadow.json"))) == 3
+    assert before == {name: (records / name).read_text() for name in before}
     assert "0 of them to be trained" in edp_mx(*attacks, "--retrain").stderr
 
     html = tmp_path / "report.html"

@@ -8,7 +8,7 @@ from typing import List, NamedTuple, Sequence
 
 from edp_mx.accounting.lognumber import LogNumber, exp_of
 from edp_mx.runs.interrupted import has_begun
-from edp_mx.runs.record import Record
+from edp_mx.runs.record import Record, run_id
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.trial import Trial
@@ -36,7 +36,7 @@ def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
         run = RunDirectory(path)
         record = run.read("record") if run.has("record") else None
         if record:
-            here.add(record["hash"])
+            here.add(run_id(record))
         if run.ledger.exists():
             spent = recount(run).spent
             if spent.entries:
@@ -45,8 +45,8 @@ def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
             found.append(_stated(record))
         elif has_begun(run):
             found.append(Spent(math.inf, 0.0))
-    known = (trial.record for trial in trials if trial.record)
-    return found + [_stated(record) for record in known if record["hash"] not in here]
+    known = (record for trial in trials for record in trial.records)
+    return found + [_stated(record) for record in known if run_id(record) not in here]
 
 
 def _stated(record: Record) -> Spent:

@@ -8,11 +8,10 @@ import math
 import os
 import time
 from pathlib import Path
-from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import IO, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
-from edp_mx.config import ExperimentConfig
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, find_record, record_of
+from edp_mx.runs.record import Record, record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.sweep.processes import Ended, log_of, start, train_all
 from edp_mx.runs.sweep.trial import Journal, Trial, folder_of, last_sentence
@@ -37,7 +36,7 @@ class Trainings:
         workers: Horovod workers of each run.
         records: folders with records of other runs; what is not there is left out.
         is_retried: train again what failed.
-        find: returns the record of a configuration among those that are known.
+        find: returns the records of a configuration among those that are known.
         is_read_only: look records up beside another process; nothing can be trained.
     """
 
@@ -48,7 +47,7 @@ class Trainings:
         workers: int,
         records: Sequence[Path],
         is_retried: bool = False,
-        find: Callable[..., Optional[Record]] = find_record,
+        find: Callable[..., Iterable[Record]] = records_like,
         is_read_only: bool = False,
     ) -> None:
         self.folder, self.workers, self._find = folder, workers, find
@@ -68,14 +67,10 @@ class Trainings:
             self._lock.close()
 
     def look_up(self, trial: Trial) -> None:
-        """Give a trial its record, or the error of its last attempt, where there is one."""
+        """Give a trial its records, or the error of its last attempt, where there is one."""
         if trial.config is not None:
-            trial.record = self.record_of(trial.config)
-            trial.error = None if trial.record else self._failures.get(trial.hash)
-
-    def record_of(self, config: ExperimentConfig) -> Optional[Record]:
-        """Return the record of a configuration, if it is known."""
-        return self._find(self._records, config, workers=self.workers)
+            trial.records = list(self._find(self._records, trial.config, workers=self.workers))
+            trial.error = None if trial.records else self._failures.get(trial.hash)
 
     def train(
         self,
@@ -135,8 +130,9 @@ class Trainings:
         """Write down what became of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
-            trial.record, trial.is_wanted_again = record_of(run, run.read("results")), False
-            self._records.append(trial.record)
+            record, trial.is_wanted_again = record_of(run, run.read("results")), False
+            trial.records.append(record)
+            self._records.append(record)
             self._journal.add("finished", trial, seconds=round(ended.seconds, 1))
             return
         trial.error = last_sentence(log_of(run))
@@ -164,7 +160,7 @@ class Budget:
 
     def note(self, ended: Ended) -> None:
         """Count a training that has ended."""
-        if ended.trial.record is not None:
+        if not ended.trial.error:
             self._seconds += ended.seconds
             self._cost += ended.trial.cost
 

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from statistics import fmean
+from typing import Any, Dict, List, Optional, Sequence
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
@@ -32,9 +33,9 @@ class Trial:
         base: the configuration files that it sets this on top of.
         cost: how long it takes relative to the others, as far as the rung tells.
         hash: of all its settings.
-        record: once it has been trained, here or before.
+        records: of all its runs, once it has been trained, here or before.
         error: why it failed.
-        is_wanted_again: it is to be trained although it has a record.
+        is_wanted_again: it is to be trained although it has records.
     """
 
     values: Values
@@ -42,7 +43,7 @@ class Trial:
     cost: float = 1.0
     hash: str = ""
     config: Optional[ExperimentConfig] = None
-    record: Optional[Record] = None
+    records: List[Record] = field(default_factory=list)
     error: Optional[str] = None
     is_wanted_again: bool = False
 
@@ -59,14 +60,14 @@ class Trial:
 
     @property
     def ser(self) -> Optional[float]:
-        """The SER on validation; None unless it was trained."""
-        scores = self.record and self.record["validation"]
-        return scores["ser"] if scores else None
+        """The mean SER of its runs on validation; None unless it was trained."""
+        sers = [record["validation"]["ser"] for record in self.records if record["validation"]]
+        return fmean(sers) if sers else None
 
     @property
     def is_open(self) -> bool:
         """Whether it is still to be trained."""
-        return (self.record is None or self.is_wanted_again) and self.error is None
+        return (not self.records or self.is_wanted_again) and self.error is None
 
 
 def folder_of(trial: Trial, folder: Path) -> RunDirectory:

@@ -1,4 +1,4 @@
-"""The cells of Table 1, one training each, and the record that answers for one."""
+"""The cells of Table 1, one training each, and the records that answer for one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import (
     List,
     Mapping,
     NamedTuple,
-    Optional,
     Sequence,
     Set,
     Tuple,
@@ -20,15 +19,7 @@ from typing import (
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
-from edp_mx.runs.attack_records import RunKey, key_of
-from edp_mx.runs.record import (
-    RESULTS_VERSION,
-    Record,
-    absent_files,
-    records_like,
-    settings_of,
-    validation_ser,
-)
+from edp_mx.runs.record import RESULTS_VERSION, Record, absent_files, records_like, settings_of
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS, Method, N, layers_of
@@ -151,30 +142,22 @@ def settings_given(overrides: Sequence[str]) -> Dict[str, Any]:
 
 
 def find_for_cell(
-    records: Sequence[Record],
-    config: ExperimentConfig,
-    *,
-    workers: int,
-    attacks: Mapping[RunKey, int] = MappingProxyType({}),
-) -> Optional[Record]:
-    """Return a record of a run with these settings, None if there is none.
+    records: Sequence[Record], config: ExperimentConfig, *, workers: int
+) -> List[Record]:
+    """Return the records of all runs with these settings.
 
-    The micro-batches may have been shared by more or fewer workers. Of a file that is not on this
-    machine (a checkpoint, word vectors) any content counts, since nobody could train the cell here;
-    of several records, one whose run was attacked in most ways, and then that with the least SER
-    on the validation part.
-
-    Args:
-        attacks: how many attacks there are on each run, by its key.
+    The micro-batches may have been shared by more or fewer workers, where as many left none. Of a
+    file that is not on this machine (a checkpoint, word vectors) any content counts, since nobody
+    could train the cell here.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
         alike = list(records_like(records, each, workers=count))
         if alike:
-            return min(alike, key=lambda record: preference(record, attacks))
+            return alike
     absent = set(absent_files(config))
     if not absent or any(key.startswith(_CORPUS) for key in absent):
-        return None
+        return []
     found = []
     for each, count in shared:
         wanted = _without(settings_of(each), absent)
@@ -182,12 +165,7 @@ def find_for_cell(
             is_one = (record["results_version"], record["workers"]) == (RESULTS_VERSION, count)
             if is_one and _without(record["settings"], absent) == wanted:
                 found.append(record)
-    return min(found, key=lambda each: preference(each, attacks), default=None)
-
-
-def preference(record: Record, attacks: Mapping[RunKey, int]) -> Tuple[int, float]:
-    """Return what is least for the run that counts, of several that are one training of a table."""
-    return -attacks.get(key_of(record), 0), validation_ser(record)
+    return found
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:

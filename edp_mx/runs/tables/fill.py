@@ -6,14 +6,13 @@ import logging
 from pathlib import Path
 from typing import Callable, Dict, Hashable, Iterable, List, Sequence, Tuple, TypeVar
 
-from edp_mx.runs.attack_records import keep_attacks
-from edp_mx.runs.record import absent_files, identity_of, keep
+from edp_mx.runs.attack_records import keep_whole
+from edp_mx.runs.record import absent_files, run_id
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.tables.cells import Cell
-from edp_mx.runtime.json_text import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +20,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
-    """Give each cell its record, or say why it has none and cannot be trained."""
+    """Give each cell its records, or say why it has none and cannot be trained."""
     for cell in cells:
         trial = cell.trial
         trainings.look_up(trial)
-        if trial.config is not None and trial.record is None:
+        if trial.config is not None and not trial.records:
             absent = absent_files(trial.config)
             if absent:
                 named = ", ".join(f"{key}: {path}" for key, path in absent.items())
@@ -35,9 +34,9 @@ def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
 
 
 def runs_below(folder: Path) -> Dict[str, Path]:
-    """Return where the finished runs below a folder are, by the hash of their records."""
+    """Return where the finished runs below a folder are, by their ids."""
     found = collect([folder]) if folder.exists() else []
-    return {each.record["hash"]: each.place for each in found if each.place.is_dir()}
+    return {run_id(each.record): each.place for each in found if each.is_run}
 
 
 def fill(
@@ -51,61 +50,25 @@ def fill(
 ) -> None:
     """Train the cells that have no record, as far as the budget goes, and keep their records.
 
+    Kept are also those of their runs, and of attacks on these, that a killed call left behind.
+
     Args:
-        shadows: trained after them; what they left before, with the attacks on it, stays.
+        shadows: trained after them.
         records: the folder to keep them in.
         on_end: told after each training.
     """
-    new = [each for each in shadows if not _records_of(each.trial.hash, records)]
-    keep_known([*cells, *new], trainings.folder, records)
-    to_keep = {cell.trial.hash for cell in (*cells, *new)}
+    trials = [cell.trial for cell in (*cells, *shadows)]
+    wanted = {run_id(record) for trial in trials for record in trial.records}
+    for its_id, place in runs_below(trainings.folder).items():
+        if its_id in wanted:
+            keep_whole(RunDirectory(place), records)
 
     def ended(one: Ended) -> None:
-        if one.trial.record is not None and one.trial.hash in to_keep:
+        if not one.trial.error:
             keep_whole(one.run, records)
         on_end()
 
-    trainings.train([cell.trial for cell in (*cells, *shadows)], budget, on_end=ended)
-
-
-def keep_known(cells: Sequence[Cell], folder: Path, records: Path) -> None:
-    """Keep the records of this table's finished runs, which a killed call may have left behind.
-
-    A record that was kept later than a run ended, such as a colleague's, stays.
-    """
-    wanted = {cell.trial.record["hash"] for cell in cells if cell.trial.record}
-    for its_hash, place in runs_below(folder).items():
-        run = RunDirectory(place)
-        kept = _records_of(its_hash, records)
-        ended = (place / "record.json").stat().st_mtime
-        if its_hash in wanted and all(path.stat().st_mtime < ended for path in kept):
-            keep_whole(run, records)
-
-
-def keep_whole(run: RunDirectory, records: Path) -> None:
-    """Keep the records of a run and of the attacks on it.
-
-    Those of another run with the same settings, which was trained before, go.
-    """
-    its_hash = run.read("record")["hash"]
-    if not is_its_record(run, records):
-        for attack in records.glob(f"*-{its_hash}-attack-*.json"):
-            attack.unlink()  # before the record, lest they seem to be of the new run
-        for path in _records_of(its_hash, records):
-            path.unlink()
-    keep(run, records)
-    keep_attacks(run, records)
-
-
-def is_its_record(run: RunDirectory, records: Path) -> bool:
-    """Return whether no other run with the same settings has a record there."""
-    record = run.read("record")
-    kept = _records_of(record["hash"], records)
-    return all(identity_of(read_json(path)) == identity_of(record) for path in kept)
-
-
-def _records_of(its_hash: str, records: Path) -> List[Path]:
-    return list(records.glob(f"*-{its_hash}.json"))
+    trainings.train(trials, budget, on_end=ended)
 
 
 def problems(cells: Sequence[Cell]) -> List[str]:
@@ -114,7 +77,7 @@ def problems(cells: Sequence[Cell]) -> List[str]:
     for cell in cells:
         trial = cell.trial
         if trial.error or trial.is_open:
-            waits = "is to be trained again" if trial.record else "not trained yet"
+            waits = "is to be trained again" if trial.records else "not trained yet"
             said.append((cell, trial.error or waits))
     return lines_of(said)
 

@@ -19,24 +19,23 @@ from typing import (
     TypeVar,
 )
 
-from edp_mx.runs.attack_records import AttackRecord, key_of, target_of
+from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
-from edp_mx.runs.record import Record
-from edp_mx.runs.tables.cells import preference
+from edp_mx.runs.record import Record, run_id
 from edp_mx.runs.tables.methods import METHODS, method_of
 from edp_mx.runs.tables.pooled import Pooled
 
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 FPR = "0.01"
-_WARM_START = "model.start_from"  # of which a record has the content, not the name
 Key = Tuple[str, str, str]  # family, corpus, method
 Value = TypeVar("Value", bound=Hashable)
 Success = Mapping[str, Any]  # by the name of an attack, what it found
+Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What was measured of one method, over its seeds.
+    """What was measured of one method, over its runs.
 
     Attributes:
         records: of its runs.
@@ -74,22 +73,19 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
 
     A corpus is shown at one size, that at which most methods were measured (of several, the
     largest). Of several settings of a method the newest results count, of these the runs that most
-    methods have alike but for their privacy, and then the best on the validation part; seeds are
-    put together, also of warm starts that were trained anew. Where a seed was trained twice, the
-    run that was attacked in most ways counts, and then the better on the validation part.
+    methods have alike but for their privacy, of these those that were attacked most, and then the
+    best on the validation part. All runs of these settings count; another warm start is another
+    setting.
     """
-    counts = Counter(map(target_of, attacks))
+    success = {(each["run"], each["attack"]): each["success"] for each in attacks}
+    attacked = Counter(run for run, _ in success)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
-    for record in records:
+    # Of runs that repeat each other the last is kept: one that was attacked.
+    for record in sorted(records, key=lambda each: attacked[run_id(each)]):
         by_method.get(method_of(record) or "", []).append(record)
     chosen: Dict[Key, List[Measurement]] = {}
     for method, of_it in by_method.items():
-        for each in measurements(
-            of_it,
-            is_shown=lambda _: True,
-            passed_over=[_WARM_START],
-            rank=lambda record: preference(record, counts),
-        ):
+        for each in measurements(of_it, is_shown=lambda _: True):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = {
         place: max((count, n) for n, count in counts.items())[1]
@@ -100,11 +96,10 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     }
     shared = _counted(fitting, lambda each: but_for_privacy(each.records[0]))
     best = {
-        key: min(every, key=lambda each: _order(each, shared[key[:2]]))
+        key: min(every, key=lambda each: _order(each, shared[key[:2]], attacked))
         for key, every in fitting.items()
         if every
     }
-    success = {(*target_of(each), each["attack"]): each["success"] for each in attacks}
     found: Dict[Key, Entry] = {}
     for key, measured in best.items():  # SGD comes first, since METHODS begins with it
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
@@ -114,7 +109,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
 
 
 def _pooled(
-    family: str, found: Mapping[Key, Entry], success: Mapping[Tuple[str, str, str], Success]
+    family: str, found: Mapping[Key, Entry], success: Successes
 ) -> Tuple[Optional[Pooled], Optional[Pooled]]:
     """How far runs of a family's rows differ in SER, and in the AUC of the paper's attack."""
     of_it = [entry for key, entry in found.items() if key[0] == family]
@@ -156,15 +151,16 @@ def but_for_privacy(record: Record) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def _order(measured: Measurement, shared: Counter[str]) -> Tuple[float, float, float, float]:
+def _order(
+    measured: Measurement, shared: Counter[str], attacked: Counter[str]
+) -> Tuple[float, ...]:
     version = max(record["results_version"] or 0 for record in measured.records)
     methods = shared[but_for_privacy(measured.records[0])]
-    return -version, -methods, measured.validation, -len(measured.records)
+    attacks = sum(attacked[run_id(record)] for record in measured.records)
+    return -version, -methods, -attacks, measured.validation, -len(measured.records)
 
 
-def _entry(
-    measured: Measurement, sgd: Optional[Entry], success: Dict[Tuple[str, str, str], Success]
-) -> Entry:
+def _entry(measured: Measurement, sgd: Optional[Entry], success: Successes) -> Entry:
     by_shadow = _by_shadow(measured.records, success)
     of_lira = (_liras(each) for each in _success_of(measured.records, "lira", success))
     by_lira = [each for each in of_lira if each]
@@ -183,18 +179,14 @@ def _entry(
     )
 
 
-def _by_shadow(
-    records: Sequence[Record], success: Mapping[Tuple[str, str, str], Success]
-) -> List[Any]:
+def _by_shadow(records: Sequence[Record], success: Successes) -> List[Any]:
     """What the paper's attack found on those of the runs that have it."""
     found = _success_of(records, "shadow", success)
     return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
 
 
-def _success_of(
-    records: Sequence[Record], attack: str, success: Mapping[Tuple[str, str, str], Success]
-) -> List[Success]:
-    return [success.get((*key_of(record), attack), {}) for record in records]
+def _success_of(records: Sequence[Record], attack: str, success: Successes) -> List[Success]:
+    return [success.get((run_id(record), attack), {}) for record in records]
 
 
 def _liras(success: Success) -> Success:

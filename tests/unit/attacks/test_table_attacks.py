@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 import shutil
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -18,20 +16,22 @@ from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.attacks.tables import attack_cells, attacks_not_made, shadow_cells, want_runs
 from edp_mx.config import dump_config
 from edp_mx.errors import UserError
-from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.trainings import Budget, Limits
 from edp_mx.runs.tables.cells import Request, cells_of
-from edp_mx.runs.tables.fill import keep_known, keep_whole
+from edp_mx.runs.tables.fill import fill
 
 
-def finished(folder, cell):
-    """A run of a cell, without a model."""
+def finished(folder, cell, **changes):
+    """A run of a cell, beside those that it has, without a model."""
     run = RunDirectory(folder / f"trial-{cell.trial.hash}")
     run.create("x", dump_config(cell.trial.config))
     record = record_of(cell.corpus, cell.family, cell.trial.config.privacy.mechanism)
-    cell.trial.record = {**record, "hash": cell.trial.hash, "name": cell.trial.config.name}
-    run.write("record", cell.trial.record)
+    record.update({"hash": cell.trial.hash, "name": cell.trial.config.name, **changes})
+    cell.trial.records.append(record)
+    run.write("record", record)
     run.write("results", {"test": record["test"]})
     return run
 
@@ -41,6 +41,9 @@ class Trainings:
 
     def __init__(self, folder, generator):
         self.folder, self.generator, self.made = folder, generator, []
+
+    def train(self, trials, budget, *, on_end):
+        assert trials and not any(trial.is_open for trial in trials)
 
     def run(self, words, log):
         run, option, shadow = words[words.index("attack") + 1 :][:3]
@@ -101,14 +104,15 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
 
-    kept = {path.name: json.loads(path.read_text()) for path in records.glob("*.json")}
+    kept = {path.name: json.loads(path.read_text()) for path in records.glob("*-attack-*.json")}
     assert len(kept) == 3 and all("attack-shadow" in name for name in kept)
+    assert len(list(records.iterdir())) == 6
     for each in kept.values():
         success = each["success"]["shadow classifier"]
         assert success["auc"]["value"] == 1.0 and "0.01" in success["tpr_at_fpr"]
         assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
-    assert {each["attacked_run"] for each in collect_attacks([tmp_path / "runs"])} == {
-        each["attacked_run"] for each in collect_attacks([records])}  # fmt: skip
+    assert {each["run"] for each in collect_attacks([tmp_path / "runs"])} == {
+        each["run"] for each in collect_attacks([records])}  # fmt: skip
 
     shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
     (tmp_path / "runs").mkdir()
@@ -132,8 +136,8 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     assert not shadows[1].trial.is_open  # which nothing else needs
 
 
-def test_a_run_that_is_trained_again_is_attacked_again_in_all_ways(tmp_path, generator, request_):
-    """LiRA lacks a run, whose attack by the shadow was made before: the shadow is needed too."""
+def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, generator, request_):
+    """LiRA lacks a run, whose attack by the shadow was made before: the shadow is not needed."""
     request_ = request_._replace(seeds=(0,))
     cells, shadows = cells_of(request_), shadow_cells(request_)
     for each in (*cells, *shadows):
@@ -143,16 +147,22 @@ def test_a_run_that_is_trained_again_is_attacked_again_in_all_ways(tmp_path, gen
     shutil.rmtree(tmp_path / "runs")
     want_runs(request_, cells, shadows, tmp_path / "runs", records)
     assert not any(each.trial.is_open for each in (*cells, *shadows))
-    only_lira = request_._replace(lira=16, is_attacked=False)
-    with pytest.raises(UserError, match="atis_clc_sgd, seed 0 again, .* lost: add --attacks"):
-        want_runs(only_lira, cells, shadow_cells(only_lira), tmp_path / "runs", records)
+    for is_attacked in (False, True):
+        both = request_._replace(lira=16, is_attacked=is_attacked)
+        want_runs(both, cells, shadows, tmp_path / "runs", records)
+        assert all(each.trial.is_open for each in cells) and not shadows[0].trial.is_open
     for each in cells:
         each.trial.is_wanted_again = False
-    want_runs(request_._replace(lira=16), cells, shadows, tmp_path / "runs", records)
-    assert all(each.trial.is_open for each in (*cells, *shadows))
+        finished(tmp_path / "runs", each, date="2030-01-01")
+    trainings.made.clear()
+    assert attack_cells(both, cells, shadows, trainings, Budget(Limits()), records=records) == []
+    assert [words[1] for words in trainings.made] == ["--lira", "--shadows-of"]
+    first, second = (run_id(each) for each in cells[0].trial.records)
+    made = [(each["run"], each["attack"]) for each in collect_attacks([records])]
+    assert (first, "shadow") in made and (second, "lira") in made and len(made) == 4
 
 
-def test_a_shadow_that_is_trained_again_keeps_its_record_and_lends_new_shadow_models(
+def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_models(
     tmp_path, generator, request_
 ):
     """LiRA on the SGD run has a record, but its shadow models are gone, and eDP-SGD needs them."""
@@ -166,12 +176,10 @@ def test_a_shadow_that_is_trained_again_keeps_its_record_and_lends_new_shadow_mo
     before = {path.name: path.read_text() for path in records.iterdir()}
     assert len(before) == 2
     shutil.rmtree(folder)
-    old, cell.trial.record = sgd.trial.record, None
     finished(folder, cell)
     want_runs(request_, [cell], [sgd], folder, records)
     assert sgd.trial.is_open
-    run = finished(folder, sgd)
-    run.write("record", {**old, "date": "2030-01-01"})  # trained again: another run
+    run = finished(folder, sgd, date="2030-01-01")
     trainings.made.clear()
     assert attack_cells(request_, [cell], [sgd], trainings, Budget(Limits()), records=records) == []
     assert [words[1:] for words in trainings.made] == [
@@ -179,7 +187,7 @@ def test_a_shadow_that_is_trained_again_keeps_its_record_and_lends_new_shadow_mo
         ("--shadows-of", str(run.path)),
     ]
     after = {path.name: path.read_text() for path in records.iterdir()}
-    assert {name: after[name] for name in before} == before and len(after) == 3
+    assert {name: after[name] for name in before} == before and len(after) == 6
 
 
 def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
@@ -195,25 +203,26 @@ def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
         assert len(trainings.made) == made
 
 
-def test_a_record_that_was_kept_later_stays_and_an_older_one_goes_with_its_attacks(
+def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_on_it(
     tmp_path, generator, request_
 ):
     cell = cells_of(request_)[0]
     folder, records = tmp_path / "runs", tmp_path / "records"
+    trainings = Trainings(folder, generator)
     run = finished(folder, cell)
-    Trainings(folder, generator).run(["attack", str(run.path), "--shadow", "x"], None)
+    trainings.run(["attack", str(run.path), "--shadow", "x"], None)
     keep_whole(run, records)
     before = {path.name: path.read_text() for path in records.iterdir()}
-    run.write("record", {**cell.trial.record, "date": "2030-01-01"})
-    shutil.rmtree(run.path / "attack-shadow")
-    record = run.path / "record.json"
-    for hours, is_replaced in ((-1, False), (1, True)):
-        moved = time.time() + 3600 * hours
-        os.utime(record, (moved, moved))
-        keep_known([cell], folder, records)
-        assert ({p.name: p.read_text() for p in records.iterdir()} != before) == is_replaced
-    (kept,) = records.iterdir()
-    assert json.loads(kept.read_text())["date"] == "2030-01-01"
+    shutil.rmtree(folder)
+    finished(folder, cell, date="2030-01-01")
+    for _ in range(2):
+        fill([cell], [], trainings, Budget(Limits()), records=records)
+        after = {path.name: path.read_text() for path in records.iterdir()}
+        assert {name: after[name] for name in before} == before and len(after) == 3
+    (new,) = set(after) - set(before)
+    assert json.loads(after[new])["date"] == "2030-01-01"
+    (attack,) = collect_attacks([records])
+    assert attack["run"] == run_id(cell.trial.records[0])
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
@@ -245,8 +254,8 @@ def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, genera
     Trainings(tmp_path / "runs", generator).run(["attack", str(run.path), "--shadow", "x"], None)
     said = edp_mx("runs", "keep", run.path, "--into", tmp_path / "kept").stdout.split()
     assert [name.split("/")[-1] for name in said] == [
-        f"atis_clc_sgd-{cell.trial.hash}.json",
-        f"atis_clc_sgd-{cell.trial.hash}-attack-shadow.json",
+        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}.json",
+        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}-attack-shadow.json",
     ]
 
 

@@ -84,7 +84,7 @@ def test_the_next_command_has_the_settings_of_the_record(is_clone, of_heads, mon
 def test_other_records_and_several_seeds_are_named(tmp_path):
     seeds = [record_of("mine", n=5000, epsilon=4.0, **{"training.seed": i}) for i in (0, 1)]
     page = planned("--records", kept(tmp_path, seeds))
-    assert "Measured on mine, 2 seeds each; yours may differ" in page
+    assert "Measured on mine, 2 runs each; yours may differ" in page
     assert "public corpora" not in page
 
 

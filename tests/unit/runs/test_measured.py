@@ -18,14 +18,16 @@ def test_seeds_are_a_mean_and_a_range_and_other_settings_are_not():
     assert len(several.records) == 3 and [len(each.records) for each in single] == [1, 1]
 
 
-def test_a_seed_that_was_trained_twice_counts_once_by_its_newest_run():
-    first, second = (
-        {**record_of(ser=ser, **{"training.seed": 0}), "date": date}
-        for ser, date in ((0.3, "2026-01-02"), (0.2, "2026-01-10"))
-    )
+def test_a_seed_that_was_trained_twice_counts_twice_unless_the_run_repeated_itself():
+    first, second = (record_of(ser=ser, **{"training.seed": 0}) for ser in (0.3, 0.2))
     third = record_of(ser=0.4, **{"training.seed": 1})
-    (found,) = measurements([second, first, third])
-    assert found.test["ser"] == pytest.approx((0.3, 0.2, 0.4)) and len(found.records) == 2
+    repeated = {**second, "date": "2030-01-01", "seconds": 9.0}
+    (found,) = measurements([second, first, third, repeated])
+    assert found.test["ser"] == pytest.approx((0.3, 0.2, 0.4)) and len(found.records) == 3
+    assert found.validation == pytest.approx(0.3)
+    same_on_test = {**second, "validation": {**second["validation"], "slot_f1": 0.5}}
+    (found,) = measurements([second, same_on_test])
+    assert len(found.records) == 2
 
 
 def test_settings_are_chosen_by_validation_and_never_by_the_test_part():

@@ -4,13 +4,14 @@ import json
 
 import pytest
 import yaml
+from support.commands import edp_mx
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
-from edp_mx.runs.attack_records import keep_attacks
-from edp_mx.runs.record import find_record, keep, settings_hash, settings_of
+from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.record import keep, records_like, run_id, settings_hash, settings_of
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -87,12 +88,17 @@ def test_a_saved_configuration_has_the_hash_of_the_one_it_was_saved_from(tmp_pat
     assert settings_of(load_config(saved)) == settings_of(config)
 
 
-def test_a_record_is_found_by_its_settings_and_workers(tmp_path):
+def found_among(known, config, workers=2):
+    return list(records_like(known, config, workers=workers))
+
+
+def test_records_are_found_by_their_settings_and_workers(tmp_path):
     config = config_of(tmp_path, "training.epochs=5")
     record = made(settings=settings_of(config))
-    assert find_record([made(), record], config, workers=2) is record
-    assert find_record([made(), record], config, workers=1) is None
-    assert find_record([record], config_of(tmp_path), workers=2) is None
+    again = {**record, "date": "2030-01-01"}
+    assert found_among([made(), record, again], config) == [record, again]
+    assert found_among([made(), record], config, workers=1) == []
+    assert found_among([record], config_of(tmp_path)) == []
 
 
 def test_a_record_of_a_corpus_of_ones_own_needs_the_same_files(tmp_path):
@@ -103,11 +109,11 @@ def test_a_record_of_a_corpus_of_ones_own_needs_the_same_files(tmp_path):
     assert records.content_of(corpus) not in json.dumps(settings)  # it would confirm a guess
     known = records.keyed(records.content_of(corpus))
     record = made(settings=settings, corpus_files=known)
-    assert find_record([record], config, workers=2) is record
+    assert found_among([record], config) == [record]
     elsewhere = {**record, "corpus_files": {**known, "key": "another machine's"}}
-    assert find_record([elsewhere], config, workers=2) is None
+    assert found_among([elsewhere], config) == []
     corpus.write_text("another secret")
-    assert find_record([record], config, workers=2) is None
+    assert found_among([record], config) == []
 
 
 def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
@@ -119,7 +125,8 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
         keep(run, tmp_path / "kept")
     run.write("results", {"test": {}})
     path = keep(run, tmp_path / "kept")
-    assert path.name == f"b-{second['hash']}.json" and json.loads(path.read_text()) == second
+    assert path.name == f"b-{second['hash']}-{run_id(second)}.json"
+    assert json.loads(path.read_text()) == second
     assert keep(run, tmp_path / "kept") == path
     (tmp_path / "kept" / "performance.json").write_text("[1]")
     found = collect([tmp_path / "runs", tmp_path / "kept"])
@@ -136,9 +143,41 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
     for wrong in (["corpora=atis"], ["corpus"]):
         with pytest.raises(UserError, match="--where"):
             select(found, wrong)
-    run.write("record", {**second, "seconds": 6.0})
-    with pytest.raises(UserError, match="another run with the same settings"):
-        keep(run, tmp_path / "kept")
+
+
+def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
+    """The first by an older version, whose attack does not say which of the two it was made on."""
+    first, kept = made("a", ser=0.3), tmp_path / "kept"
+    kept.mkdir()
+    stem = f"a-{first['hash']}"
+    (kept / f"{stem}.json").write_text(json.dumps(first))
+    success = {"x": {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}}}
+    attack = {"attack": "t", "attacked_run": first["hash"], "name": "a", "success": success}
+    (kept / f"{stem}-attack-t.json").write_text(json.dumps(attack))
+    before = {path: path.read_text() for path in kept.iterdir()}
+
+    second = {**first, "test": {**first["test"], "ser": 0.2}}
+    run = finished_run(tmp_path / "run", second)
+    folder = run.path / "attack-t"
+    folder.mkdir()
+    result = {**success["x"], "name": "x", "members": 9, "non_members": 9, "confidence": 0.95}
+    result["auc"] = {"value": 0.7}
+    outcome = {"attack": "t", "facts": {}, "results": [result]}
+    (folder / "attack.json").write_text(json.dumps(outcome))
+    (folder / "roc.csv").write_text("attack,fpr,tpr\nx,0.0,0.25\nx,1.0,1.0\n")
+    for _ in range(2):
+        said = edp_mx("runs", "keep", run.path, "--into", kept).stdout.split()
+        stem_2 = f"{stem}-{run_id(second)}"
+        assert said == [str(kept / f"{stem_2}.json"), str(kept / f"{stem_2}-attack-t.json")]
+        assert {path: path.read_text() for path in before} == before
+        assert len(list(kept.iterdir())) == 4
+
+    assert [each.record["test"]["ser"] for each in select(collect([kept]), [], "ser")] == [0.2, 0.3]
+    found = {each["run"]: each["success"]["x"]["auc"]["value"] for each in collect_attacks([kept])}
+    assert found == {run_id(first): 0.6, run_id(second): 0.7}
+
+    old = finished_run(tmp_path / "old", first)  # its record stays where the older version left it
+    assert keep_whole(old, kept) == [kept / f"{stem}.json"] and len(list(kept.iterdir())) == 4
 
 
 def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
@@ -173,9 +212,9 @@ def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
     (folder / "attack.json").write_text(
         json.dumps({"attack": "t", "facts": {}, "results": [{**found, "confidence": 0.95}]})
     )
-    assert keep_attacks(run, tmp_path) == []
+    assert len(keep_whole(run, tmp_path / "kept")) == 1
     (folder / "roc.csv").write_text("attack,fpr,tpr\nloss,0.0,0.25\nloss,1.0,1.0\n")
-    (path,) = keep_attacks(run, tmp_path)
+    _, path = keep_whole(run, tmp_path / "kept")
     assert json.loads(path.read_text())["roc"]["tpr"]["loss"][0] == 0.25
 
 

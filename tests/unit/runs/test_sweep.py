@@ -125,7 +125,7 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     finished = RunDirectory(run_of(tmp_path / "trial-a", plan))
     finished.write("record", record)  # what it states is not believed beside its ledger
     diverged = run_of(tmp_path / "trial-b", plan, plan.entries()[:1])
-    trials = [Trial({"seed": 0}, [], hash="a", record=record), Trial({"seed": 1}, [], hash="b")]
+    trials = [Trial({"seed": 0}, [], hash="a", records=[record]), Trial({"seed": 1}, [], hash="b")]
     assert "2 trainings were made" in (said := describe_sweep(trials, tmp_path))
     assert "their ε add up to 3.97 at δ = 0.0056" in said  # if it was interrupted
     LedgerFile(RunDirectory(diverged).ledger, plan).stop()
@@ -133,10 +133,11 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
 
     run_of(tmp_path / "trial-b-2", plan, plan.entries()[:1])  # an attempt that was interrupted
     elsewhere = {**record, "hash": "c", "holds": {"epsilon": 1.0}, "delta": 1e-4}
-    trials.append(Trial({"seed": 2}, [], hash="c", record=elsewhere))  # found among records
+    again = {**elsewhere, "date": "2030-01-01", "holds": {"epsilon": 1.5}}
+    trials.append(Trial({"seed": 2}, [], hash="c", records=[elsewhere, again]))  # of other folders
     spent = spent_by(trials, tmp_path)
-    assert [round(each.epsilon, 3) for each in spent] == [2.8, 2.8, 1.175, 1.0]
-    assert sum(each.delta for each in spent) == pytest.approx(3 / 360 + 1e-4)
+    assert [round(each.epsilon, 3) for each in spent] == [2.8, 2.8, 1.175, 1.0, 1.5]
+    assert sum(each.delta for each in spent) == pytest.approx(3 / 360 + 2e-4)
 
     (tmp_path / "trial-b" / "privacy_ledger.jsonl").write_text("{}\n")
     assert "cannot be said: " in describe_sweep(trials, tmp_path)
