@@ -198,7 +198,9 @@ def test_the_paper_s_grid_is_whole(decay, number):
     assert trial.config.privacy.decay.kind == decay
     assert trial.config.privacy.variant == "published"
     small, _ = load_sweep(CONFIGS / "sweep" / f"small_{decay}.yaml")
-    assert small.parameters == tried and len(small.proposals()) == 42
+    kept_as_made = {"privacy.layer_scales_unit": ["largest"]}  # as in results/grids
+    assert small.parameters == {**tried, **kept_as_made} and len(small.proposals()) == 42
+    assert trial.config.privacy.layer_scales_unit == "norm"
 
 
 @pytest.mark.parametrize(
