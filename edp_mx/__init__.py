@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.blas import name_kernels
-from edp_mx.runtime.threads import allowed_threads
 
 if TYPE_CHECKING:
     from edp_mx.api import account, attack, load, predict, train
@@ -22,6 +21,8 @@ os.environ["MXNET_EXEC_INPLACE_GRAD_SUM_CAP"] = str(2**30)
 # Workers that horovodrun started by itself share the cores, as launch/environment.sh has it: MXNet
 # and NumPy read this when they are imported, and would take all cores each.
 if "HOROVOD_LOCAL_SIZE" in os.environ:
+    from edp_mx.runtime.threads import allowed_threads
+
     os.environ.setdefault("OMP_NUM_THREADS", str(allowed_threads()))
 
 name_kernels()

@@ -9,7 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
 
-from edp_mx.cli import parser
+from edp_mx.cli import parse
 from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
 
@@ -129,7 +129,7 @@ def _arguments(words: List[str]) -> Namespace:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return parser().parse_args(words)
+            return parse(words)
     except SystemExit:
         raise UserError(said.getvalue().strip()) from None
 

@@ -9,12 +9,11 @@ import os
 import sys
 import time
 import traceback
-from typing import List, NoReturn, Optional
+from typing import List, NoReturn, Optional, Sequence
 
 from edp_mx.cli import unforeseen
 from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
-from edp_mx.runtime.processes import asked_to_end
 
 # Each module has a description (its docstring), EXAMPLES, `add_options(parser)` and
 # `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
@@ -55,21 +54,25 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; of the subcommands, only the one that is asked for is imported."""
     top = _Parser(
         prog="edp-mx",
         description="Differentially private training of intent-and-slot models (eDP-SGD).",
         epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
     )
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    asked = next((word for word in words if not word.startswith("-")), None)
     for name, summary in SUBCOMMANDS.items():
+        if name != asked:
+            subparsers.add_parser(name, help=summary)
+            continue
         command = importlib.import_module(f"edp_mx.cli.{name}")
         run = getattr(command, "run", None)
         command.add_options(
             add_command(subparsers, name, run, summary, command.EXAMPLES, command.__doc__)
         )
-    return top
+    return top.parse_args(words)
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -79,10 +82,12 @@ def main(argv: Optional[List[str]] = None) -> int:
         0 when all went well, 2 when the user has to mend something, 1 when the program has a fault
         (each with one sentence on stderr; `EDP_MX_DEBUG=1` shows the traceback of a fault).
     """
-    arguments = parser().parse_args(argv)
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
         return arguments.run(arguments)
     except KeyboardInterrupt:
+        from edp_mx.runtime.processes import asked_to_end
+
         if os.environ.get("HOROVOD_RANK", "0") == "0":
             print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
         return asked_to_end()

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, List
 
-from edp_mx.cli import parser
+from edp_mx.cli import parse
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.processes import (
     EXIT_ASKED,
@@ -112,7 +112,7 @@ def main() -> int:
     given = vars(own.parse_args())
     command = given.pop("command")
     starter = launcher(**given)
-    arguments = parser().parse_args(command)
+    arguments = parse(command)
     if getattr(arguments, "max_restarts", 0) == 0:
         os.execv(sys.executable, [*starter, sys.executable, "-m", "edp_mx", *command])
     return Restarts(starter, command, arguments).run()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edp_mx.cli import calibrate
 from edp_mx.cli.console import (
     add_wide,
     print_json,
@@ -18,7 +17,7 @@ from edp_mx.cli.console import (
     show,
     whole,
 )
-from edp_mx.cli.plan_options import plan_of
+from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 
@@ -69,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         nearest(runs, num_examples=n, epsilon=epsilon), num_examples=n, epsilon=epsilon
     )
     options = argparse.ArgumentParser()
-    calibrate.add_options(options)
+    options.add_argument("--target-epsilon")
+    add_plan_options(options, variant="calibrated")
     plan = plan_of(options.parse_args(recipe.calibration()), variant="calibrated")
     found = Expectation(expected, recipe, CalibrationReport.of(plan, target_epsilon=epsilon))
     if arguments.json:

@@ -23,11 +23,11 @@ from edp_mx.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.evidence import END, Evidence
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.so_far import EPSILONS, epsilons_of
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.remembered import remembered
 
 SECONDS = 3.0  # of processor time that a table of epochs may take for ε that were not counted yet
+EPSILONS = {f"epsilon_{name}": name for name in ("as_published", "holds", "holds_if")}
 _CLOSE = 0.01  # relative; accountants of other versions may be a little tighter
 _STATED = {"as_published": "as published", "holds": "that holds"}
 
@@ -92,6 +92,11 @@ def with_counted_epsilons(
             told.update(_after(ledger, row.get("epoch", 0)))
         found.append(told)
     return found[::-1]
+
+
+def epsilons_of(spent: Guarantee) -> Dict[str, Optional[float]]:
+    """Return the ε of a guarantee as columns of `metrics.jsonl`; None for what no double holds."""
+    return {key: getattr(spent, name).epsilon.value for key, name in EPSILONS.items()}
 
 
 def guarantee_ahead(

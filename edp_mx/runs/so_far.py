@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping
 
 from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.runs.recount import EPSILONS, epsilons_of
 from edp_mx.runtime.progress import duration
 
 if TYPE_CHECKING:
-    from edp_mx.accounting.guarantee import Guarantee
     from edp_mx.runs.spending import Spending
     from edp_mx.training.loop import EpochSummary
 
 SHARE = 0.05  # of the time of training, that counting ε may take
-EPSILONS = {f"epsilon_{name}": name for name in ("as_published", "holds", "holds_if")}
 
 
 class EpsilonSoFar:
@@ -42,11 +41,6 @@ class EpsilonSoFar:
         self._counted += self._last
         found = epsilons_of(spent)
         return {name: float("inf") if value is None else value for name, value in found.items()}
-
-
-def epsilons_of(spent: Guarantee) -> Dict[str, Optional[float]]:
-    """Return the ε of a guarantee as columns of `metrics.jsonl`; None for what no double holds."""
-    return {key: getattr(spent, name).epsilon.value for key, name in EPSILONS.items()}
 
 
 def describe_epoch(row: Mapping[str, Any], epochs: int, *, left: float) -> str:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from edp_mx.cli import parser
+from edp_mx import cli
 
 WITHOUT_MXNET = """
 import json, sys
@@ -16,7 +16,7 @@ for command in json.loads(sys.argv[1]):
 
 def parse(command, *options):
     """The arguments of a subcommand; `arguments.run(arguments)` runs it."""
-    return parser().parse_args([command, *map(str, options)])
+    return cli.parse([command, *map(str, options)])
 
 
 def run(command, *options):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from support.documentation import PAGES, ROOT, shown_commands
 
-from edp_mx.cli import parser
+from edp_mx.cli import parse
 from edp_mx.config import load_config
 from edp_mx.runs.pretraining.config import PretrainingConfig
 
@@ -48,7 +48,7 @@ def test_links_and_named_files_exist(page):
 @pytest.mark.parametrize("page, command", COMMANDS, ids=lambda value: str(value)[:60])
 def test_each_command_is_understood_and_its_configuration_loads(page, command, monkeypatch):
     monkeypatch.chdir(ROOT)
-    arguments = parser().parse_args(list(command))  # exits where it is not
+    arguments = parse(list(command))  # exits where it is not
     files = getattr(arguments, "configs", None) or []
     shipped = [path for path in files if str(path).startswith("configs/")]
     if files and shipped == files:

@@ -11,7 +11,7 @@ from edp_mx.runs.run_directory import RunDirectory
 
 
 def parsed(*arguments):
-    return cli.parser().parse_args(["attack", *map(str, arguments)])
+    return cli.parse(["attack", *map(str, arguments)])
 
 
 def run_at(path, config=None, *, has_ended=True):

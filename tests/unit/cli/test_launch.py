@@ -98,12 +98,12 @@ def test_a_run_without_a_name_has_the_same_folder_each_time(tmp_path):
 
 WAITS = """
 import sys, signal
-from edp_mx.cli import launch, parser
+from edp_mx.cli import launch, parse
 launch.FIRST_PAUSE = 600.0
 command = ["train", "x.yaml", "--run", sys.argv[1], "--max-restarts", "1"]
 sys.exit(launch.Restarts(
     [sys.executable, "-c", "import sys, os; os.kill(os.getpid(), 9)"],
-    command, parser().parse_args(command),
+    command, parse(command),
 ).run())
 """
 

@@ -66,11 +66,7 @@ def test_a_shared_error_is_said_by_the_first_worker_alone(
     def run(_):
         raise UserError("a file is torn", is_shared=is_shared)
 
-    class Parser:
-        def parse_args(self, _):
-            return argparse.Namespace(run=run, command="train")
-
-    monkeypatch.setattr(cli, "parser", Parser)
+    monkeypatch.setattr(cli, "parse", lambda _: argparse.Namespace(run=run, command="train"))
     monkeypatch.setattr(cli, "OTHERS_WAIT", 0.0)
     monkeypatch.setenv("HOROVOD_RANK", rank)
     assert cli.main([]) == 2
