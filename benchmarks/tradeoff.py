@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from edp_mx.attacks.tables import attack_cells, shadow_cells
-from edp_mx.cli.console import start_logging
 from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
@@ -29,6 +28,7 @@ from edp_mx.runs.tables.methods import FAMILIES, Method
 from edp_mx.runs.tables.paper import NAMES
 from edp_mx.runs.tables.query import FPR, LIRA, PAPERS_ATTACK
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.progress import start_logging
 
 PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
 RECORDS, RUNS = Path("results/tradeoff"), Path("runs/tradeoff")

@@ -1,20 +1,21 @@
-"""The program from Python: five calls, each of which does what the command of its name does."""
+"""The program from Python: five calls, each of which does what the command of its name does.
+
+The commands `train` and `attack` call the work of both here.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
-from edp_mx.cli import parse
 from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
     from edp_mx.accounting.guarantee import Guarantee
+    from edp_mx.attacks.outcomes import Outcome
+    from edp_mx.attacks.request import AttackRequest
+    from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runs.trained import TrainedRun, Understanding
 
 PathLike = Union[str, Path]
@@ -38,12 +39,26 @@ def train(
     Raises:
         UserError: settings, files or a run directory that cannot be used, in one sentence.
     """
-    from edp_mx.cli.train import train as train_into
+    from edp_mx.runs.lifecycle import RunRequest, carry_out
 
     if not configs:
         raise UserError("train: name the configuration's YAML files")
-    words = ["train", *map(str, configs), *([] if run is None else [f"--run={run}"])]
-    return load(train_into(_arguments([*words, *_set(settings)])).path)
+    request = RunRequest(configs, settings or {}, run_directory=run)
+    return load(carry_out(request, train_and_draw)[1].path)
+
+
+def train_and_draw(
+    config: Any, workers: Any, directory: RunDirectory, progress: Any, parting: Any
+) -> None:
+    """Train in a run directory that is open, and draw its curves and its page."""
+    from edp_mx.reports.curves import plot_curves
+    from edp_mx.reports.run_page import write_run_page
+    from edp_mx.runs.train import train
+
+    train(config, workers, directory, progress, parting)
+    if workers.is_first:
+        plot_curves(directory)
+        write_run_page(directory)
 
 
 def load(run: PathLike) -> TrainedRun:
@@ -110,37 +125,44 @@ def attack(
         By name of the attack ("threshold", which needs no other model, comes always) what
         `edp-mx attack --json` prints.
     """
-    from edp_mx.cli.attack import attack as attacks
+    from edp_mx.attacks.request import AttackRequest
 
-    words = ["attack", str(_path(run))]
-    words += [] if shadow is None else [f"--shadow={shadow}"]
-    words += [] if lira is None else [f"--lira={lira}"]
-    words += ["--canaries"] if canaries else []
-    found = attacks(_arguments([*words, *_set(settings)]))
-    return {outcome["attack"]: outcome for outcome, _ in found}
+    if not (lira is None or isinstance(lira, int)):
+        raise UserError(f"lira is {lira!r}; give the number of shadow models")
+    request = AttackRequest(
+        _path(run),
+        shadow=None if shadow is None else [str(shadow)],
+        lira=lira,
+        canaries=canaries,
+        overrides=settings or {},
+    )
+    return {outcome["attack"]: outcome for outcome in attack_and_draw(request)}
+
+
+def attack_and_draw(request: AttackRequest) -> Iterator[Outcome]:
+    """Yield the outcome of each attack on a run when its page is written, and the run's anew."""
+    from edp_mx.attacks.directory import attack_folder
+    from edp_mx.attacks.outcomes import outcomes
+    from edp_mx.reports.attack_page import write_report
+    from edp_mx.reports.attacks_of_run import parts_of_attacks
+    from edp_mx.reports.exposure_page import write_exposure_report
+    from edp_mx.reports.run_page import write_run_page
+    from edp_mx.runs.run_directory import RunDirectory
+    from edp_mx.runtime.files import keep_private
+    from edp_mx.runtime.progress import start_logging
+
+    run = RunDirectory.existing(request.path)
+    if not run.has("results"):
+        raise UserError(f"{run.path} is not finished: there is no model to attack yet")
+    start_logging(is_first=True)
+    keep_private()  # scores say who is in the training part
+    for outcome in outcomes(request):
+        name = outcome["attack"]
+        write = write_exposure_report if name == "canaries" else write_report
+        write(attack_folder(run, name))
+        write_run_page(run, parts_of_attacks(run))
+        yield outcome
 
 
 def _path(run: Run) -> Path:
     return Path(run) if isinstance(run, (str, Path)) else run.run.path
-
-
-def _arguments(words: List[str]) -> Namespace:
-    """Parse the words of a command; what is wrong with them is the sentence of a UserError."""
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            return parse(words)
-    except SystemExit:
-        raise UserError(said.getvalue().strip()) from None
-
-
-def _set(settings: Optional[Mapping[str, Any]]) -> List[str]:
-    """Return the option `--set`; JSON values are YAML too."""
-    try:
-        pairs = [
-            f"{key}={json.dumps(value, ensure_ascii=False)}"
-            for key, value in (settings or {}).items()
-        ]
-    except TypeError as error:
-        raise UserError(f"settings: {error}; give numbers, texts, lists and mappings") from None
-    return ["--set", *pairs] if pairs else []

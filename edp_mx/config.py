@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional, Sequence, Type, TypeVar, Union, overload
+from typing import Any, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
 from edp_mx.errors import UserError
@@ -17,11 +18,12 @@ from edp_mx.models.registry import FAMILIES
 from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import NotOfKind, choose_kind, names_of, structure
-from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, read_layers
+from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, put, read_layers
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
 Files = Union[str, Path, Sequence[Union[str, Path]]]
+Overrides = Union[Sequence[str], Mapping[str, Any]]  # `key.path=value` texts, or values by key
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,21 @@ class ExperimentConfig:
 
 
 @overload
-def load_config(files: Files, overrides: Sequence[str] = ...) -> ExperimentConfig: ...
+def load_config(files: Files, overrides: Overrides = ...) -> ExperimentConfig: ...
 
 
 @overload
-def load_config(files: Files, overrides: Sequence[str] = ..., *, kind: Type[T]) -> T: ...
+def load_config(files: Files, overrides: Overrides = ..., *, kind: Type[T]) -> T: ...
 
 
-def load_config(
-    files: Files, overrides: Sequence[str] = (), *, kind: Any = ExperimentConfig
-) -> Any:
+def load_config(files: Files, overrides: Overrides = (), *, kind: Any = ExperimentConfig) -> Any:
     """Read settings from YAML files, one or several of which each overrides those before it.
 
     A file may include others: `include: [a.yaml, b.yaml]`, with paths relative to that file.
     Included files are merged from left to right, and the file's own keys come last.
 
     Args:
-        overrides: `key.path=value` texts, applied last.
+        overrides: `key.path=value` texts or a mapping of dotted keys, applied last.
         kind: the dataclass to fill.
 
     Raises:
@@ -68,8 +68,12 @@ def load_config(
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     tree, origins = read_layers([Path(path) for path in paths])
-    for text in overrides:
-        override(tree, origins, text)
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            put(tree, origins, str(key), copy.deepcopy(value), f"settings[{key!r}]")
+    else:
+        for text in overrides:
+            override(tree, origins, text)
     if not set(tree) - {"name"}:  # a file of comments: all defaults would be hours on ATIS
         raise UserError(
             f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
@@ -98,7 +102,7 @@ def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:
     def is_default(key: str, start: str) -> bool:
         size, checkpoint = (origins.get(("model", name), "") for name in (key, start))
         return (
-            not size.startswith("--set")
+            not size.startswith(("--set", "settings["))
             and size.split(", line ")[0] != (checkpoint.split(", line ")[0])
         )
 

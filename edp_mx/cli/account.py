@@ -14,10 +14,11 @@ from edp_mx.accounting.accountants import check_claim, count_with
 from edp_mx.accounting.bound import Bound, unbounded
 from edp_mx.accounting.entries import Entry
 from edp_mx.accounting.plan import Plan
-from edp_mx.cli.console import add_wide, print_json, refuse_other_than_png, refuse_unread, show
+from edp_mx.cli.console import add_wide, refuse_other_than_png, tell
 from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json
+from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -48,11 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
     add("--noise-multiplier", type=float, metavar="Z", help="z0, of the first epoch")
     add_plan_options(parser, variant="published")
-    add(
-        "--accountant",
-        metavar="NAME",
-        help="whose epsilon to state; it must be a bound",
-    )
+    add("--accountant", metavar="NAME", help="whose epsilon to state; it must be a bound")
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
     add_wide(parser)
@@ -69,10 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = {**report, "stated": more}
         conditions = "".join(f", if {condition}" for condition in bound.conditions)
         lines = [*lines, "", f"epsilon by {stated.accountant}: {stated.epsilon}{conditions}"]
-    if arguments.json:
-        print_json(report)
-    else:
-        show("\n".join(lines), is_wide=arguments.wide)
+    tell(arguments, lambda: report, lambda: "\n".join(lines))
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 
@@ -91,7 +85,7 @@ def _count_ledger(arguments: argparse.Namespace) -> Counted:
         ledger_path,
     )
 
-    refuse_unread(arguments, PLAN_OPTIONS, "RUN brings its own plan")
+    refuse_unread(vars(arguments), PLAN_OPTIONS, "RUN brings its own plan")
     path = arguments.run_directory
     account = account_of(path, delta=arguments.delta)
     spent, lines = account.spent, ledger_as_lines(account, ledger_path(path))

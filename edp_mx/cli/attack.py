@@ -9,29 +9,21 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict
 
-from edp_mx.cli.attack_parts import (
-    DEFAULT_SHADOW,
-    Report,
-    check_options,
-    prepare_canaries,
-    prepare_lira,
-    prepare_scores,
-    prepare_shadow,
-)
+from edp_mx.attacks.request import AUTOMATIC, AttackRequest
 from edp_mx.cli.console import (
     add_overrides,
     add_wide,
     print_json,
     refuse_other_than_png,
     show,
-    start_logging,
+    values_of,
     whole,
 )
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import keep_private
+from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -61,7 +53,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_directories", nargs="+", type=Path, metavar="RUN", help="a run directory")
-    add("--shadow", action="append", nargs="?", const=DEFAULT_SHADOW, metavar="RUN|CONFIG",
+    add("--shadow", action="append", nargs="?", const=AUTOMATIC, metavar="RUN|CONFIG",
         help="attack of the paper by this shadow; without a value one is trained on another "
         "corpus; several configurations, each with --shadow, are laid over each other"
     )  # fmt: skip
@@ -87,84 +79,54 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the attacks and print their outcomes."""
+    from edp_mx.api import attack_and_draw
+
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx attack runs in one process: leave out horovodrun")
     if arguments.compare:
-        check_options(arguments)
         return _compare(arguments)
     said = []
-    for value, text in attack(arguments):
-        said.append(value)
+    for outcome in attack_and_draw(request_of(arguments)):
+        said.append(outcome)
         if not arguments.json:
+            text = _describe(outcome, RunDirectory(arguments.run_directories[0]))
             show(text, is_wide=arguments.wide)
     if arguments.json:
         print_json(said)
     return 0
 
 
-def attack(arguments: argparse.Namespace) -> Iterator[Report]:
-    """Yield the outcome of each attack on a run, the quickest first, and write its page.
-
-    All options and settings are checked before the first.
-    """
-    from edp_mx.reports.run_page import write_run_page
-
-    check_options(arguments)
-    directory = RunDirectory.existing(arguments.run_directories[0])
-    if not directory.has("results"):
-        raise UserError(f"{directory.path} is not finished: there is no model to attack yet")
-    start_logging(is_first=True)
-    keep_private()  # scores say who is in the training part
-    for report in _attacks(arguments, directory):
-        write_run_page(directory)
-        yield report
+def request_of(arguments: argparse.Namespace) -> AttackRequest:
+    """Return what the options ask for; nothing else may be given."""
+    if len(arguments.run_directories) != 1 or arguments.out is not None:
+        raise UserError("name one RUN to attack; several, and --out, go with --compare")
+    return AttackRequest(arguments.run_directories[0], **values_of(AttackRequest, arguments))
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Print a table of attacks, and draw them if asked to."""
     from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 
+    of_attacks = [*values_of(AttackRequest, arguments), "json"]
+    refuse_unread(vars(arguments), of_attacks, "--compare prints a table of earlier attacks")
     refuse_other_than_png(arguments.out, "--out")
     points = points_of([RunDirectory.existing(path) for path in arguments.run_directories])
-    if arguments.json:
-        print_json([point._asdict() for point in points])
-    else:
-        show(compare_attacks(points), is_wide=arguments.wide)
+    show(compare_attacks(points), is_wide=arguments.wide)
     if arguments.out is not None:
         plot_attacks(points, arguments.out)
     return 0
 
 
-def _attacks(arguments: argparse.Namespace, directory: RunDirectory) -> Iterator[Report]:
-    from edp_mx.attacks.directory import write_outcome
-    from edp_mx.attacks.membership.shadow_attack import attack_by_shadow
-    from edp_mx.attacks.membership.thresholds import threshold_attacks
-
-    path, scores_of = directory.path, prepare_scores(arguments)
-    shadow_run = prepare_shadow(arguments, path) if arguments.shadow is not None else None
-    wants_lira = arguments.lira is not None or arguments.shadows_of is not None
-    by_lira = prepare_lira(arguments, path) if wants_lira else None
-    by_canaries = prepare_canaries(arguments, directory) if arguments.canaries else None
-    scores = scores_of(path)
-    found = write_outcome(directory, "threshold", threshold_attacks(scores), scores, facts={})
-    yield _report(directory, found)
-    if shadow_run is not None:
-        other = shadow_run()
-        found = attack_by_shadow(path, scores, shadow_path=other, shadow=scores_of(other))
-        yield _report(directory, found)
-    if by_lira is not None:
-        yield _report(directory, by_lira(scores))
-    if by_canaries is not None:
-        yield by_canaries()
-
-
-def _report(directory: RunDirectory, outcome: Dict[str, Any]) -> Report:
-    """Write the page and return the outcome."""
+def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
+    """Return the table of an attack, what limits it, and the path of its page."""
     from edp_mx.attacks.directory import attack_folder
-    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of, write_report
+    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
+    from edp_mx.reports.exposure_page import describe_exposure
     from edp_mx.reports.table import render_table
 
-    page = write_report(attack_folder(directory, outcome["attack"]))
-    table = render_table(HEADER, attack_rows(outcome))
-    said = [table, *warnings_of(outcome["facts"]), f"{page}\n"]
-    return outcome, "\n".join(said)
+    name, facts = outcome["attack"], outcome["facts"]
+    if name == "canaries":
+        said = [describe_exposure(outcome["canaries"], facts)]
+    else:
+        said = [render_table(HEADER, attack_rows(outcome)), *warnings_of(facts)]
+    return "\n".join([*said, f"{attack_folder(run, name) / 'report.html'}\n"])

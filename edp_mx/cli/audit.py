@@ -6,7 +6,6 @@ A claim that it refutes is false; one that it does not refute is not proven.
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,15 @@ from edp_mx.cli.console import (
     add_command,
     add_configs,
     add_overrides,
-    print_json,
-    progress_bar,
     require_at_least,
+    tell,
+    values_of,
     whole,
     written_as,
 )
 from edp_mx.cli.plan_options import add_release_options
-from edp_mx.cli.start import create_run, enter_run
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from edp_mx.attacks.audit.audited_step import AuditedStep
@@ -121,12 +120,7 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     add("--clipping", choices=CLIPPINGS, help="a backward pass per unit, or ghost clipping (loop)")
     add("--clip-rule", choices=CLIP_RULES, help="how a unit is shortened to C (abadi)")
     add("--noise-multiplier", type=float, metavar="Z", help="noise multiplier z (1)")
-    add(
-        "--utterances-per-user",
-        type=whole,
-        metavar="K",
-        help="with --unit user (4)",
-    )
+    add("--utterances-per-user", type=whole, metavar="K", help="with --unit user (4)")
     add("--sample-rate", type=float, metavar="q", help="sample rate of poisson, about (0.5)")
 
 
@@ -180,20 +174,19 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     from edp_mx.data.sampling import micro_batch_size
 
     config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
-    names = [field.name for field in fields(OneRunSettings)]
-    settings = OneRunSettings(**{name: getattr(arguments, name) for name in names})
+    settings = OneRunSettings(**values_of(OneRunSettings, arguments))
     if arguments.check:
         micro_batch_size(config.training.batch_size, arguments.workers)
         return _say_sound()
 
     from edp_mx.reports.attack_pictures import plot_canaries
+    from edp_mx.runs.lifecycle import RunRequest, enter_run
     from edp_mx.runtime.distributed import start
 
     workers = start()
     # Rank 0 prepares the directory; no worker writes before it exists.
-    path = workers.on_first(
-        lambda: str(create_run(arguments, config, readme=README, suffix="-audit").path)
-    )
+    request = RunRequest(readme=README, **values_of(RunRequest, arguments))
+    path = workers.on_first(lambda: str(request.create(config, suffix="-audit").path))
     directory = RunDirectory(Path(path))
     progress = enter_run(directory, workers)
     audit = audit_one_run(config, workers, directory, settings, progress)
@@ -206,10 +199,7 @@ def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int
     """Print on rank 0 and return its exit code; another code would end the job before it prints."""
     if not is_first:
         return 0
-    if arguments.json:
-        print_json(audit.to_dict())
-    else:
-        print(audit.describe(), flush=True)
+    tell(arguments, audit.to_dict, audit.describe)
     return REFUTED if audit.is_refuted else 0
 
 
@@ -217,7 +207,7 @@ def _step(arguments: argparse.Namespace) -> AuditedStep:
     """Build the audited settings, and refuse those that no run can have."""
     from edp_mx.attacks.audit.audited_step import AuditedStep
 
-    asked = {field.name: getattr(arguments, field.name) for field in fields(AuditedStep)}
+    asked = values_of(AuditedStep, arguments)
     settings = {name: value for name, value in asked.items() if value is not None}
     settings["unit"] = unit_of(arguments.mechanism or "edp_sgd", arguments.unit)
     settings["adjacency"] = (arguments.adjacency or "replace-one").replace("-", "_")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from edp_mx.cli.console import add_wide, print_json, show
+from edp_mx.cli.console import add_wide, tell
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 
 EXAMPLES = """\
@@ -43,8 +43,4 @@ def run(arguments: argparse.Namespace) -> int:
 
     plan = plan_of(arguments, variant="calibrated")
     report = CalibrationReport.of(plan, target_epsilon=arguments.target_epsilon)
-    if arguments.json:
-        print_json(report.to_dict())
-    else:
-        show("\n".join(report.lines()), is_wide=arguments.wide)
-    return 0
+    return tell(arguments, report.to_dict, lambda: "\n".join(report.lines()))

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict
 
-from edp_mx.cli.console import add_command, print_json, refuse_filled, start_logging
+from edp_mx.cli.console import add_command, print_json, refuse_filled
 from edp_mx.errors import UserError
+from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
     from edp_mx.models.checkpoints.huggingface import Checkpoint

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edp_mx.cli.console import add_wide, print_json, show
+from edp_mx.cli.console import add_wide, tell
 from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
@@ -29,8 +29,4 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.summary import compare, compare_as_json
 
     runs = [RunDirectory.existing(path) for path in arguments.run_directories]
-    if arguments.json:
-        print_json(compare_as_json(runs))
-    else:
-        show(compare(runs), is_wide=arguments.wide)
-    return 0
+    return tell(arguments, lambda: compare_as_json(runs), lambda: compare(runs))

@@ -1,98 +1,17 @@
-"""What the subcommands share: options and their checks, logging, progress bars, JSON."""
+"""What the subcommands share: options and their checks, and what they print."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
-import logging
-import sys
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
-from tqdm import tqdm
-
 from edp_mx.errors import MOST_QUOTED, UserError
 from edp_mx.reports.table import fit
-from edp_mx.runtime.files import keep_private, refuse_unwritable, remove_leftovers
+from edp_mx.runtime.files import refuse_unwritable, remove_leftovers
 from edp_mx.runtime.limits import MOST_SEED
-
-
-def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
-    """Send rank 0's INFO to the console, and everyone's DEBUG to `file`.
-
-    With a file, all that this process writes from now on is readable by its owner alone.
-    """
-    if file is not None:
-        keep_private()
-    root = logging.getLogger("edp_mx")
-    root.setLevel(logging.DEBUG)
-    root.handlers.clear()
-    console = logging.StreamHandler(sys.stderr)
-    console.setLevel(logging.INFO if is_first else logging.ERROR)
-    console.setFormatter(logging.Formatter("%(message)s"))
-    root.addHandler(console)
-    if file is not None:
-        log = logging.FileHandler(file, encoding="utf-8")
-        log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        root.addHandler(log)
-
-
-PIPE_PACE: Dict[str, Any] = {
-    "mininterval": 10.0,
-    "delay": 10.0,
-    "ascii": " =",
-    "ncols": 72,
-}
-
-
-class _Bar(tqdm):
-    """A bar that goes on when the clock of the machine is set back.
-
-    tqdm's own reads the time of day, and would stand still until the clock has caught up. So would
-    its monitor, a thread for bars that look at the time too rarely, which also repeats lines: this
-    bar has none, and looks at each item.
-    """
-
-    monitor_interval = 0
-    _time = property(lambda _: time.monotonic, lambda *_: None)
-
-
-def progress_bar(*, is_first: bool) -> Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]:
-    """Return `progress(iterable, description, total)`: a bar on rank 0, nothing elsewhere.
-
-    In a pipe, as horovodrun's, where a bar cannot redraw itself, each state is a line.
-    """
-    is_terminal = sys.stderr.isatty()
-    pace = {} if is_terminal else PIPE_PACE
-
-    def progress(iterable: Iterable[Any], description: str, total: Optional[int]) -> Iterable[Any]:
-        return _Bar(
-            iterable,
-            desc=description,
-            total=total,
-            miniters=1,
-            disable=not is_first,
-            leave=False,
-            unit_scale=total is None or total >= 50_000,
-            file=sys.stderr if is_terminal else _Lines(),
-            **pace,
-        )
-
-    return progress
-
-
-class _Lines:
-    """A file that turns the states of a progress bar into lines on stderr."""
-
-    def write(self, text: str) -> None:
-        text = text.strip("\r\n ")
-        if text:
-            sys.stderr.write(f"{text}\n")
-
-    def flush(self) -> None:
-        sys.stderr.flush()
 
 
 def add_command(
@@ -127,8 +46,7 @@ def add_configs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
 
 
 def add_overrides(
-    parser: argparse.ArgumentParser,
-    example: str = "training.epochs=3 privacy.noise_multiplier=0.5",
+    parser: argparse.ArgumentParser, example: str = "training.epochs=3 privacy.noise_multiplier=0.5"
 ) -> None:
     """Add `--set key.path=value`, as often as one likes."""
     parser.add_argument(
@@ -140,6 +58,12 @@ def add_overrides(
         metavar="KEY=VALUE",
         help=f"override settings, e.g. --set {example}",
     )
+
+
+def values_of(kind: type, arguments: argparse.Namespace) -> Dict[str, Any]:
+    """Return the options that have the names of a dataclass's fields."""
+    names = (field.name for field in dataclasses.fields(kind))
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
@@ -180,14 +104,21 @@ def add_wide(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def interrupt(*_: Any) -> None:
-    """Treat a signal as Ctrl-C."""
-    raise KeyboardInterrupt
-
-
 def show(text: str, *, is_wide: bool) -> None:
     """Print a text in 80 columns: wider tables as a block per row, longer lines wrapped."""
     print(text if is_wide else fit(text), flush=True)
+
+
+def tell(arguments: argparse.Namespace, value: Callable[[], Any], text: Callable[[], str]) -> int:
+    """Print what a command found, as JSON with --json; return its exit code.
+
+    A command without --wide makes lines of the right width itself.
+    """
+    if arguments.json:
+        print_json(value())
+    else:
+        show(text(), is_wide=getattr(arguments, "wide", True))
+    return 0
 
 
 def written_as(example: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -213,18 +144,6 @@ def whole(text: str) -> int:
     if abs(value) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"it must be at most {MOST_SEED:,}")
     return value
-
-
-def refuse_unread(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Refuse the options with these names that were given: nothing would read them.
-
-    Their defaults must mean that they were not given.
-    """
-    values = {**vars(arguments), "set": getattr(arguments, "overrides", None)}
-    found = {name: values[name[2:].replace("-", "_")] for name in names}
-    given = [n for n, v in found.items() if not (v is None or v is False or v == [])]  # not 0
-    if given:
-        raise UserError(f"{why}: leave out {', '.join(given)}")
 
 
 def refuse_other_than_png(path: Optional[Path], name: str) -> None:

@@ -14,20 +14,16 @@ from tqdm import tqdm
 from edp_mx.cli.console import (
     add_columns,
     add_command,
-    add_new_file,
     columns_of,
-    out_of,
     print_json,
-    progress_bar,
     refuse_foreign,
-    require_at_least,
     whole,
 )
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
 from edp_mx.cli.data_merge import add_merge
-from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
+from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
 examples:
@@ -73,16 +69,6 @@ examples:
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """
-TEXT_EXAMPLES = """\
-One utterance per line, its tokens with a blank between them, corpus after corpus: what
-`edp-mx pretrain` and `edp-mx data train-embeddings` read. Leave out the corpus that you will train
-on with privacy: text that is pre-trained on is not protected.
-
-examples:
-  edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
-  edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
-  edp-mx data text mine.jsonl --out text/mine.txt
-"""
 SAMPLE = 10_000  # utterances of a synthetic corpus that is described by its name
 README = """\
 # {corpus}: a synthetic corpus
@@ -113,12 +99,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--show", action="store_true", help="show three utterances of it")
     add_columns(told)
     told.add_argument("--json", action="store_true", help="print JSON")
-    text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
-    text.add_argument("corpora", nargs="+", metavar="CORPUS|PATH")
-    add_new_file(text, "FILE[.gz]")
-    text.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
-                      help="utterances of each stand-in, default 20,000")  # fmt: skip
-    text.add_argument("--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1")
     add_lists(actions)
     add_merge(actions)
     add_train_embeddings(actions)
@@ -183,24 +163,6 @@ def run_describe(arguments: argparse.Namespace) -> int:
         examples = (line for each in description.examples for line in _example(each))
         lines += ["examples:", *examples]
     print("\n".join(lines))
-    return 0
-
-
-def run_text(arguments: argparse.Namespace) -> int:
-    """Write the text of corpora."""
-    from edp_mx.data.sources import named_utterances
-    from edp_mx.data.text import write_lines
-
-    require_at_least(arguments.size, 1, "--size")
-    require_at_least(arguments.seed, 0, "--seed")
-    out = out_of(arguments, arguments.corpora)
-    sources = [
-        named_utterances(name, size=arguments.size, seed=arguments.seed)
-        for name in arguments.corpora
-    ]
-    lines = (" ".join(utterance.tokens) for source in sources for utterance in source)
-    count = write_lines(out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
-    print(f"{out}  {count:,} lines from {', '.join(arguments.corpora)}")
     return 0
 
 

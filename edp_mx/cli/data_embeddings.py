@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import add_command, add_new_file, out_of, progress_bar, whole
+from edp_mx.cli.console import add_command, add_new_file, out_of, whole
+from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
 The texts must be apart from the training data, one utterance per line, plain or .gz: vectors

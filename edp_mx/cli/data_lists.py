@@ -1,8 +1,9 @@
-"""`edp-mx data words` and `edp-mx data labels`: lists for a configuration's words and labels."""
+"""`edp-mx data text`, `words` and `labels`: the text of corpora, and lists for a configuration."""
 
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,16 @@ from edp_mx.cli.console import add_command, add_new_file, out_of, require_at_lea
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
+TEXT_EXAMPLES = """\
+One utterance per line, its tokens with a blank between them, corpus after corpus: what
+`edp-mx pretrain` and `edp-mx data train-embeddings` read. Leave out the corpus that you will train
+on with privacy: text that is pre-trained on is not protected.
+
+examples:
+  edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
+  edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
+  edp-mx data text mine.jsonl --out text/mine.txt
+"""
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
 Name public corpora, stand-ins or texts (.txt, .txt.gz: one utterance per line). Leave out the
@@ -34,7 +45,9 @@ examples:
 
 
 def add_lists(actions: Any) -> None:
-    """Add both actions to those of `edp-mx data`."""
+    """Add the three actions to those of `edp-mx data`."""
+    text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
+    text.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     words = add_command(actions, "words", run_words, "write a list of public words", WORDS_EXAMPLES)
     words.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
     words.add_argument("--min-count", type=whole, default=1, metavar="N",
@@ -43,13 +56,27 @@ def add_lists(actions: Any) -> None:
     labels = add_command(actions, "labels", run_labels, "write a list of labels", LABELS_EXAMPLES)
     labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     labels.add_argument("--public", action="store_true", help="all these labels are public")
-    for one, name in ((words, "FILE"), (labels, "FILE.json")):
+    for one, name in ((text, "FILE[.gz]"), (words, "FILE"), (labels, "FILE.json")):
         add_new_file(one, name)
         one.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
         one.add_argument(
             "--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1"
         )
+
+
+def run_text(arguments: argparse.Namespace) -> int:
+    """Write the text of corpora."""
+    from edp_mx.data.sources import named_utterances
+    from edp_mx.data.text import write_lines
+
+    _check(arguments)
+    made = {"size": arguments.size, "seed": arguments.seed}
+    read = [named_utterances(source, **made) for source in arguments.sources]
+    lines = (" ".join(utterance.tokens) for utterance in chain.from_iterable(read))
+    count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
+    print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}")
+    return 0
 
 
 def run_words(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from edp_mx.cli.console import add_columns, columns_of, progress_bar, refuse_unread
+from edp_mx.cli.console import add_columns, columns_of
+from edp_mx.runtime.progress import progress_bar
+from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         columns = columns_of(arguments.columns, trained.config.data.columns)
         utterances = read_utterances(arguments.file, columns=columns)
     else:
-        refuse_unread(arguments, ["--columns"], "without --file the run's own corpus is read")
+        refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
         utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
     for line in baselines.unknown_labels(utterances, trained.vocabulary):

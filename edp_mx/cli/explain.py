@@ -29,11 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain, explain_by_section
-    from edp_mx.reports.ledger_report import (
-        account_of,
-        at_other_deltas_as_json,
-        is_without_privacy,
-    )
+    from edp_mx.reports.ledger_report import account_of, at_other_deltas_as_json, is_without_privacy
 
     path = arguments.run_directory
     if is_without_privacy(path):

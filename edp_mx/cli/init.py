@@ -12,19 +12,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List
 
-from edp_mx.cli.console import (
-    add_columns,
-    columns_of,
-    progress_bar,
-    refuse_existing,
-    require_above_zero,
-    start_logging,
-)
+from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
+from edp_mx.runtime.progress import progress_bar, start_logging
 
 EXAMPLES = """\
 examples:
@@ -223,10 +217,7 @@ def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
             f"Read {config.labels}: if all names in it are public (they stand in your "
             'programme, say), remove its line "private". Until then training is refused.'
         )
-    return [
-        *lines,
-        f"next: NP=2 launch/train.sh {out} --run runs/{config.corpus.name}",
-    ]
+    return [*lines, f"next: NP=2 launch/train.sh {out} --run runs/{config.corpus.name}"]
 
 
 def _wrap(text: str) -> List[str]:

@@ -9,14 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edp_mx.cli.console import (
-    add_wide,
-    print_json,
-    require_above_zero,
-    require_at_least,
-    show,
-    whole,
-)
+from edp_mx.cli.console import add_wide, require_above_zero, require_at_least, tell, whole
 from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
@@ -72,8 +65,4 @@ def run(arguments: argparse.Namespace) -> int:
     add_plan_options(options, variant="calibrated")
     plan = plan_of(options.parse_args(recipe.calibration()), variant="calibrated")
     found = Expectation(expected, recipe, CalibrationReport.of(plan, target_epsilon=epsilon))
-    if arguments.json:
-        print_json(found.to_dict())
-    else:
-        show("\n".join(found.lines()), is_wide=arguments.wide)
-    return 0
+    return tell(arguments, found.to_dict, lambda: "\n".join(found.lines()))

@@ -30,9 +30,8 @@ DEFAULTS: Dict[str, Any] = {
     "sampler": "shuffle",
 }
 PLAN_OPTIONS = (
-    *(f"--{name.replace('_', '-')}" for name in DEFAULTS),
-    *("--noise-multiplier", "--epochs", "--num-examples", "--variant", "--sample-rate"),
-    "--steps-per-epoch",
+    *(*DEFAULTS, "noise_multiplier", "epochs", "num_examples", "variant", "sample_rate"),
+    "steps_per_epoch",
 )
 
 

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
 
-from edp_mx.cli.console import progress_bar
 from edp_mx.data.readers.assembly import most_of_a_line
 from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import NotJSON, parse_json
+from edp_mx.runtime.progress import progress_bar
 
 T = TypeVar("T")
 

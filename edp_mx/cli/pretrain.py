@@ -9,6 +9,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from edp_mx.cli.console import values_of
 from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
@@ -29,29 +30,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Pre-train; rank 0 prints the perplexity."""
+    from edp_mx.runs.lifecycle import RunRequest
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.directory import README
 
+    request = RunRequest(kind=PretrainingConfig, readme=README, **values_of(RunRequest, arguments))
     return start_run(
         arguments,
-        kind=PretrainingConfig,
-        readme=README,
+        request,
+        _pretrain,
         check=_check,
-        run=_pretrain,
+        describe=_describe,
         as_json=lambda directory: {"path": str(directory.path), **directory.read("results")},
     )
 
 
-def _pretrain(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
+def _pretrain(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> None:
     from edp_mx.reports.curves import plot_pretraining
     from edp_mx.runs.pretraining.pretrain import pretrain
-    from edp_mx.runs.pretraining.scores import MaskedScores
 
-    results = pretrain(config, workers, directory, progress, parting)
+    pretrain(config, workers, directory, progress, parting)
     if workers.is_first:
         plot_pretraining(directory)
-    names = (field.name for field in fields(MaskedScores))
-    scores = MaskedScores(**{name: results[name] for name in names})
+
+
+def _describe(directory: Any) -> str:
+    from edp_mx.runs.pretraining.scores import MaskedScores
+
+    results = directory.read("results")
+    scores = MaskedScores(**{field.name: results[field.name] for field in fields(MaskedScores)})
     return f"{scores.describe()}; the model is {directory.path / 'model'}"
 
 

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Sequence
 
-from edp_mx.cli.console import add_wide, print_json, show
+from edp_mx.cli.console import add_wide, tell
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import keep_whole
 from edp_mx.runs.record import RECORDS
@@ -64,13 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     found = select(collect(paths), arguments.where, arguments.sort)
     if action == _PLOT:
         return _plot(found, arguments)
-    if arguments.json:
-        print_json([{"place": str(each.place), **each.record} for each in found])
-        return 0
     from edp_mx.reports.run_list import list_runs
 
-    show(list_runs(found) if found else "there is no such run", is_wide=arguments.wide)
-    return 0
+    return tell(
+        arguments,
+        lambda: [{"place": str(each.place), **each.record} for each in found],
+        lambda: list_runs(found) if found else "there is no such run",
+    )
 
 
 def _plot(found: Sequence[Found], arguments: argparse.Namespace) -> int:

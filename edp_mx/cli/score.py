@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Tuple
 
-from edp_mx.cli.console import print_json
+from edp_mx.cli.console import tell
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
@@ -42,12 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = _read_pairs(arguments.reference, arguments.hypothesis)
     references, hypotheses = ([(one.slots, one.intent) for one in side] for side in zip(*pairs))
     scores = evaluate(references, hypotheses, arguments.alignment)
-    if arguments.json:
-        print_json(scores.to_dict())
-    else:
-        print(scores.describe())
-        print(f"alignment        {arguments.alignment:>8}")
-    return 0
+    named = f"alignment        {arguments.alignment:>8}"
+    return tell(arguments, scores.to_dict, lambda: f"{scores.describe()}\n{named}")
 
 
 class _Line(NamedTuple):

@@ -12,8 +12,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from edp_mx.cli.console import interrupt, whole
+from edp_mx.cli.console import whole
 from edp_mx.errors import UserError
+from edp_mx.runtime.processes import interrupt
 
 EXAMPLES = """\
 examples:

@@ -16,10 +16,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from edp_mx.cli.console import add_wide, print_json, require_at_least, show, start_logging, whole
+from edp_mx.cli.console import add_wide, print_json, require_at_least, show, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.files import keep_private
+from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
     from edp_mx.runs.sweep.run import Sweep

@@ -13,10 +13,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, List
 
-from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, start_logging, whole
+from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.record import GRIDS, RECORDS
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
+from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
     from edp_mx.runs.attack_records import AttackRecord

@@ -13,9 +13,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, start_logging, whole
+from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
 from edp_mx.errors import UserError
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES
+from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
     from edp_mx.runs.tables.times import TimesRequest

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Dict
+from typing import Any
 
-from edp_mx.cli.start import add_start_options, carry_out, start_run
+from edp_mx.cli.console import values_of
+from edp_mx.cli.start import add_start_options, start_run
 
 EXAMPLES = """\
 examples:
@@ -24,33 +25,19 @@ add_options = add_start_options
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; rank 0 prints the scores and the guarantee."""
-    return start_run(arguments, check=_check, run=_train, as_json=_as_json, **_kind())
+    from edp_mx.api import train_and_draw
+    from edp_mx.runs.lifecycle import RunRequest
+
+    request = RunRequest(**values_of(RunRequest, arguments))
+    return start_run(
+        arguments, request, train_and_draw, check=_check, describe=_describe, as_json=_as_json
+    )
 
 
-def train(arguments: argparse.Namespace) -> Any:
-    """Train and return the run directory; nothing is printed."""
-    return carry_out(arguments, run=_train, **_kind())[1]
-
-
-def _kind() -> Dict[str, Any]:
-    from edp_mx.config import ExperimentConfig
-    from edp_mx.runs.run_directory import README
-
-    return {"kind": ExperimentConfig, "readme": README}
-
-
-def _train(config: Any, workers: Any, directory: Any, progress: Any, parting: Any) -> str:
-    from edp_mx.reports.curves import plot_curves
-    from edp_mx.reports.run_page import write_run_page
+def _describe(directory: Any) -> str:
     from edp_mx.reports.summary import compare
     from edp_mx.reports.table import fit
-    from edp_mx.runs.train import train
 
-    train(config, workers, directory, progress, parting)
-    if not workers.is_first:
-        return ""
-    plot_curves(directory)
-    write_run_page(directory)
     where = (
         f"The run directory is {directory.path}; report.html shows it, README.md describes its "
         "files."
@@ -66,9 +53,9 @@ def _as_json(directory: Any) -> Any:
 
 def _check(config: Any, num_workers: int, resumed: Any, is_quick: bool) -> str:
     """Say what the run would train on and what it would spend."""
-    from edp_mx.cli.console import progress_bar
     from edp_mx.reports.table import fit
     from edp_mx.runs.check import check, check_files
+    from edp_mx.runtime.progress import progress_bar
 
     if is_quick:
         check_files(config, num_workers, resumed)

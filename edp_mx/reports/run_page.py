@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.attacks.directory import attack_folder, read_attack
-from edp_mx.errors import UserError
-from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import pictures_of_curves
-from edp_mx.reports.exposure_page import HEADER as EXPOSURE_HEADER
-from edp_mx.reports.exposure_page import TRAINED, exposure_rows
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.siblings import without_privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
-from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
 
 SCORES = ("SER %", "intents right %", "slot F1 %")
@@ -29,14 +23,18 @@ EPSILONS = {
 COMMANDS = ("explain", "account", "evaluate", "predict", "serve", "attack")
 
 
-def write_run_page(run: RunDirectory) -> None:
-    """Write `report.html` of a finished run, with its attacks so far; it needs no other file."""
+def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
+    """Write `report.html` of a finished run; it needs no other file.
+
+    Args:
+        attacks: what attacks found so far, from `attacks_of_run.parts_of_attacks`.
+    """
     notes: List[str] = []
     privacy, results = privacy_of(run, notes), run.read("results")
     parts = [
         _scores(run, results, privacy),
         *_privacy(privacy, notes),
-        *_attacks(run),
+        *attacks,
         Part("Curves", pictures=pictures_of_curves(run)),
         _settings(run),
         Part("Commands", commands=_commands(run)),
@@ -89,33 +87,6 @@ def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
     if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
         parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
     return parts
-
-
-def _attacks(run: RunDirectory) -> List[Part]:
-    """What attacks on the run found: membership, and the exposure of canaries."""
-    texts: List[str] = []
-    tables: List[PartTable] = []
-    notes: List[str] = []
-    for path in sorted(run.path.glob("attack-*/attack.json")):
-        try:
-            attack = read_attack(path.parent)
-            rows, name = attack_rows(attack), attack["attack"]
-            texts.append(verdict_of(attack["results"][0]))
-            notes += warnings_of(attack["facts"])
-        except (UserError, KeyError, TypeError, IndexError) as error:
-            notes.append(f"{path.parent.name} cannot be shown: {error}.")
-        else:
-            caption = f"Membership, {name}: {path.parent.name}/report.html shows more"
-            tables.append(PartTable.of_texts(caption, HEADER, rows))
-    exposure = attack_folder(run, "canaries") / "exposure.json"
-    if exposure.exists():
-        found = read_json(exposure)
-        caption = f"Exposure of canaries: {exposure.parent.name}/report.html shows more"
-        tables.append(
-            PartTable.of_texts(caption, EXPOSURE_HEADER, exposure_rows(found["canaries"]))
-        )
-        notes += warnings_of(found["facts"], TRAINED)
-    return [Part("Attacks", texts, tables=tables, notes=notes)] if tables or notes else []
 
 
 def _settings(run: RunDirectory) -> Part:

@@ -70,6 +70,11 @@ def on_ending(handle: Callable[..., None]) -> Callable[[], None]:
     return put_back
 
 
+def interrupt(*_: object) -> None:
+    """Treat a signal as Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def _leave_closed_terminal() -> None:
     """Let nothing be written to a terminal that is gone, where each line would be an error."""
     for descriptor in (1, 2):

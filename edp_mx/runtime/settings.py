@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from operator import ge, gt, le, lt
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Iterable, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 
@@ -84,3 +84,16 @@ def _check(
         *most, last = ["finite"] * is_infinite + [f"{name} {bound}" for name, bound in bounds]
         wanted = f"{', '.join(most)} and {last}" if most else last
         raise SettingError(key, f"must be {wanted}, not {value}")
+
+
+def refuse_unread(given: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+    """Refuse options that were given though nothing would read them.
+
+    Args:
+        given: values by name, e.g. `batch_size` of `--batch-size`; all but None, False and what is
+            empty count.
+    """
+    unread = [name for name in names if given[name] or type(given[name]) in (int, float)]
+    if unread:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in unread)
+        raise UserError(f"{why}: leave out {options.replace('--overrides', '--set')}")

@@ -227,17 +227,22 @@ def leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[Tuple[str, Any]
 def override(tree: Tree, origins: Origins, text: str) -> None:
     """Apply one `a.b=value` in place; the value is read as YAML."""
     name, equals, value_text = text.partition("=")
-    path = tuple(name.strip().split("."))
-    if not equals or not all(path):
+    if not equals or not all(name.strip().split(".")):
         raise UserError(f"--set {text}: write it as key.path=value, e.g. --set training.epochs=3")
     try:
         value = load(value_text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UserError(f"--set {text[:MOST_QUOTED]}: the value is not YAML") from error
+    put(tree, origins, name.strip(), value, f"--set {text}")
+
+
+def put(tree: Tree, origins: Origins, name: str, value: Any, origin: str) -> None:
+    """Set one dotted key in place; a mapping is merged key by key with the one that is there."""
+    path = tuple(name.split("."))
     branch = tree
     for key in path[:-1]:
         if not isinstance(branch.setdefault(key, {}), dict):
             branch[key] = {}
         branch = branch[key]
     _merge(branch, {path[-1]: value})
-    origins[path] = f"--set {text}"
+    origins[path] = origin

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import urllib.request
 from dataclasses import replace
 
@@ -202,9 +203,11 @@ def test_compare_sets_runs_side_by_side(runs):
     assert len({len(line) for line in table}) == 1
 
 
-def test_the_same_seed_trains_the_same_model(runs, tmp_path):
+def test_the_same_seed_trains_the_same_model_without_importing_an_attack(runs, tmp_path):
     """In another process too."""
-    from_a_shell("train", QUICKSTART, "--run", tmp_path / "again", "--set", *TINY)
+    command = (sys.executable, "-X", "importtime", "-m", "edp_mx", "train")
+    imports = from_a_shell(*command, QUICKSTART, "--run", tmp_path / "again", "--set", *TINY).stderr
+    assert "edp_mx.reports.run_page" in imports and "edp_mx.attacks" not in imports
     one, other = weights(runs / "sgd"), weights(tmp_path / "again")
     assert one.keys() == other.keys()
     for name in one:

@@ -1,6 +1,7 @@
 """What is wrong with a call from Python is a UserError, in one sentence."""
 
 import pytest
+from support.commands import QUICKSTART
 
 from edp_mx import api
 from edp_mx.errors import UserError
@@ -10,18 +11,15 @@ from edp_mx.errors import UserError
     ("call", "said"),
     [
         (lambda: api.train(), "name the configuration"),
-        (lambda: api.train("-x.yaml"), "unrecognized arguments: -x.yaml"),
+        (lambda: api.train("-x.yaml"), "cannot read the configuration -x.yaml"),
         (lambda: api.train("nowhere.yaml", run="-x"), r"nowhere\.yaml"),
-        (lambda: api.attack("nowhere", lira="many"), "--lira"),
-        (lambda: api.train("a.yaml", settings={"name": object()}), "settings: .*give numbers"),
+        (lambda: api.attack("nowhere", lira="many"), "lira is 'many'; give the number"),
+        (lambda: api.attack("nowhere", settings={"training.epochs": 1}), "no model is trained"),
+        (lambda: api.train(QUICKSTART, settings={"name": object()}), "settings.*name: "),
+        (lambda: api.train(QUICKSTART, settings={1: 2}), "1: there is no such key"),
     ],
 )
 def test_a_call_that_cannot_be_made_is_refused(capsys, call, said):
     with pytest.raises(UserError, match=said):
         call()
     assert capsys.readouterr().err == ""
-
-
-def test_a_character_beyond_sixteen_bits_reaches_the_settings():
-    (_, pair) = api._set({"name": "run \U0001f600"})
-    assert pair == 'name="run \U0001f600"'

@@ -6,7 +6,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
 ORDER = """
 errors runtime accounting metrics data models privacy training config runs attacks reports serving
-cli api
+api cli
 """.split()  # noqa: SIM905
 NO_MXNET = ("errors", "accounting", "metrics", "data")
 MXNET_IN_RUNTIME = {"arrays.py", "blas_in_use.py", "distributed.py"}

@@ -108,6 +108,7 @@ def test_sizes_beside_the_checkpoint_are_kept(tmp_path):
     assert config.model.num_layers == 5 and config.model.hidden_size == 24
     assert config.data.vocabulary.source == "file"
     assert load_config(path, ["model.hidden_size=12"]).model.hidden_size == 12
+    assert load_config(path, {"model.hidden_size": 12}).model.hidden_size == 12
     run = write(tmp_path, "config.yaml", dump_config(config))
     (folder / "config.json").write_text(json.dumps({**SIZES, "hidden_size": 48}))
     assert load_config(run) == config
@@ -218,6 +219,31 @@ def test_the_line_is_that_of_the_included_file(tmp_path):
 def test_overrides_are_checked_too(tmp_path, override, message):
     with pytest.raises(UserError) as error:
         load_config(write(tmp_path, "a.yaml", ""), [override])
+    assert message in str(error.value)
+
+
+def test_values_from_python_do_what_texts_do_and_stay_as_they_are(tmp_path):
+    file, decay = write(tmp_path, "a.yaml", "privacy: {decay: {kind: linear}}"), {"rate": 0.25}
+    texts = ["name=run \U0001f600", "training.epochs=3", "privacy.decay={rate: 0.25}",
+             "privacy.decay.kind=exponential", "privacy.assume_public=[vocabulary]"]  # fmt: skip
+    values = {"name": "run \U0001f600", "training.epochs": 3, "privacy.decay": decay,
+              "privacy.decay.kind": "exponential", "privacy.assume_public": ("vocabulary",)}  # fmt: skip
+    assert load_config(file, values) == load_config(file, texts)
+    assert decay == {"rate": 0.25}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"training.epochs": "3"}, "settings['training.epochs']: training.epochs: '3' is not a"),
+        ({"training.epochs": -1}, "settings['training.epochs']: training.epochs must be at least"),
+        ({"training": {"epoch": 3}}, "settings['training']: training.epoch: there is no such key"),
+        ({"training..epochs": 3}, "training.: there is no such key"),
+    ],
+)
+def test_a_value_from_python_is_refused_with_its_key(tmp_path, values, message):
+    with pytest.raises(UserError) as error:
+        load_config(write(tmp_path, "a.yaml", "training: {epochs: 2}"), values)
     assert message in str(error.value)
 
 

@@ -14,6 +14,7 @@ from edp_mx.accounting.guarantee import guarantee
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.reports.attack_page import write_report
+from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -67,7 +68,7 @@ def page_of_a_finished(run):
            "epsilon_as_published": 3.0, "epsilon_holds": 2.0}  # fmt: skip
     rows = (json.dumps({"epoch": epoch, **row}) for epoch in (1, 2))
     run.metrics.write_text("\n".join(rows) + "\n")
-    write_run_page(run)
+    write_run_page(run, parts_of_attacks(run))
     return run.path / "report.html"
 
 

@@ -1,0 +1,122 @@
+"""A run from its start to its end: settings, directory, lock and log, and what a failure leaves."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
+
+from edp_mx.config import ExperimentConfig, Overrides, dump_config, load_config, read_dumped
+from edp_mx.errors import UserError
+from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, remove
+from edp_mx.runs.record import absent_files
+from edp_mx.runs.run_directory import README, RunDirectory
+from edp_mx.runtime.distributed import Workers, start
+from edp_mx.runtime.processes import interrupt, on_ending
+from edp_mx.runtime.progress import Progress, progress_bar, start_logging
+from edp_mx.runtime.watchdog import Parting
+
+# work(config, workers, directory, progress, parting) is done by each worker.
+Work = Callable[[Any, Workers, RunDirectory, Progress, Parting], Any]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What starts a run or resumes one; the options of `edp-mx train` have the same names.
+
+    Attributes:
+        configs: YAML files; the keys of each override those of the files before it.
+        overrides: settings laid over the files.
+        resume: the interrupted run to go on with, in place of both.
+        run_directory: where the run is to be; a new folder below `runs` if None.
+        command: the one that resumes the run.
+        kind: class of the configuration.
+        readme: template of the run's README.
+    """
+
+    configs: Sequence[Union[str, Path]] = ()
+    overrides: Overrides = ()
+    resume: Optional[Path] = None
+    run_directory: Union[str, Path, None] = None
+    runs: Path = Path("runs")
+    command: str = "train"
+    kind: type = ExperimentConfig
+    readme: str = README
+
+    def config(self) -> Any:
+        """Return the settings that are named, or those of the run to resume."""
+        if self.resume is None:
+            return load_config(self.configs, self.overrides, kind=self.kind)
+        return load_config(RunDirectory.unfinished(self.resume).config, kind=self.kind)
+
+    def create(self, config: Any, *, suffix: str = "", num_workers: int = 1) -> RunDirectory:
+        """Create the run directory; on rank 0.
+
+        The name of a new one is that of the configuration and `suffix`. One that a failed start
+        has left behind is made anew.
+        """
+        directory = RunDirectory.choose(f"{config.name}{suffix}", self.runs)
+        if self.run_directory:
+            directory = RunDirectory(Path(self.run_directory))
+            make_way(directory)
+        resume = directory.resume_command(num_workers, self.command)
+        directory.create(config.name, dump_config(config), readme=self.readme, resume=resume)
+        return directory
+
+
+def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
+    """Open the run directory and work in it, locked.
+
+    What fails leaves no folder without a run; after Ctrl-C it is said how the run goes on.
+    """
+    workers = start()
+    with ExitStack() as stack:
+        # Rank 0 prepares the directory; no worker writes before it exists.
+        settings, path = workers.on_first(lambda: _open(request, workers, stack))
+        config: Any = read_dumped(settings, kind=request.kind)
+        directory, is_new = RunDirectory(Path(path)), request.resume is None
+        resume = directory.resume_command(workers.size, request.command)
+        parting = partial(after_interruption, directory, resume, is_new=is_new)
+        stack.callback(on_ending(interrupt))  # until the watchdog takes over
+        try:
+            work(config, workers, directory, enter_run(directory, workers), parting)
+        except BaseException as error:
+            if workers.is_first and isinstance(error, KeyboardInterrupt):
+                sys.stderr.writelines(f"edp-mx: {line}\n" for line in parting())
+            elif workers.is_first and is_new and not has_begun(directory):
+                remove(directory)
+            raise
+    return workers, directory
+
+
+def refuse_absent(config: Any) -> None:
+    """Refuse settings that name files which are not there, all of them in one sentence."""
+    absent = absent_files(config)
+    if absent:
+        named = ", ".join(f"{key} ({path})" for key, path in absent.items())
+        raise UserError(f"these files or folders do not exist: {named}")
+
+
+def enter_run(directory: RunDirectory, workers: Workers) -> Progress:
+    """Begin this worker's log in a run directory; return its progress bars."""
+    directory.path.mkdir(parents=True, exist_ok=True)  # on the disk of another machine
+    start_logging(is_first=workers.is_first, file=directory.log(workers.rank))
+    return progress_bar(is_first=workers.is_first)
+
+
+def _open(request: RunRequest, workers: Workers, stack: ExitStack) -> Tuple[str, str]:
+    """Return the settings as YAML and the path of the run.
+
+    Until the end of `stack` no other process may train into it.
+    """
+    config = request.config()
+    if request.resume is not None:
+        directory = RunDirectory(request.resume)
+    else:
+        refuse_absent(config)
+        directory = request.create(config, num_workers=workers.size)
+    stack.enter_context(directory.locked())
+    return dump_config(config), str(directory.path)
