@@ -226,8 +226,13 @@ def test_values_from_python_do_what_texts_do_and_stay_as_they_are(tmp_path):
     file, decay = write(tmp_path, "a.yaml", "privacy: {decay: {kind: linear}}"), {"rate": 0.25}
     texts = ["name=run \U0001f600", "training.epochs=3", "privacy.decay={rate: 0.25}",
              "privacy.decay.kind=exponential", "privacy.assume_public=[vocabulary]"]  # fmt: skip
-    values = {"name": "run \U0001f600", "training.epochs": 3, "privacy.decay": decay,
-              "privacy.decay.kind": "exponential", "privacy.assume_public": ("vocabulary",)}  # fmt: skip
+    values = {
+        "name": "run \U0001f600",
+        "training.epochs": 3,
+        "privacy.decay": decay,
+        "privacy.decay.kind": "exponential",
+        "privacy.assume_public": ("vocabulary",),
+    }
     assert load_config(file, values) == load_config(file, texts)
     assert decay == {"rate": 0.25}
 
