@@ -61,8 +61,8 @@ KERNELS = Extension(
     libraries=["m"],
 )
 GRID_NOISE = Extension(
-    "edp_mx.privacy._grid_noise",
-    ["edp_mx/privacy/grid_noise.c"],
+    "edp_mx.dp.privacy._grid_noise",
+    ["edp_mx/dp/privacy/grid_noise.c"],
     depends=[NUMBERS],
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
@@ -98,8 +98,8 @@ setup(
             "data/*.yaml",
             "data/synthetic/*.yaml",
             "data/synthetic/grammars/*.yaml",
+            "dp/privacy/grid_noise.c",
             "models/quick/native/*",
-            "privacy/grid_noise.c",
             "runs/tables/paper.yaml",
             "reports/templates/*",
             "runs/*.jinja",

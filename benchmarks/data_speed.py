@@ -25,8 +25,8 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.sampling import Shard
 from edp_mx.data.vocabulary import VocabularyConfig
+from edp_mx.dp.sampling.shuffle import Shard
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.reports.table import render_table, show_quartiles

@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 from measuring import ROOT, write_section
 
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.processes import launcher

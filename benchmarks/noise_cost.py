@@ -12,8 +12,8 @@ import json
 import measuring
 import mxnet as mx
 
-from edp_mx.privacy.flat import host_view
-from edp_mx.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.flat import host_view
+from edp_mx.dp.privacy.noise import NoiseStream
 
 SIZE = 14_230_752  # gradients of the smaller BERT
 FACTOR, STDDEV = 0.9, 0.1

@@ -10,14 +10,14 @@ import argparse
 import math
 from typing import Iterator, List, NamedTuple, Sequence
 
-from edp_mx.accounting.accountants import count_claimed
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import as_published, count_as_published, count_what_holds
-from edp_mx.accounting.delta import choose_delta
-from edp_mx.accounting.events import Composition
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.data.config import PUBLIC_CORPORA
+from edp_mx.dp.accounting.accountants import count_claimed
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import as_published, count_as_published, count_what_holds
+from edp_mx.dp.accounting.delta import choose_delta
+from edp_mx.dp.accounting.events import Composition
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 from edp_mx.reports.table import render_table
 from edp_mx.runs.tables.paper import DECAY_RATES, NAMES, TABLE_1
 from edp_mx.runs.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, paper_point
@@ -39,7 +39,7 @@ HEADER = """\
 # The paper's 36 epsilons, and the ones that hold
 
 Made by `.venv/bin/python benchmarks/paper_epsilons.py --out docs/paper_epsilons.md`; checked by
-`tests/unit/accounting/test_paper_epsilons.py`.
+`tests/unit/dp/accounting/test_paper_epsilons.py`.
 
 Table 1 of *An Efficient DP-SGD Mechanism for Large Scale NLU Models* gives log10 of ε. It was
 counted by ρ = Σ 1/(2 z_t²), once an epoch, and ε = ρ + 2√(ρ ln 1/δ), with δ = 5e-4 (ATIS, SNIPS,

@@ -7,16 +7,16 @@ from measuring import timed
 from mxnet import autograd
 from subjects import SLOTS, Subject
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.clipping import Losses, Unclipped
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
+from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
+from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.models.rgp import carried_weights
-from edp_mx.privacy.clipping import Losses, Unclipped
-from edp_mx.privacy.ghost.clipping import GhostClipping
-from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
-from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
-from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.training.carried import CarriedTrainer
 
 LEARNING_RATE = 1e-6  # the weights stay where they are, whatever the noise

@@ -6,8 +6,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "accounting",
-    "privacy",
+    "dp",
     "attacks",
     "runs",
     "training",

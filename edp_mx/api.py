@@ -12,9 +12,9 @@ from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
-    from edp_mx.accounting.guarantee import Guarantee
     from edp_mx.attacks.outcomes import Outcome
     from edp_mx.attacks.request import AttackRequest
+    from edp_mx.dp.accounting.guarantee import Guarantee
     from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runs.trained import TrainedRun, Understanding
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
+from edp_mx.dp.privacy.config import PrivacyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.adopted import adopt_sizes
 from edp_mx.models.clc import CLCConfig
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
-from edp_mx.privacy.config import PrivacyConfig
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import NotOfKind, choose_kind, names_of, structure
 from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, put, read_layers

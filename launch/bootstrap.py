@@ -49,7 +49,7 @@ CHECK = """
 import gluonnlp, mxnet
 import horovod.mxnet as hvd
 from edp_mx.models.quick.library import load_operators
-from edp_mx.privacy.grid_gaussian import library
+from edp_mx.dp.privacy.grid_gaussian import library
 from edp_mx.runtime.kernels import kernels
 assert hvd.gloo_built(), "Horovod was built without Gloo"
 kernels(), library(), load_operators()
@@ -144,7 +144,7 @@ def stages(venv: Path, gpu: bool) -> List[Stage]:
     package = ROOT / "edp_mx"
     loops = [package / "runtime" / name for name in ("kernels.c", "numbers.h")]
     native = sorted((package / "models" / "quick" / "native").iterdir())
-    noise = package / "privacy" / "grid_noise.c"
+    noise = package / "dp" / "privacy" / "grid_noise.c"
     compiled = [ROOT / "setup.py", *loops, noise, *native]
     sources = [path.read_text() for path in compiled]
     project = [str(ROOT), extras, *sources]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Sets everything up and runs the tests:  launch/test.sh [pytest arguments]
 #
-#   launch/test.sh                       the default suite
-#   launch/test.sh -m slow               the long ones
-#   launch/test.sh tests/unit/accounting one room
+#   launch/test.sh                           the default suite
+#   launch/test.sh -m slow                   the long ones
+#   launch/test.sh tests/unit/dp/accounting  one room
 set -euo pipefail
 if [ "${1:-}" = --help ]; then
   sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"

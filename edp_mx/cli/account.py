@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
-from edp_mx.accounting.accountants import check_claim, count_with
-from edp_mx.accounting.bound import Bound, unbounded
-from edp_mx.accounting.entries import Entry
-from edp_mx.accounting.plan import Plan
 from edp_mx.cli.console import add_wide, refuse_other_than_png, tell
 from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
+from edp_mx.dp.accounting.accountants import check_claim, count_with
+from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json
 from edp_mx.runtime.settings import refuse_unread

@@ -9,7 +9,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp_mx.accounting.choices import CLIP_RULES, CLIPPINGS, unit_of
 from edp_mx.cli.console import (
     add_command,
     add_configs,
@@ -21,6 +20,7 @@ from edp_mx.cli.console import (
     written_as,
 )
 from edp_mx.cli.plan_options import add_release_options
+from edp_mx.dp.accounting.choices import CLIP_RULES, CLIPPINGS, unit_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import progress_bar
 
@@ -142,7 +142,7 @@ def run_noise(arguments: argparse.Namespace) -> int:
 
 def run_step(arguments: argparse.Namespace) -> int:
     """Run A1; rank 0 prints the verdict."""
-    from edp_mx.accounting.delta import choose_delta
+    from edp_mx.dp.accounting.delta import choose_delta
 
     step = _step(arguments)
     require_at_least(arguments.draws, 10, "--draws")
@@ -171,7 +171,7 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     """Run A2; rank 0 fills the run directory and prints the verdict."""
     from edp_mx.attacks.audit.one_run import README, OneRunSettings, audit_one_run
     from edp_mx.config import ExperimentConfig, load_config
-    from edp_mx.data.sampling import micro_batch_size
+    from edp_mx.dp.sampling.shuffle import micro_batch_size
 
     config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
     settings = OneRunSettings(**values_of(OneRunSettings, arguments))

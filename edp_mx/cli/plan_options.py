@@ -6,12 +6,12 @@ import argparse
 from dataclasses import replace
 from typing import Any, Callable, Dict, Tuple
 
-from edp_mx.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, check_delta, unit_of
-from edp_mx.accounting.decay import KINDS, Decay
-from edp_mx.accounting.delta import choose_delta
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.cli.console import require_at_least, whole, written_as
+from edp_mx.dp.accounting.choices import SAMPLERS, UNITS, UNITS_OF, VARIANTS, check_delta, unit_of
+from edp_mx.dp.accounting.decay import KINDS, Decay
+from edp_mx.dp.accounting.delta import choose_delta
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_EPOCHS
 

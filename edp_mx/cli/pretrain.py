@@ -63,8 +63,8 @@ def _describe(directory: Any) -> str:
 
 
 def _check(config: Any, num_workers: int, *_: Any) -> str:
-    from edp_mx.data.sampling import micro_batch_size
     from edp_mx.data.text import Text
+    from edp_mx.dp.sampling.shuffle import micro_batch_size
 
     micro_batch_size(config.pretraining.batch_size, num_workers, "pretraining.batch_size")
     Text.open(config.text)

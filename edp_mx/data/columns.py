@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.runtime.ragged import gathered
 
 _CHUNK = 1 << 12  # utterances that are looked at together
 
@@ -130,17 +131,3 @@ class Columns:
 
 def chunks(length: int) -> Iterator[slice]:
     return (slice(first, first + _CHUNK) for first in range(0, length, _CHUNK))
-
-
-def gathered(
-    numbers: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of some utterances in a row, (n,), and where each begins, (rows,).
-
-    Shapes: numbers (S,), a column; starts, lengths (rows,).
-    """
-    counts = lengths.astype(np.int64)
-    begins = np.cumsum(counts) - counts  # (rows,)
-    shifts = np.repeat(starts - begins, counts)  # (n,)
-    shifts += np.arange(len(shifts))
-    return numbers[shifts], begins

@@ -16,7 +16,6 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.ids import digest_of, refuse_repeated
 from edp_mx.data.readers import files_of, require_own_split
-from edp_mx.data.sampling import numbers_below
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.store import write_store
@@ -25,6 +24,7 @@ from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
+from edp_mx.dp.sampling.shuffle import numbers_below
 from edp_mx.errors import UserError
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 

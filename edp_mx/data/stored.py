@@ -7,8 +7,9 @@ from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
 import numpy as np
 
-from edp_mx.data.columns import Columns, chunks, gathered
+from edp_mx.data.columns import Columns, chunks
 from edp_mx.data.utterance import Utterance
+from edp_mx.runtime.ragged import gathered
 
 _PER_LINE = 1000  # of the same token
 

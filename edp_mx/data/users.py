@@ -1,8 +1,8 @@
-"""The users of a corpus by number, and the utterances of each."""
+"""The users of a corpus by number."""
 
 from __future__ import annotations
 
-from typing import Sequence, Tuple
+from typing import Sequence
 
 import numpy as np
 
@@ -40,18 +40,6 @@ def users_of(utterances: Sequence[Utterance]) -> np.ndarray:
             f"utterances or for none: {HOW_TO_NAME}"
         )
     return _by_first_appearance(numbers, len(columns.user_names))
-
-
-def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the records of each user, one user after the other, and where those of each begin.
-
-    User u has `records[offsets[u] : offsets[u + 1]]`, ascending.
-
-    Shapes: users (R,), records (R,) int32 where that suffices, offsets (users + 1,) int64.
-    """
-    kind = np.int32 if len(users) <= np.iinfo(np.int32).max else np.int64
-    records = np.argsort(users, kind="stable").astype(kind)
-    return records, np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
 
 
 def _number_of_nobody(names: Sequence[str]) -> int:

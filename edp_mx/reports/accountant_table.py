@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-from edp_mx.accounting.accountants import ACCOUNTANTS
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import PAPER
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import PAPER
 from edp_mx.reports.table import render_table
 
 HEADER = ("accountant", "as published", "holds", "holds if", "a bound on what ran")

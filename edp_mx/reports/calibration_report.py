@@ -9,13 +9,13 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.choices import VARIANTS
-from edp_mx.accounting.counting import count_as_published, count_what_holds
-from edp_mx.accounting.guarantee import SMALL_LAST_NOISE
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
-from edp_mx.accounting.target import calibrated
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.choices import VARIANTS
+from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.guarantee import SMALL_LAST_NOISE
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 

@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import count_as_published, count_what_holds
-from edp_mx.accounting.entries import Entry
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.plan import Plan
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
 from edp_mx.runtime.files import write_csv
 

@@ -6,13 +6,13 @@ import math
 import textwrap
 from typing import List, Sequence, Tuple
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.coverage import UNKNOWN_SCALES
-from edp_mx.accounting.guarantee import Guarantee
-from edp_mx.accounting.ledger_account import LedgerAccount
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.release import Release
-from edp_mx.accounting.zcdp import log_epsilon_exact
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.coverage import UNKNOWN_SCALES
+from edp_mx.dp.accounting.guarantee import Guarantee
+from edp_mx.dp.accounting.ledger_account import LedgerAccount
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.ledger_report import say_at_other_deltas
 from edp_mx.reports.membership_limits import FPRS, Limits, limits_of

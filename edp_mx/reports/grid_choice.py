@@ -7,8 +7,8 @@ from typing import Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.zcdp import log_epsilon_simple, log_rho_simple
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.sweep_plot import Point, plot_sweep

@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 from typing import Dict, List
 
-from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.coverage import FIXED_SEED_REMEDY, PRIVATE_INPUTS, VANISHING_NOISE
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.ledger_account import LedgerAccount
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.target import calibrated
+from edp_mx.dp.accounting.counting import count_what_holds
+from edp_mx.dp.accounting.coverage import FIXED_SEED_REMEDY, PRIVATE_INPUTS, VANISHING_NOISE
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.ledger_account import LedgerAccount
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 TARGETS = (8.0, 1.0)  # common values of ε

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from edp_mx.accounting.bound import Bound, unbounded
-from edp_mx.accounting.counting import counts_as_published, counts_of_what_holds
-from edp_mx.accounting.entries import Entry, merged
-from edp_mx.accounting.guarantee import WELL_BELOW, Guarantee
-from edp_mx.accounting.ledger_account import LedgerAccount, account_for, ranges
+from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.counting import counts_as_published, counts_of_what_holds
+from edp_mx.dp.accounting.entries import Entry, merged
+from edp_mx.dp.accounting.guarantee import WELL_BELOW, Guarantee
+from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for, ranges
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import Dict, List, Tuple
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.guarantee import Guarantee
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.tradeoff import (
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import count_what_holds
+from edp_mx.dp.accounting.guarantee import Guarantee
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.tradeoff import (
     accuracy_gaussian,
     accuracy_within,
     tpr_gaussian,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import (
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import (
     count_as_published,
     count_what_holds,
     counts_as_published,
     counts_of_what_holds,
 )
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 
 PAPERS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import pictures_of_curves
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html

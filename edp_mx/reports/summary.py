@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from edp_mx.accounting.lognumber import NO_PROTECTION, LogNumber
+from edp_mx.dp.accounting.lognumber import NO_PROTECTION, LogNumber
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.siblings import describe_without_privacy, without_privacy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.dp.accounting.lognumber import LogNumber, log_of
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.recount import with_counted_epsilons

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 from edp_mx.config import ExperimentConfig
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.rgp import CarriedWeight, carried_weights
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for

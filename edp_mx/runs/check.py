@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from edp_mx.accounting.budget import refuse_unaffordable
-from edp_mx.accounting.guarantee import Guarantee
-from edp_mx.accounting.ledger import Ledger, read_ledger, refuse_other_plan
-from edp_mx.accounting.plan import Plan
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.sampling import micro_batch_size
 from edp_mx.data.sources import find_corpus, is_made, refuse_private_lists
 from edp_mx.data.splits import PARTS
 from edp_mx.data.users import users_of
+from edp_mx.dp.accounting.budget import refuse_unaffordable
+from edp_mx.dp.accounting.guarantee import Guarantee
+from edp_mx.dp.accounting.ledger import Ledger, read_ledger, refuse_other_plan
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.sampling.shuffle import micro_batch_size
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
 from edp_mx.runs.evidence import Evidence

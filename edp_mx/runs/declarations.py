@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Optional, Tuple
 
-from edp_mx.accounting.coverage import Declaration
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.labels import FROM, PUBLIC, source_of
+from edp_mx.dp.accounting.coverage import Declaration
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runtime.json_text import read_json
 

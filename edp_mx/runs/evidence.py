@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from edp_mx.accounting.ledger import Ledger, LedgerMark, refuse_other
+from edp_mx.dp.accounting.ledger import Ledger, LedgerMark, refuse_other
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.training.checkpoint_file import checkpoints, read_ledger_mark

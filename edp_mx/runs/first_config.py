@@ -12,7 +12,6 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
-from edp_mx.accounting.delta import choose_delta
 from edp_mx.config import load_config
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.corpus import Corpus, load_corpus
@@ -21,6 +20,7 @@ from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
+from edp_mx.dp.accounting.delta import choose_delta
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import ADOPTED
 from edp_mx.models.checkpoints.huggingface import CONFIG

@@ -9,9 +9,9 @@ from mxnet import autograd
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.privacy.clipping import Losses
-from edp_mx.privacy.ghost.check import refuse_wrong
-from edp_mx.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.clipping import Losses
+from edp_mx.dp.privacy.ghost.check import refuse_wrong
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.runs.prepare import Prepared
 
 LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longest

@@ -6,7 +6,7 @@ import re
 import shutil
 from typing import Iterator, Optional
 
-from edp_mx.accounting.ledger import Ledger, read_ledger
+from edp_mx.dp.accounting.ledger import Ledger, read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory

@@ -7,19 +7,19 @@ from typing import Any, Dict, Iterator, Optional
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.accounting.release import Release
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
-from edp_mx.data.draws import Sampler
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.clipping import Unclipped
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
+from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
+from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
+from edp_mx.dp.privacy.released_scales import scales_by_release
+from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.errors import UserError
-from edp_mx.privacy.clipping import Unclipped
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.ghost.clipping import GhostClipping
-from edp_mx.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
-from edp_mx.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
-from edp_mx.privacy.noise import NoiseStream, refuse_equal
-from edp_mx.privacy.norm_clipping import LoopClipping, NormClipping
-from edp_mx.privacy.released_scales import scales_by_release
 from edp_mx.runs.ghost_check import check_ghost, random_utterances
 from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.spending import Spending

@@ -6,17 +6,17 @@ from typing import Optional, Sequence, Union
 
 import numpy as np
 
-from edp_mx.accounting.budget import refuse_blind_budget
-from edp_mx.accounting.delta import choose_delta
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
-from edp_mx.accounting.target import calibrated
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.dealing import deal
-from edp_mx.data.draws import Sampler
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.accounting.budget import refuse_blind_budget
+from edp_mx.dp.accounting.delta import choose_delta
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.target import calibrated
+from edp_mx.dp.sampling.dealing import deal
+from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runs.declarations import declarations_of
 

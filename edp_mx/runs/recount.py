@@ -12,14 +12,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 import scipy
 
-from edp_mx import accounting
-from edp_mx.accounting.budget import committed_entries
-from edp_mx.accounting.entries import Entry
-from edp_mx.accounting.guarantee import Guarantee, guarantee
-from edp_mx.accounting.ledger import Ledger, read_ledger
-from edp_mx.accounting.ledger_account import LedgerAccount, account_for
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.plan import Plan
+from edp_mx.dp import accounting
+from edp_mx.dp.accounting.budget import committed_entries
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
+from edp_mx.dp.accounting.ledger import Ledger, read_ledger
+from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.evidence import END, Evidence
 from edp_mx.runs.run_directory import RunDirectory

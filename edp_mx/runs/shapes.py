@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-from edp_mx.accounting.choices import UNITS_OF
-from edp_mx.accounting.decay import KINDS
+from edp_mx.dp.accounting.choices import UNITS_OF
+from edp_mx.dp.accounting.decay import KINDS
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
 

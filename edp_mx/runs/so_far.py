@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, Dict, Mapping
 
-from edp_mx.accounting.lognumber import LogNumber, log_of
+from edp_mx.dp.accounting.lognumber import LogNumber, log_of
 from edp_mx.runs.recount import EPSILONS, epsilons_of
 from edp_mx.runtime.progress import duration
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any, Dict, Optional, Sequence, Tuple
 
-from edp_mx.accounting.budget import permitted_steps, refuse_unaffordable
-from edp_mx.accounting.guarantee import Guarantee, guarantee
-from edp_mx.accounting.ledger import LedgerFile, LedgerMark
-from edp_mx.accounting.plan import Plan
+from edp_mx.dp.accounting.budget import permitted_steps, refuse_unaffordable
+from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
+from edp_mx.dp.accounting.ledger import LedgerFile, LedgerMark
+from edp_mx.dp.accounting.plan import Plan
 from edp_mx.runs.evidence import Evidence
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Tuple
 
-from edp_mx.accounting.ledger import read_ledger
 from edp_mx.data.fingerprint import is_same, keyed
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.record import NO_EFFECT

@@ -16,10 +16,10 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.splits import PARTS
+from edp_mx.dp.privacy.factors import ClippingStatistics
 from edp_mx.errors import UserError
 from edp_mx.metrics.baseline import constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.privacy.factors import ClippingStatistics
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.evidence import END

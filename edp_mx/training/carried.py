@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Sequence
 
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.mechanism import Released
+from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.models.rgp import CarriedWeight
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.mechanism import Released
-from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runtime.distributed import Workers
 
 CHECK_EVERY = 100  # steps

@@ -12,7 +12,7 @@ from typing import BinaryIO, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.ledger import LedgerMark
+from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
 from edp_mx.runtime.npz import read_arrays, write_npz

@@ -11,11 +11,11 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch
-from edp_mx.data.draws import Draw, Sampler
 from edp_mx.data.encoding import EncodedCorpus
+from edp_mx.dp.privacy.clipping import Losses
+from edp_mx.dp.privacy.mechanism import AnyMechanism
+from edp_mx.dp.sampling.draws import Draw, Sampler
 from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.privacy.clipping import Losses
-from edp_mx.privacy.mechanism import AnyMechanism
 
 
 @dataclass(frozen=True, eq=False)

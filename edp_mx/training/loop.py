@@ -12,12 +12,12 @@ from typing import Callable, Iterator, List, Optional, Sequence, TypeVar
 import mxnet as mx
 import numpy as np
 
-from edp_mx.data.draws import Draw, Sampler
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.prefetch import prefetch
+from edp_mx.dp.privacy.mechanism import AnyMechanism
+from edp_mx.dp.privacy.trainer import PrivateTrainer
+from edp_mx.dp.sampling.draws import Draw, Sampler
 from edp_mx.models.intent_slot import IntentSlotModel
-from edp_mx.privacy.mechanism import AnyMechanism
-from edp_mx.privacy.trainer import PrivateTrainer
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.training.averaging import WeightAverage

@@ -9,8 +9,8 @@ from support.models import FAMILIES, loss_and_gradients, random_batch, tiny
 from support.private_steps import PrivateSteps
 from support.workers import run_workers
 
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import layers_of
 
 STEPS, SIZE = 3, 4
 CLIP = {"network": 3.0, "model": 1.0}  # some micro-batches are clipped, some not (asserted below)

@@ -104,10 +104,10 @@ def audit_all(names, size):
     from edp_mx.attacks.audit.noise import audit_noise
     from edp_mx.attacks.audit.probe import Probe
     from edp_mx.attacks.audit.step import audit_step
-    from edp_mx.privacy.clipping import ClippedSum
-    from edp_mx.privacy.mechanism import Mechanism
-    from edp_mx.privacy.noise import NoiseStream
-    from edp_mx.privacy.norm_clipping import LoopClipping
+    from edp_mx.dp.privacy.clipping import ClippedSum
+    from edp_mx.dp.privacy.mechanism import Mechanism
+    from edp_mx.dp.privacy.noise import NoiseStream
+    from edp_mx.dp.privacy.norm_clipping import LoopClipping
     from edp_mx.runtime import distributed
 
     workers = distributed.start()

@@ -6,7 +6,7 @@ from support.prescribed import flat_of, losses_with
 from support.private_steps import PrivateSteps
 from support.workers import run_workers
 
-from edp_mx.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
 
 SIZE, STEPS = 150_000, 2  # coordinates per layer
 SCALES, CLIP, Z = (1.0, 0.5), 0.5, 0.8

@@ -15,9 +15,9 @@ from support.examples import (
 from support.private_steps import PrivateSteps
 from support.workers import run_workers
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.data.dealing import deal
-from edp_mx.privacy.noise import NoiseStream
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.sampling.dealing import deal
 from edp_mx.runtime import distributed
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.loop import TrainingLoop

@@ -19,9 +19,9 @@ def train_worker(path, steps, rate, decay, norm):
     from edp_mx.data.text import Text
     from edp_mx.data.wordpiece import WordPiece
     from edp_mx.data.wordpiece_learning import learn_pieces
-    from edp_mx.privacy.flat import FlatGradients
-    from edp_mx.privacy.layers import layers_of
-    from edp_mx.privacy.trainer import PublicTrainer
+    from edp_mx.dp.privacy.flat import FlatGradients
+    from edp_mx.dp.privacy.layers import layers_of
+    from edp_mx.dp.privacy.trainer import PublicTrainer
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.model import build_model
     from edp_mx.runs.pretraining.text import read_text

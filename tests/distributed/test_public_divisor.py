@@ -17,8 +17,8 @@ def audit_worker(size):
 
     from edp_mx.attacks.audit.audited_step import AuditedStep
     from edp_mx.attacks.audit.noise import audit_noise
-    from edp_mx.privacy.clipping import ClippedSum
-    from edp_mx.privacy.mechanism import Mechanism
+    from edp_mx.dp.privacy.clipping import ClippedSum
+    from edp_mx.dp.privacy.mechanism import Mechanism
     from edp_mx.runtime import distributed
 
     workers = distributed.start()

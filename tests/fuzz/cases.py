@@ -14,8 +14,6 @@ from fuzz.damage import damaged, damaged_json
 from support.huggingface import write_folder
 from support.made_ledgers import plan_with, poisson_plan, write_plan
 
-from edp_mx.accounting.ledger import LedgerFile
-from edp_mx.accounting.ledger_account import account_for
 from edp_mx.cli.predict import _answer_stream
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings, read_embedding_words
@@ -24,6 +22,8 @@ from edp_mx.data.splits import PARTS, Split, split_by_keys
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.accounting.ledger import LedgerFile
+from edp_mx.dp.accounting.ledger_account import account_for
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
 from edp_mx.runs.run_directory import RunDirectory
@@ -337,7 +337,7 @@ class Runs(Subject):
     damage = staticmethod(damaged_json)
 
     def make(self, folder):
-        from edp_mx.accounting.guarantee import guarantee
+        from edp_mx.dp.accounting.guarantee import guarantee
         from edp_mx.metrics.baseline import constant_answer
         from edp_mx.metrics.evaluation import evaluate
 

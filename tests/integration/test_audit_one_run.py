@@ -9,7 +9,7 @@ from support.jsonl import users_corpus
 from support.tables import read_table
 
 from edp_mx.data import draws
-from edp_mx.data.draws import Draw
+from edp_mx.dp.sampling.draws import Draw
 
 TINY = ["data.size=200", "data.embeddings.dimension=24", "model.hidden_size=32",
         "model.character_filters=4", "training.batch_size=16"]  # fmt: skip

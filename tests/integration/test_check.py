@@ -10,7 +10,7 @@ from support import commands
 from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, read
 from support.gaussian import gaussian_delta
 
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.runs import check
 from edp_mx.training.loop import TrainingLoop
 

@@ -8,9 +8,9 @@ import pytest
 from support import commands
 from support.commands import CALIBRATED, NO_DECAY, edp_mx, from_a_shell, read, rows, weights
 
-from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.ledger import read_ledger
-from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
+from edp_mx.dp.accounting.events import Composition, Event
+from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 
 TINY = [*commands.TINY, *NO_DECAY, "data.size=200", "training.epochs=2",
         "privacy.mechanism=dp_sgd", "privacy.clipping=loop"]  # fmt: skip

@@ -22,8 +22,8 @@ from support.commands import (
 )
 from support.workers import PATIENCE
 
-from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.runtime.processes import launcher
 from edp_mx.training.checkpoint_file import checkpoints, place_of
 from edp_mx.training.loop import TrainingLoop

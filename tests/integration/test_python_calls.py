@@ -9,7 +9,7 @@ from support.commands import from_a_shell
 from support.documentation import ROOT, blocks
 
 import edp_mx
-from edp_mx.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.lognumber import LogNumber
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from support import commands
 from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, lines_of, wait_for
 
-from edp_mx.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.training.loop import TrainingLoop
 
 SETTINGS = [*commands.TINY, "data.size=300", "training.epochs=3", "privacy.target_epsilon=null",
@@ -22,10 +22,10 @@ ABORTS = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
 if sys.argv[1] == "noise":
-    from edp_mx.privacy.noise import NoiseStream
+    from edp_mx.dp.privacy.noise import NoiseStream
     NoiseStream.from_operating_system()
 elif sys.argv[1] == "draws":
-    from edp_mx.data.poisson_sampling import SecretWords
+    from edp_mx.dp.sampling.poisson import SecretWords
     SecretWords("sampling", insecure_fixed_seed=None, rank=0, epoch=0)
 os.abort()
 """

@@ -8,7 +8,7 @@ import pytest
 from support import commands
 from support.commands import CALIBRATED, NO_DECAY, edp_mx, lines_of, read, rows, wait_for
 
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger import read_ledger
 
 TINY = [*commands.TINY, "data.size=400", "training.epochs=4", "privacy.noise_multiplier=null"]
 

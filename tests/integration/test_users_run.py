@@ -10,8 +10,8 @@ from support import commands
 from support.commands import NO_DECAY, QUICKSTART, edp_mx, read, rows
 from support.jsonl import users_corpus
 
-from edp_mx.accounting.ledger import read_ledger
-from edp_mx.accounting.ledger_account import account_for
+from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger_account import account_for
 
 TINY = [*commands.TINY, *NO_DECAY, "data.corpus=mine", "data.size=null",
         "data.vocabulary.source=train", "data.labels.source=train", "training.epochs=2",

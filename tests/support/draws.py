@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edp_mx.data.draws import Draw
+from edp_mx.dp.sampling.draws import Draw
 
 
 class GivenDraws:

@@ -8,11 +8,11 @@ from mxnet import gluon
 from mxnet.gluon import nn
 from support import algorithm1, releases
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.plan import Plan
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.norm_clipping import LoopClipping
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
 
 WIDTH, HIDDEN = 5, 3
 SCALES = (1.0, 0.25)

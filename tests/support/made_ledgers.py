@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.ledger import LedgerFile
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.ledger import LedgerFile
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 
 SHUFFLED = {
     "mechanism": "edp_sgd",

@@ -6,8 +6,8 @@ import math
 from support.made_ledgers import plan_with, write_plan
 from support.records import record_of
 
-from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.runs.run_directory import RunDirectory
 
 CONFIG = """\

@@ -4,8 +4,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import Layer
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import Layer
 
 
 def flat_of(shapes):

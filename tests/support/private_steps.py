@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from support.examples import plan_with, release_with
 
-from edp_mx.privacy.mechanism import Mechanism
-from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.norm_clipping import LoopClipping
-from edp_mx.privacy.trainer import PrivateTrainer
+from edp_mx.dp.privacy.mechanism import Mechanism
+from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
+from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.runtime import distributed
 
 

@@ -1,6 +1,6 @@
 """Releases that tests change one thing of."""
 
-from edp_mx.accounting.release import Release
+from edp_mx.dp.accounting.release import Release
 
 
 def release_with(**changes):

@@ -41,7 +41,7 @@ def test_links_and_named_files_exist(page):
     named = re.findall(r"(?<![\w/.])((?:configs|launch|benchmarks|tests)/[\w/]+\.\w+)", text)
     for path in named:
         assert (ROOT / path).exists(), path
-    for path in re.findall(r"`((?:accounting|privacy|data|models|runs|attacks)/[\w/]+\.py)", text):
+    for path in re.findall(r"`((?:dp|data|models|runs|attacks)/[\w/]+\.py)", text):
         assert (ROOT / "edp_mx" / path).exists(), path
 
 
@@ -87,4 +87,4 @@ def test_the_site_builds_without_a_broken_link(tmp_path):
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert "privatise" in (site / "api" / "privacy" / "index.html").read_text()
+    assert "privatise" in (site / "api" / "dp" / "index.html").read_text()

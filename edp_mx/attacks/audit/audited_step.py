@@ -7,13 +7,13 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.counting import count_as_published, count_what_holds
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
-from edp_mx.data.dealing import deal
-from edp_mx.data.draws import Sampler
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.sampling.dealing import deal
+from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 

@@ -9,8 +9,8 @@ from typing import Tuple
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from edp_mx.accounting.lognumber import exp_of
-from edp_mx.accounting.zcdp import log_epsilon_exact
+from edp_mx.dp.accounting.lognumber import exp_of
+from edp_mx.dp.accounting.zcdp import log_epsilon_exact
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import List, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.draws import Sampler
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.errors import UserError
 from edp_mx.runs.ghost_check import random_utterance
 

@@ -8,8 +8,6 @@ from typing import Optional
 
 import numpy as np
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.guarantee import Guarantee
 from edp_mx.attacks.audit.canaries import Canaries
 from edp_mx.attacks.audit.guessing import guess_coins
 from edp_mx.attacks.audit.verdict import Verdict
@@ -17,6 +15,8 @@ from edp_mx.attacks.training import losses_of, without_model_selection
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.utterance import Utterance
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.build_training import Training, build_training

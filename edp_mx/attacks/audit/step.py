@@ -8,7 +8,6 @@ from typing import Dict, Iterable, List, Tuple
 
 import numpy as np
 
-from edp_mx.accounting.release import Release
 from edp_mx.attacks.audit.audited_step import AuditedStep
 from edp_mx.attacks.audit.bounds import (
     ErrorCounts,
@@ -18,7 +17,8 @@ from edp_mx.attacks.audit.bounds import (
 )
 from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.verdict import Verdict
-from edp_mx.data.draws import Draw, Sampler
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.sampling.draws import Draw, Sampler
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress, no_progress
 

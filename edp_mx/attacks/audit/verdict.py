@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, Tuple
 
-from edp_mx.accounting.bound import Bound
-from edp_mx.accounting.lognumber import log_of
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.lognumber import log_of
 
 SUBJECTS = {"step": "one step", "one-run": "the run"}
 CLAIMS = {

@@ -15,10 +15,10 @@ from mxnet import autograd
 from edp_mx.data.masking import MaskedBatch
 from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.tokenizer import tokenizer_from_json
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.privacy.trainer import PublicTrainer
 from edp_mx.errors import UserError
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.trainer import PublicTrainer
 from edp_mx.runs.ancestors import origin_of_pretraining
 from edp_mx.runs.prepare import broadcast_weights, short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig

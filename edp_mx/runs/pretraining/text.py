@@ -11,10 +11,10 @@ from typing import Iterator, List, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.masking import Maskable, MaskedBatch, global_batches, mask, piece_batch
-from edp_mx.data.sampling import micro_batch_size
 from edp_mx.data.text import Text
 from edp_mx.data.text_survey import Survey, survey
 from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.dp.sampling.shuffle import micro_batch_size
 from edp_mx.errors import UserError
 from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import List, NamedTuple, Sequence
 
-from edp_mx.accounting.lognumber import LogNumber, exp_of
+from edp_mx.dp.accounting.lognumber import LogNumber, exp_of
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.record import Record, run_id
 from edp_mx.runs.recount import recount

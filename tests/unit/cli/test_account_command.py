@@ -9,10 +9,10 @@ import pytest
 from support.cli import parse, printed, strictly
 from support.made_ledgers import facts_with, run_with, shuffled_line
 
-from edp_mx.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
-from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.cli.plan_options import add_plan_options, plan_of
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
+from edp_mx.dp.accounting.events import Composition, Event
+from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.errors import UserError
 
 LEAST = ["--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from support import cli
 
-from edp_mx.accounting.choices import CLIP_RULES
 from edp_mx.cli import main
+from edp_mx.dp.accounting.choices import CLIP_RULES
 from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]

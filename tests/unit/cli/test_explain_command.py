@@ -18,7 +18,7 @@ from support.made_ledgers import (
     shuffled_line,
 )
 
-from edp_mx.accounting.target import calibrated
+from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
 
 

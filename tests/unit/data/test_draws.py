@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from edp_mx.data import columns as columns_module
-from edp_mx.data.poisson_sampling import PoissonShard
-from edp_mx.data.sampling import Shard
 from edp_mx.data.splits import PARTS, own_split, split_by_keys
 from edp_mx.data.strata import strata
+from edp_mx.dp.sampling.poisson import PoissonShard
+from edp_mx.dp.sampling.shuffle import Shard
 from edp_mx.errors import UserError
 
 

@@ -23,7 +23,8 @@ from edp_mx.data.splits import PARTS, Split, own_split, users_on_two_sides
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.data.users import names_users, records_by_user, users_of
+from edp_mx.data.users import names_users, users_of
+from edp_mx.dp.sampling.dealing import records_by_user
 from edp_mx.errors import UserError
 
 FRACTIONS = {"train": 0.45, "validation": 0.05, "test": 0.50}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from support.models import loss_and_gradients, random_batch, tiny_bert
 
+from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
-from edp_mx.privacy.layers import layers_of
 
 
 def test_the_paper_s_size():

@@ -7,15 +7,15 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from edp_mx.accounting.accountants import count_with
-from edp_mx.accounting.bound import unbounded
-from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.entries import Entry
-from edp_mx.accounting.events import Composition, Event
-from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
+from edp_mx.dp.accounting.accountants import count_with
+from edp_mx.dp.accounting.bound import unbounded
+from edp_mx.dp.accounting.counting import count_what_holds
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.events import Composition, Event
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 from edp_mx.reports import epsilon_curve
 from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 from edp_mx.reports.figures import BLUE, VERMILION

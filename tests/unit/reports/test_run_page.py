@@ -7,9 +7,9 @@ from support.made_ledgers import plan_with, write_plan
 from support.membership import made_scores
 from support.records import record_of
 
-from edp_mx.accounting.guarantee import guarantee
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.runs.run_directory import RunDirectory

@@ -14,7 +14,7 @@ from support.made_ledgers import poisson_plan, write_plan
 from support.made_runs import AFTER_THREE, SIX_EPOCHS, TRUE, cut, finished
 
 from edp_mx import api
-from edp_mx.accounting.ledger import LedgerFile, read_ledger
+from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs import recount as counted
 from edp_mx.runs.interrupted import resumes_with

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.made_ledgers import plan_with, poisson_plan, write_plan
 
-from edp_mx.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, resumes_with
 from edp_mx.runs.run_directory import RunDirectory

@@ -9,11 +9,11 @@ import pytest
 from support.cli import printed
 from support.made_ledgers import plan_with, poisson_plan
 
-from edp_mx.accounting.counting import count_what_holds
-from edp_mx.accounting.coverage import PRIVATE_INPUTS, Declaration
-from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.ledger import read_ledger
 from edp_mx.config import load_config
+from edp_mx.dp.accounting.counting import count_what_holds
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for

@@ -6,7 +6,7 @@ import pytest
 from support.commands import edp_mx
 from support.made_ledgers import plan_with, poisson_plan, run_of
 
-from edp_mx.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory

@@ -5,7 +5,7 @@ import math
 import pytest
 from support.made_ledgers import plan_with
 
-from edp_mx.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.runs import so_far
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
 from edp_mx.training.loop import EpochSummary

@@ -9,7 +9,7 @@ from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with, run_of
 from support.records import record_of
 
-from edp_mx.accounting.ledger import LedgerFile
+from edp_mx.dp.accounting.ledger import LedgerFile
 from edp_mx.errors import UserError
 from edp_mx.reports.sweep_table import describe_sweep
 from edp_mx.runs.record import settings_of

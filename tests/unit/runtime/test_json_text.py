@@ -88,5 +88,5 @@ def test_nothing_else_reads_json():
         cwd=Path(json_text.__file__).parents[2],
     )  # fmt: skip
     ours = {"edp_mx/runs/record.py", "edp_mx/data/fasttext_training.py",
-            "edp_mx/privacy/ghost/graph.py", "edp_mx/runtime/messages.py"}  # fmt: skip
+            "edp_mx/dp/privacy/ghost/graph.py", "edp_mx/runtime/messages.py"}  # fmt: skip
     assert set(found.stdout.split()) == ours

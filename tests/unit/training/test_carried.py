@@ -6,13 +6,13 @@ import pytest
 from support.examples import plan_with, release_with
 from support.models import loss_and_gradients, part, random_batch, tiny_bert
 
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.privacy.mechanism import Mechanism
+from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
 from edp_mx.errors import UserError
 from edp_mx.models.rgp import carried_weights, is_carrier
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import Mechanism
-from edp_mx.privacy.noise import NoiseStream
-from edp_mx.privacy.norm_clipping import LoopClipping
 from edp_mx.runtime.distributed import Workers, start
 from edp_mx.training.carried import CarriedTrainer
 

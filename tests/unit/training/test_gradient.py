@@ -7,12 +7,12 @@ from support.draws import GivenDraws, draw_of, singly
 from support.examples import loop_clipping, plan_with, release_with
 from support.models import FAMILIES, clc_and_corpus, part, random_batch, tiny
 
-from edp_mx.privacy.clipping import Unclipped
-from edp_mx.privacy.flat import FlatGradients
-from edp_mx.privacy.ghost.clipping import GhostClipping
-from edp_mx.privacy.layers import layers_of
-from edp_mx.privacy.mechanism import Mechanism, WithoutPrivacy
-from edp_mx.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.clipping import Unclipped
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.privacy.mechanism import Mechanism, WithoutPrivacy
+from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import Schedule, TrainingConfig
 from edp_mx.training.gradient import UnitLosses, chunks_of, seed_dropout

@@ -9,7 +9,7 @@ import pytest
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from edp_mx.accounting.ledger import LedgerMark
+from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from edp_mx.attacks.audit.canaries import Canaries
-from edp_mx.data.dealing import deal
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
+from edp_mx.dp.sampling.dealing import deal
 from edp_mx.errors import UserError
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support import algorithm1
 
-from edp_mx.accounting.choices import CLIP_RULES
 from edp_mx.attacks.audit.audited_step import AuditedStep
 from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _worlds
+from edp_mx.dp.accounting.choices import CLIP_RULES
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import start
 

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from edp_mx.accounting.bound import Bound, unbounded
-from edp_mx.accounting.decay import Decay
-from edp_mx.accounting.guarantee import guarantee
-from edp_mx.accounting.lognumber import LogNumber
-from edp_mx.accounting.plan import Plan
-from edp_mx.accounting.release import Release
 from edp_mx.attacks.audit.noise import _correlation, _spread
 from edp_mx.attacks.audit.one_run import claim_that_holds
 from edp_mx.attacks.audit.verdict import Verdict
+from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
 
 
 def claim(epsilon):

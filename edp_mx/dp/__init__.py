@@ -1,0 +1,1 @@
+"""Differentially private training of any Gluon network: mechanism, samplers, accounting."""

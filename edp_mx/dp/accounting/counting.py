@@ -1,0 +1,133 @@
+"""Both ε of what a plan releases, or of what a ledger says was released."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Dict, Iterator, List, Sequence
+
+from edp_mx.dp.accounting.accountants import count_claimed, count_with, count_with_all
+from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.coverage import (
+    COARSE_GRID,
+    GRID_STEPS,
+    LARGEST_NOISE,
+    NO_NOISE,
+    RESOLUTION,
+    UNKNOWN_SCALES,
+    VANISHING_NOISE,
+)
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.events import Composition, Event
+from edp_mx.dp.accounting.plan import Plan
+
+PAPER = "zcdp_paper"
+NOTHING_SAID = "Yu et al. (2019) say nothing where the sample rate times the noise is 1 or more"
+
+
+def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
+    """Return the ε that holds against whoever sees every aggregate, if the inputs are public.
+
+    The entries are what was released according to a ledger, or is planned to be.
+
+    Guarantee: a bound for the worst pair of neighbours; exact for shuffled epochs. ∞, with its
+    reason, where there is no noise, float32 cannot add all of it, or its α is not known yet.
+    """
+    reason = _no_noise(plan, entries)
+    if reason:
+        return unbounded(reason)
+    return count_claimed(plan.composition(entries), delta=plan.delta)
+
+
+def counts_of_what_holds(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
+    """Return the same by all accountants, including those that give no bound."""
+    counts = count_with_all(plan.composition(entries), delta=plan.delta)
+    if count_what_holds(plan, entries).reasons:
+        return [replace(unbounded(), accountant=count.accountant) for count in counts]
+    return counts
+
+
+def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
+    """Return ε as the paper counts it. NOT a bound.
+
+    For Algorithm 1, and for DP-SGD on shuffled batches: each epoch once, with z_t as it is, κ = 1,
+    and ρ + 2√(ρ ln 1/δ). For DP-SGD on sampled batches: `paper_rs`, the estimate of Yu et al.,
+    from whom the paper takes its accounting; the paper itself prints no ε of DP-SGD.
+
+    Source: eDP-SGD, section 4 and Table 1; Yu et al. (2019), Theorems 4 and 5.
+    """
+    assert plan.release is not None
+    given = [e for e in entries if e.noise_multiplier is not None and e.event.count]
+    if plan.release.sampler == "poisson" and plan.release.unit != "micro_batch":
+        bound = count_with("paper_rs", as_published(entries), delta=plan.delta)
+        reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
+    else:
+        events = _epochs(plan, given)
+        bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
+        bound, reason = replace(bound, accountant=PAPER), NO_NOISE
+    return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
+
+
+def _epochs(plan: Plan, entries: Sequence[Entry]) -> Iterator[Event]:
+    """An event for each time that an epoch was taken, in one or in several stretches of steps."""
+    steps: Dict[str, int] = Counter()
+    for entry in entries:
+        before, after = steps[entry.what], steps[entry.what] + entry.event.count
+        steps[entry.what] = after
+        each = 1 if entry.event.sampler == "shuffle" else max(1, plan.steps_per_epoch)
+        times = -(-after // each) - -(-before // each)
+        yield Event("shuffle", entry.noise_multiplier or 0.0, times)
+
+
+def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
+    """Return ε by all accountants as if z_t were the effective multiplier; NOT what holds."""
+    return count_with_all(as_published(entries), delta=plan.delta)
+
+
+def as_published(entries: Sequence[Entry]) -> Composition:
+    """Return the events as if z_t were the effective multiplier, without the cost of α."""
+    events = [
+        replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
+        for entry in entries
+        if entry.noise_multiplier is not None
+    ]
+    return Composition("zero_out", events)
+
+
+def least_noise_multiplier(plan: Plan) -> float:
+    """Return the smallest z₀ with which float32 still resolves the noise of the last epoch.
+
+    Hardened noise needs more, so that float32 holds the sums of all workers on its grid.
+    """
+    assert plan.release is not None
+    last = plan.with_noise_multiplier(1.0).noise_multiplier_at(max(plan.epochs - 1, 0))
+    if last == 0:
+        return float("inf")
+    return _resolution(plan) / plan.release.relative_noise(last) * (1 + 1e-12)
+
+
+def _resolution(plan: Plan) -> float:
+    """The smallest noise of a worker, relative to the gradient that it is added to.
+
+    Hardened, all workers' sums together have at most as many steps of the grid as float32 holds:
+    workers · (1 / it + `LARGEST_NOISE`) ≤ `GRID_STEPS`.
+    """
+    if plan.gaussian == "plain" or plan.release is None:
+        return RESOLUTION
+    room = GRID_STEPS / plan.release.num_workers - LARGEST_NOISE
+    return 1 / room if room > 0 else float("inf")
+
+
+def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
+    """The reason for which nothing hides a record, or nobody knows; empty if something does."""
+    assert plan.release is not None
+    if plan.awaits_scales and any(entry.epoch is not None for entry in entries):
+        return UNKNOWN_SCALES
+    least = _resolution(plan)
+    for entry in entries:
+        z = entry.noise_multiplier
+        if entry.event.count and entry.event.effective_noise_multiplier == 0:
+            return NO_NOISE
+        if entry.event.count and z is not None and plan.release.relative_noise(z) < least:
+            return VANISHING_NOISE if plan.gaussian == "plain" else COARSE_GRID
+    return ""

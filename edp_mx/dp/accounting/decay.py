@@ -1,0 +1,83 @@
+"""d(t): how the noise multiplier falls from epoch to epoch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edp_mx.dp.accounting.choices import check_choice
+from edp_mx.dp.accounting.lognumber import log_of
+from edp_mx.errors import UserError
+from edp_mx.runtime.limits import MOST_DECAY
+
+KINDS = ("none", "linear", "exponential")
+
+
+@dataclass(frozen=True)
+class Decay:
+    """The noise decay of eDP-SGD, by epoch t from 0: z_t = z₀ d(t).
+
+    Attributes:
+        kind: none (d = 1), linear (d = 1 / (1 + τt)) or exponential (d = e^(−τt)).
+        rate: τ ≥ 0, per epoch; 0 for none.
+
+    Source: eDP-SGD, "Noise Decay In DP-SGD".
+    """
+
+    kind: str = "none"
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice("decay kind", self.kind, KINDS)
+        if not 0 <= self.rate <= MOST_DECAY:
+            raise UserError(
+                f"decay rate is {self.rate}; it must be a finite number from 0 to {MOST_DECAY:g}"
+            )
+        if self.kind == "none" and self.rate != 0:
+            raise UserError(
+                f"decay rate is {self.rate} but the kind is none; choose linear or exponential, "
+                "or leave the rate out"
+            )
+
+    def log_factor(self, epoch: int) -> float:
+        """Return log d(t), which is finite where d(t) itself would underflow."""
+        if self.kind == "linear":
+            return -math.log1p(self.rate * epoch)
+        return -self.rate * epoch
+
+    def factor(self, epoch: int) -> float:
+        """Return d(t): 1 at epoch 0, never above."""
+        if self.kind == "linear":
+            return 1.0 / (1.0 + self.rate * epoch)
+        return math.exp(self.log_factor(epoch))
+
+    def noise_multiplier_at(self, noise_multiplier: float, epoch: int) -> float:
+        """Return z_t = z₀ d(t)."""
+        return noise_multiplier * self.factor(epoch)
+
+    def log_inverse_square_sum(self, epochs: int) -> float:
+        """Return log Σ d(t)⁻² over T epochs in closed form; −inf for none.
+
+        Edge cases: exact for tiny τ, and does not overflow where e^(2τT) does (τT > 354).
+
+        Source: docs/privacy.md, section 4.
+        """
+        if epochs <= 0:
+            return -math.inf
+        if self.kind == "exponential" and self.rate > 0:
+            return _log_expm1(2 * self.rate * epochs) - _log_expm1(2 * self.rate)
+        pairs = epochs * (epochs - 1)  # 2 Σ t
+        squares = pairs * (2 * epochs - 1) / 6  # Σ t²
+        terms = [  # Σ (1 + τt)² = T + τ · 2Σt + τ² · Σt²
+            math.log(epochs),
+            log_of(self.rate) + log_of(pairs),
+            2 * log_of(self.rate) + log_of(squares),
+        ]
+        return float(np.logaddexp.reduce(terms))
+
+
+def _log_expm1(x: float) -> float:
+    """log(eˣ − 1) for x > 0 without overflow."""
+    return x + math.log(-math.expm1(-x))

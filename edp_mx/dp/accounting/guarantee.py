@@ -1,0 +1,308 @@
+"""The full privacy statement of a run: both ε, their conditions, and what neither covers."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.budget import committed_entries
+from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.coverage import (
+    ALWAYS_OPEN,
+    BEST_CHECKPOINT,
+    BROUGHT,
+    EARLY_STOP,
+    FIXED_SEED,
+    FLOATING_POINT,
+    GRID,
+    MASKS,
+    NO_MECHANISM,
+    OTHER_MODELS,
+    PRIVATE_INPUTS,
+    SEVERAL_UTTERANCES,
+    SUMS,
+    USER_NAMES,
+)
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+
+_OF_A_STEP = (
+    *("adjacency", "kappa", "sampler", "num_workers", "micro_batches_per_worker"),
+    *("micro_batch_size", "max_grad_norm"),
+)
+FOREMOST = (SEVERAL_UTTERANCES, USER_NAMES, OTHER_MODELS)  # of what is not covered
+SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
+FEW = 300  # records, below which to warn
+WELL_BELOW = 0.1  # of 1/n: a δ by which a guarantee may be judged; docs/privacy.md, section 7
+SMALL_DELTA = 1e-6  # of any n
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The privacy statement about a plan and what was released under it; built by `guarantee`.
+
+    Attributes:
+        entries: what was counted: all that was released, or might have been.
+        as_published: ε as the paper counts it.
+        holds: ε that holds for what ran; ∞ with its reasons.
+        holds_if: ε under the conditions that it names; equal to `holds` where there are none.
+        not_covered: what no ε here covers.
+    """
+
+    plan: Plan
+    entries: Tuple[Entry, ...]
+    as_published: Bound
+    holds: Bound
+    holds_if: Bound
+    warnings: Tuple[str, ...]
+    not_covered: Tuple[str, ...]
+
+    @property
+    def release(self) -> Release:
+        """One step as it is released; only of a run with a mechanism."""
+        assert self.plan.release is not None
+        return self.plan.release
+
+    @property
+    def strict_delta(self) -> float:
+        """The δ by which it may be judged: 1/(10 n), of few records 1e-6, or a smaller own one."""
+        n, delta = self.plan.num_records, self.plan.delta
+        if not n:
+            return delta
+        return min(delta, SMALL_DELTA if n < FEW else WELL_BELOW / n)
+
+    def at_other_deltas(self) -> Tuple[Guarantee, ...]:
+        """Return it for the same releases at 1/(10 n) and at 1e-6.
+
+        Edge cases: none where ε is infinite at each δ; no δ that is not below 1/n, or its own.
+        """
+        plan, n = self.plan, self.plan.num_records
+        if self.holds_if.reasons:
+            return ()
+        deltas = [WELL_BELOW / n] if n else []
+        if SMALL_DELTA * (n or 1) < 1 and SMALL_DELTA not in deltas:
+            deltas.append(SMALL_DELTA)
+        return tuple(
+            _stated(replace(plan, delta=delta, delta_mode="value"), self.entries)
+            for delta in deltas
+            if delta != plan.delta
+        )
+
+    @property
+    def effective_noise_multipliers(self) -> Tuple[float, ...]:
+        """z_eff per epoch; empty without a mechanism, or while its α is not known."""
+        if self.plan.release is None or self.plan.awaits_scales:
+            return ()
+        effective = self.plan.release.effective_noise_multiplier
+        return tuple(effective(self.plan.noise_multiplier_at(t)) for t in range(self.plan.epochs))
+
+    @property
+    def declarations(self) -> List[str]:
+        """What reaches the model without noise, and who says that it is public."""
+        return [str(declaration) for declaration in self.plan.declarations or ()]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return strict JSON for `privacy.json`; ∞ and overflow are null beside log10, reason."""
+        plan, release = self.plan, self.plan.release
+        scales = release and release.layer_scales
+        return {
+            "unit": f"one {plan.record}",
+            "mechanism": plan.mechanism,
+            **{name: release and getattr(release, name) for name in _OF_A_STEP},
+            "layer_scales": scales and list(scales),
+            "scales_source": release and plan.scales_source,
+            "scales_unit": release and plan.scales_unit,
+            "variant": release and release.variant,
+            "clips": release and release.unit,
+            "gaussian": release and plan.gaussian,
+            "noise_multiplier": release and plan.noise_multiplier,
+            "decay": release and {"kind": plan.decay.kind, "rate": plan.decay.rate},
+            "effective_noise_multiplier": list(self.effective_noise_multipliers),
+            "epochs": plan.epochs,
+            "steps": plan.steps,
+            "num_examples": plan.num_records,
+            "delta": plan.delta,
+            "delta_mode": plan.delta_mode,
+            "one_over_n": plan.num_records and 1 / plan.num_records,
+            "max_epsilon": plan.max_epsilon,
+            "assumed_public": list(plan.assumed_public),
+            "declarations": self.declarations,
+            **{k: getattr(self, k).to_dict() for k in ("as_published", "holds", "holds_if")},
+            "warnings": list(self.warnings),
+            "not_covered": list(self.not_covered),
+        }
+
+    def describe(self) -> str:
+        """Return plain lines for the console."""
+        plan = self.plan
+        beside = f"; 1/n = {1 / plan.num_records:.3g}" if plan.num_records else ""
+        lines = [
+            f"Privacy of one {plan.record}, delta = {plan.delta:.3g} ({plan.delta_mode}{beside})",
+            f"  epsilon as published  {_say(self.as_published)}",
+            f"  epsilon that holds    {_say(self.holds)}",
+        ]
+        if self.holds_if.conditions:
+            lines.append(f"  epsilon that holds if {_say(self.holds_if)}")
+            lines += [f"    if {condition}" for condition in self.holds_if.conditions]
+        lines += self._describe_release()
+        for said in self.declarations:
+            lines += textwrap.wrap(
+                f"without noise: {said}",
+                80,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+        lines += [f"  note: {warning}" for warning in self.warnings]
+        lines += self._describe_open()
+        return "\n".join(lines)
+
+    def _describe_open(self) -> List[str]:
+        """Say in short what no ε covers; nothing where there is no ε that could."""
+        if self.holds_if.reasons:
+            return []
+        said = [text.split(":")[0] for text in self.not_covered if text in FOREMOST]
+        more = len(self.not_covered) - len(said)
+        text = f"not covered: {'; '.join(said)}; and {more} more, which `edp-mx explain RUN` lists"
+        return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
+
+    def _describe_release(self) -> List[str]:
+        """One or two lines about what was released."""
+        plan, release = self.plan, self.plan.release
+        if release is None:
+            return []
+        clipped = "" if release.unit == "micro_batch" else f"each {release.unit} clipped, "
+        each = release.micro_batches_per_worker
+        batches = f"{release.num_workers} workers x " + f"{each} micro-batches x " * (each > 1)
+        lines = [
+            f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
+            f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
+            f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps, "
+            f"{plan.gaussian} noise"
+        ]
+        effective = self.effective_noise_multipliers
+        if effective:
+            lines.append(
+                f"  noise multiplier {plan.noise_multiplier:g}, effective {effective[0]:.4g} "
+                f"(epoch 1) to {effective[-1]:.4g} (epoch {plan.epochs})"
+            )
+        return lines
+
+
+def guarantee(
+    plan: Plan,
+    entries: Optional[Sequence[Entry]] = None,
+    *,
+    delta: Optional[float] = None,
+    is_stopped: bool = False,
+) -> Guarantee:
+    """Count what a run spends, both ways, and state what that does not cover.
+
+    Args:
+        plan: the run's own.
+        entries: what its ledger holds; left out, all that is planned.
+        delta: at which to count; left out, the plan's own.
+        is_stopped: the program ended the run because of what it showed.
+
+    Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
+    `holds_if` does so under the conditions that it names. A run that was stopped or may stop early
+    counts all that it might have released (`committed_entries`): `max_epsilon` would have ended it
+    at its own δ, whichever is asked.
+    """
+    own, plan = plan, plan if delta is None else plan.with_delta(delta)
+    if plan.release is None:
+        return _stated(plan, ())
+    released = plan.entries() if entries is None else tuple(entries)
+    if plan.stops_early or is_stopped:
+        released = committed_entries(own, released)
+    return _stated(plan, released)
+
+
+def _stated(plan: Plan, released: Tuple[Entry, ...]) -> Guarantee:
+    """Count what was released, or might have been."""
+    published = holds = holds_if = unbounded(NO_MECHANISM)
+    if plan.release is not None:
+        published, holds_if = _count(plan, released)
+        if plan.seed_is_fixed:
+            holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
+        if not holds_if.reasons:
+            holds_if = replace(holds_if, conditions=_conditions(plan))
+        reasons = [PRIVATE_INPUTS[name].reason for name in plan.private_inputs]
+        holds = unbounded(*holds_if.reasons, *reasons) if reasons else holds_if
+    return Guarantee(
+        plan, released, published, holds, holds_if, _warnings(plan), _not_covered(plan)
+    )
+
+
+@lru_cache(maxsize=8)
+def _count(plan: Plan, released: Tuple[Entry, ...]) -> Tuple[Bound, Bound]:
+    """Both ε, remembered: at the end of a run its files, its page and the console ask for them."""
+    return count_as_published(plan, released), count_what_holds(plan, released)
+
+
+def _conditions(plan: Plan) -> Tuple[str, ...]:
+    """The conditions under which ε is finite, and whether the user declares that they hold."""
+    said = " (privacy.assume_public says so)"
+    return tuple(
+        PRIVATE_INPUTS[name].condition + (said if name in plan.assumed_public else "")
+        for name in plan.private_inputs
+    )
+
+
+def _warnings(plan: Plan) -> Tuple[str, ...]:
+    """What deserves a second look."""
+    if plan.release is None:
+        return ()
+    found = []
+    fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
+    if fall > math.log(SMALL_LAST_NOISE):
+        found.append(
+            f"the noise of the last epoch is 10^{fall / math.log(10):.1f} times smaller than that "
+            "of the first, so nearly all of epsilon is spent at the end"
+        )
+    n, delta = plan.num_records, plan.delta
+    if n and delta * n >= 1:
+        found.append(f"delta is not below 1/n: it permits publishing one {plan.record} outright")
+    if n and n < FEW:
+        found.append(
+            f"only {n} {plan.record}s: noise that hides one of them hides much of what they teach"
+            + "; and delta is the probability with which the guarantee may fail for each of them: "
+            "for so few, a fixed small one is better (privacy.delta: 1e-6)" * (delta > SMALL_DELTA)
+        )
+    return tuple(found)
+
+
+def _not_covered(plan: Plan) -> Tuple[str, ...]:
+    """What must be stated beside every ε; docs/privacy.md, section 6."""
+    texts: List[str] = [BEST_CHECKPOINT] if plan.chooses_checkpoint else []
+    if plan.stops_early:
+        texts.append(EARLY_STOP)
+    if plan.release is not None:
+        if plan.release.num_workers > 1:
+            single = plan.release.worker_noise_multiplier(plan.noise_multiplier)
+            there = f"only {single:.4g}" if not plan.awaits_scales else "not known yet,"
+            texts.append(
+                "someone who sees the messages of a single worker: there the effective noise "
+                f"multiplier is {there} in the first epoch"
+            )
+        texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
+        if plan.clipping == "ghost":
+            texts += [MASKS, SUMS]
+    if plan.declarations is None:
+        texts.append(BROUGHT)
+    else:
+        texts += [declaration.said for declaration in plan.declarations if declaration.is_open]
+    return (*texts, *ALWAYS_OPEN, FLOATING_POINT if plan.gaussian == "plain" else GRID)
+
+
+def _say(bound: Bound) -> str:
+    """One ε in words."""
+    if bound.reasons:
+        return f"infinite: {'; '.join(bound.reasons)}"
+    how = "" if bound.rho is None else " conversion"
+    return f"{bound.epsilon.in_words()} ({bound.accountant}, {bound.conversion}{how})"

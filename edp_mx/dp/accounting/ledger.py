@@ -1,0 +1,292 @@
+"""The ledger of a run: what was released, written down before it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from edp_mx.dp.accounting.chain import Chain
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.events import check_poisson_steps
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.version_1 import plan_of_version_1
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.json_text import parse_json
+from edp_mx.runtime.structured import structure
+
+VERSION = 3
+UNTIED = (1, 2)  # older versions, whose lines are not tied together
+_STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for what it showed
+_UNTIED_WARNING = (
+    "an older version wrote the ledger and tied no hashes to its lines: nobody would notice that "
+    "one was changed or left out"
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The content of a ledger file; its plan has α if that was written down.
+
+    The last line `is_torn` if a crash cut it off; nothing had been released for it. `chain` stands
+    at the last whole line; an older version has none, so that a changed line is not noticed. The
+    run `is_stopped` if the program ended it, once at least, because of what it showed.
+    """
+
+    plan: Plan
+    entries: Tuple[Entry, ...]
+    is_torn: bool
+    chain: Optional[Chain] = None
+    is_stopped: bool = False
+
+    @property
+    def warnings(self) -> Tuple[str, ...]:
+        """What a reader should know about the file itself."""
+        return () if self.chain else (_UNTIED_WARNING,)
+
+
+@dataclass(frozen=True)
+class LedgerMark:
+    """State of a ledger at the time of a checkpoint: its length in bytes, and their SHA-256."""
+
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class _Scales:
+    """The line with α."""
+
+    layer_scales: Tuple[float, ...]
+
+
+class LedgerFile:
+    """Appends to a ledger; each line is on disk before the call returns.
+
+    A run that resumes gives the `mark` of its checkpoint; its plan is the same at each start, apart
+    from α.
+
+    Raises:
+        UserError: the file is not the one whose state the mark holds, was begun with another plan,
+            is damaged, or cannot be written.
+
+    Guarantee: an entry is on disk before what it describes is released. A crash between the two
+    leaves an entry too many, never one too few; so does a resumed run, which repeats an epoch and
+    writes it down again. What a checkpoint confirms cannot be lost or changed without notice.
+    """
+
+    def __init__(self, path: PathLike, plan: Plan, *, mark: Optional[LedgerMark] = None) -> None:
+        self._path = Path(path)
+        if mark is not None:
+            refuse_other(self._path, mark)
+        if self._path.exists():
+            self._end_last_line()
+        self._chain: Optional[Chain] = Chain()
+        if not self._path.exists() or not self._path.stat().st_size:
+            self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
+        ledger = self.read()
+        refuse_other_plan(self._path, ledger, plan)
+        self._chain = ledger.chain
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry down; the release may be made only once this has returned."""
+        self._append(entry.to_dict())
+
+    def complete(self, scales: Sequence[float]) -> None:
+        """Write α down once it is known, before the first step; refuse any but the ledger's."""
+        release = self.read().plan.release
+        assert release is not None  # a ledger without one is refused
+        if release.layer_scales is None:
+            self._append({"layer_scales": list(scales)})
+        elif release.layer_scales != tuple(scales):
+            raise UserError(
+                f"{self._path} holds other layer scales than the run has: a ledger belongs to one "
+                "run; train into a new directory"
+            )
+
+    def stop(self) -> None:
+        """Write down that the program ends the run because its weights are no longer finite."""
+        self._append(_STOPPED)
+
+    def read(self) -> Ledger:
+        """Return what the file holds now."""
+        return read_ledger(self._path)
+
+    def mark(self) -> LedgerMark:
+        """Return the current state, for the checkpoint beside the ledger."""
+        content = _bytes_of(self._path)
+        return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
+
+    def _append(self, value: Dict[str, Any]) -> None:
+        if self._chain is None:  # a run of an older version goes on
+            line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
+        else:
+            line = self._chain.add(value)
+        with self._written("ab") as file:
+            file.write(line)
+
+    @contextmanager
+    def _written(self, mode: str) -> Iterator[BinaryIO]:
+        """Open the file to change it; the change is on disk at the end."""
+        is_new = not self._path.exists()
+        try:
+            with open(self._path, mode) as file:
+                yield file  # type: ignore[misc]
+                file.flush()
+                os.fsync(file.fileno())
+            if is_new:
+                _sync_folder(self._path.parent)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self._path}: {error.strerror}; nothing was released without "
+                "being written down"
+            ) from error
+
+    def _end_last_line(self) -> None:
+        """Complete a last line that lacks only its newline, or remove one that a crash cut off."""
+        content = _bytes_of(self._path)
+        whole = content.rfind(b"\n") + 1
+        if whole == len(content):
+            return
+        with self._written("r+b") as file:
+            if _is_whole(content[whole:]):
+                file.seek(len(content))
+                file.write(b"\n")
+            else:
+                file.truncate(whole)
+
+
+def refuse_other_plan(path: Path, ledger: Ledger, plan: Plan) -> None:
+    """Refuse the ledger of another plan, apart from α, naming the first difference."""
+    before, now = (p.without_layer_scales().to_dict() for p in (ledger.plan, plan))
+    for key in sorted(set(now) - {"declarations"}):  # those of the head stay
+        if before[key] != now[key]:
+            raise UserError(
+                f"{path} was begun with {key} {before[key]}, but the run has {now[key]}: a ledger "
+                "belongs to one run; train into a new directory"
+            )
+
+
+def read_ledger(path: PathLike) -> Ledger:
+    """Read a ledger, also of an older version; refuse a damaged line other than a torn last one.
+
+    So is a line that was changed, left out, moved or repeated (`chain.Chain`), except in a ledger
+    of an older version. A complete last line that only lacks its newline counts.
+    """
+    path = Path(path)
+    *lines, rest = _bytes_of(path).split(b"\n")
+    if rest and _is_whole(rest):
+        lines, rest = [*lines, rest], b""
+    if not lines:
+        raise UserError(f"{path} holds no whole line: the run ended before it released anything")
+    chain = None if _parse(path, 1, lines[0]).get("version") in UNTIED else Chain()
+    plan = _plan_in(path, _parse(path, 1, lines[0], chain))
+    entries: List[Entry] = []
+    is_stopped = False
+    for number, line in enumerate(lines[1:], start=2):
+        value = _parse(path, number, line, chain)
+        try:
+            if set(value) == {"layer_scales"}:
+                plan = plan.with_layer_scales(structure(value, _Scales).layer_scales)
+            elif value == _STOPPED:
+                is_stopped = True
+            else:
+                entries.append(Entry.from_dict(value))
+                _check(plan, entries[-1])
+        except (UserError, ValueError, TypeError) as error:
+            raise UserError(f"{path}, line {number}: {error}") from error
+    check_poisson_steps(sum(e.event.count for e in entries if e.event.sampler == "poisson"))
+    return Ledger(plan, tuple(entries), bool(rest), chain, is_stopped)
+
+
+def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
+    """The plan in the first line."""
+    try:
+        if head.get("version") == 1 and isinstance(head.get("facts"), dict):
+            plan = plan_of_version_1(head["facts"])
+        elif head.get("version") in (2, VERSION) and isinstance(head.get("plan"), dict):
+            plan = Plan.from_dict(head["plan"])
+        else:
+            raise UserError(f"not the head of a ledger of version {VERSION} or below")
+        if plan.release is None:
+            raise UserError("the head of the ledger names no release")
+        plan.entries()
+    except (UserError, TypeError, ValueError) as error:
+        raise UserError(f"{path}, line 1: {error}") from error
+    return plan
+
+
+def _check(plan: Plan, entry: Entry) -> None:
+    """Refuse a readable entry that cannot belong to this plan."""
+    assert plan.release is not None
+    if entry.event.sampler != plan.release.sampler:
+        raise UserError(
+            f"an event of sampler {entry.event.sampler} in a run of sampler "
+            f"{plan.release.sampler}; the ledger is damaged"
+        )
+    first, count, steps = entry.first_step, entry.event.count, plan.steps_per_epoch
+    if first is not None and first + count > steps:
+        raise UserError(
+            f"first_step is {first} and count is {count}, but an epoch has {steps} steps; the "
+            "ledger is damaged"
+        )
+
+
+def refuse_other(path: Path, mark: LedgerMark) -> None:
+    """Refuse a ledger that is not the checkpoint's: gone, shortened, changed or another run's."""
+    content = _bytes_of(path)[: mark.size]
+    if len(content) == mark.size and hashlib.sha256(content).hexdigest() == mark.digest:
+        return
+    what = "is shorter than" if len(content) < mark.size else "is not the one that lay beside"
+    raise UserError(
+        f"{path} {what} the checkpoint's: without what it held nobody knows what the run has "
+        "spent, and it cannot go on; restore the ledger, or train into a new directory"
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"cannot read the ledger {path}: {error.strerror}; without it nobody knows what the "
+            "run has spent"
+        ) from error
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a last line without its newline is a complete object."""
+    try:
+        return isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
+
+
+def _parse(path: Path, number: int, line: bytes, chain: Optional[Chain] = None) -> Dict[str, Any]:
+    """One whole line, which must be the next of the chain."""
+    try:
+        value = parse_json(line)
+    except ValueError as error:
+        raise UserError(
+            f"{path}, line {number}: not JSON; the ledger is damaged, and no ε can be read from it"
+        ) from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path}, line {number}: not an entry of a ledger")
+    try:
+        return value if chain is None else chain.check(line, value)
+    except UserError as error:
+        raise UserError(f"{path}, line {number}: {error}; no ε can be read from it") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the folder, so that a new file's name survives a power failure."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,132 @@
+"""The sum of the gradients of units (micro-batches, utterances, users), clipped or not."""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from typing import Callable, Iterable, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd
+
+from edp_mx.dp.privacy.factors import ClippingStatistics
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.running_sum import RunningSum
+
+Losses = Callable[[], mx.nd.NDArray]
+"""Computes the losses (U,) of one chunk, one per unit, under `autograd.record()`.
+
+A unit is what is clipped as one: a micro-batch (its loss is the mean over |M|, the public size), an
+utterance, or a user (its loss is the sum over their utterances). Dropout is seeded inside.
+"""
+
+
+class ClippedSum:
+    """Sum of the clipped gradients of some units, which may be taken once; the flat array's owner.
+
+    Shapes: values (P,), still to be multiplied by the factor; loss (1,), of all units.
+    """
+
+    def __init__(
+        self,
+        *,
+        flat: FlatGradients,
+        values: np.ndarray,
+        factor: float,
+        loss: mx.nd.NDArray,
+        num_units: int,
+    ) -> None:
+        self.loss, self.num_units = loss, num_units
+        self._flat, self._values, self._factor = flat, values, factor
+        flat.give_to(self)
+
+    def take(self) -> Tuple[np.ndarray, float]:
+        """Return the values and the factor that is due.
+
+        Raises:
+            UserError: they were taken before, units were clipped since, or a backward pass has
+                written a raw gradient.
+        """
+        self._flat.take_from(self)
+        return self._values, self._factor
+
+
+class Clipping(ABC):
+    """A way of computing the sum of the clipped gradients of units.
+
+    A subclass computes the sum over one chunk, of at most `chunk_size` rows of a batch or of one
+    unit; this class adds up the chunks, in float64. The network's gradients are overwritten.
+    """
+
+    def __init__(self, *, flat: FlatGradients, chunk_size: int) -> None:
+        self.chunk_size = chunk_size
+        self.statistics = ClippingStatistics()
+        self.flat = flat
+        self._sum = RunningSum(flat.size)
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The most by which one unit can move the sum, in the scaled space: ‖(Δ_k / α_k)_k‖₂."""
+
+    @abstractmethod
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        """Return the sum over one chunk (P,) float32, the factor due on it, and the losses (U,).
+
+        The array may be the flat one: it is read before the next chunk overwrites it.
+        """
+
+    def clip(self, chunks: Iterable[Losses]) -> ClippedSum:
+        """Sum the clipped gradients of the units of one step; without chunks, the sum is zero."""
+        self.flat.give_to(None)  # an earlier sum can no longer be taken
+        self._sum.clear()
+        total, num_units = mx.nd.zeros((1,), ctx=self.flat.context), 0
+        for losses in chunks:
+            self._sum.settle()  # before its array is written over
+            values, factor, made = self._add(losses)
+            self._sum.put(values, factor=factor)
+            total += made.detach().sum()
+            num_units += len(made)
+        if num_units == 0:
+            nothing = self.flat.gradients()  # (P,)
+            nothing.fill(0)
+            self._sum.put(nothing, factor=1.0)
+        values, factor = self._sum.result()
+        return ClippedSum(
+            flat=self.flat, values=values, factor=factor, loss=total, num_units=num_units
+        )
+
+    def take_statistics(self) -> ClippingStatistics:
+        taken, self.statistics = self.statistics, ClippingStatistics()
+        return taken
+
+    def _backward(self, losses: Losses) -> mx.nd.NDArray:
+        """Run one backward pass of the sum of all losses (U,), and return them.
+
+        Raises:
+            UserError: the losses do not use a parameter, whose array still holds the gradient of
+                other units.
+        """
+        self.flat.mark(is_fresh=False)
+        with autograd.record():
+            made = losses()  # (U,)
+        made.backward()
+        self.flat.refuse_stale()
+        return made
+
+
+class Unclipped(Clipping):
+    """No clipping and no privacy: the gradient of the sum of all losses, by one backward pass."""
+
+    def __init__(self, *, flat: FlatGradients) -> None:
+        super().__init__(flat=flat, chunk_size=sys.maxsize)
+
+    @property
+    def sensitivity(self) -> float:
+        return math.inf
+
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        made = self._backward(losses)  # (U,)
+        return self.flat.gradients(), 1.0, made

@@ -1,0 +1,170 @@
+"""The settings below `privacy:`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from edp_mx.dp.accounting.choices import (
+    ADJACENCIES,
+    CLIP_RULES,
+    CLIPPINGS,
+    GAUSSIANS,
+    NO_PUBLISHED_DP_SGD,
+    SAMPLERS,
+    SCALES_SOURCES,
+    SCALES_UNITS,
+    VARIANTS,
+    unit_of,
+)
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.privacy.released_scales import ScaleRelease
+from edp_mx.errors import UserError
+from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_NORM
+from edp_mx.runtime.settings import SettingError, Settings, setting
+
+MECHANISMS = ("none", "edp_sgd", "dp_sgd")
+_PRIVATE_PRICE = ("published", "dp_release", "norm")  # variant, layer_scales, layer_scales_unit
+_OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # in configurations of edp_mx 0.1
+
+
+@dataclass(frozen=True)
+class NoiseConfig(Settings):
+    """How the noise is drawn.
+
+    Attributes:
+        gaussian: plain (float32, the fastest) or hardened (float64, and what is released is rounded
+            to a grid, so that its last bits say nothing); docs/privacy.md, section 10.
+    """
+
+    gaussian: str = setting("plain", one_of=GAUSSIANS)
+
+
+@dataclass(frozen=True)
+class PrivacyConfig(Settings):
+    """How the gradients are made private.
+
+    Attributes:
+        mechanism: none (the paper's SGD), edp_sgd (Algorithm 1, which clips the mean gradient of a
+            micro-batch) or dp_sgd (which clips the gradient of each utterance or user).
+        unit: what is clipped: micro_batch (edp_sgd), utterance (the default of dp_sgd) or user
+            (dp_sgd on a corpus that names users; the guarantee then protects a user, and
+            training.batch_size counts users).
+        max_utterances_per_user: with unit user, the largest number of a user's utterances that
+            take part in a step; they are drawn secretly.
+        micro_batches_per_worker: k; edp_sgd clips k micro-batches on each worker, so that Algorithm
+            1 has N = workers · k.
+        variant: published (Algorithm 1 to the letter, edp_sgd only) or calibrated (the same effort
+            with an exact ε).
+        clipping: loop (one backward pass per unit; the default of edp_sgd) or ghost (the norms and
+            the sum of many units from one pass; the default of dp_sgd).
+        chunk_size: number of utterances that ghost clipping processes at once, or fewer if the tags
+            are so many (1,000, say) that these need more than about a gigabyte; affects memory and
+            speed, not privacy.
+        noise_multiplier: z₀; 0 adds no noise. The default (null) is 1, or the value found for
+            target_epsilon.
+        noise: how it is drawn.
+        max_grad_norm: C, the Euclidean norm to which the gradient of a unit is clipped.
+        clip_rule: abadi (longer gradients are scaled to C) or automatic (all are scaled to nearly
+            C, so that C and the learning rate are one setting); the sensitivity is C either way.
+        decay: d(t), by epoch.
+        layer_scales: where the scales α of the layers come from.
+        layer_scales_unit: largest (α is divided by its largest, so that max α = 1) or norm (α is
+            taken as it is found: with first_batch the gradient norms themselves, which is how the
+            paper may be read). Under the published variant the noise ignores α, and ε follows.
+        scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
+        sampler: shuffle (each record at most once per epoch) or poisson (each record in each step
+            with the same probability, secretly).
+        adjacency: replace_one or zero_out: which corpora are neighbours.
+        target_epsilon: the ε that holds for the whole plan; z₀ is found for it before training, on
+            the safe side. Excludes noise_multiplier.
+        max_epsilon: the run ends before the step that would make ε exceed it.
+        assume_public: inputs from the training part that are public nevertheless: vocabulary,
+            lengths, layer_scales or start (the run of `model.start_from`). Every report repeats
+            them. Otherwise a target or a budget is refused if such an input makes ε infinite.
+        delta: δ; the default is 1/(2n).
+        delta_mode: default, or paper (5e-4 for public corpora, 5e-5 for the internal ones).
+        insecure_fixed_seed: makes the noise repeatable, for tests; there is then no privacy.
+    """
+
+    mechanism: str = setting("edp_sgd", one_of=MECHANISMS)
+    unit: Optional[str] = None
+    max_utterances_per_user: int = setting(16, at_least=1, at_most=MOST_AT_ONCE)
+    micro_batches_per_worker: int = setting(1, at_least=1, at_most=MOST_AT_ONCE)
+    variant: str = setting("calibrated", one_of=VARIANTS)
+    clipping: Optional[str] = setting(None, one_of=CLIPPINGS)
+    chunk_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
+    noise_multiplier: Optional[float] = setting(None, at_least=0, at_most=MOST_NORM)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    max_grad_norm: float = setting(1.0, at_least=LEAST_NORM, at_most=MOST_NORM)
+    clip_rule: str = setting("abadi", one_of=CLIP_RULES)
+    decay: Decay = field(default_factory=Decay)
+    layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
+    layer_scales_unit: str = setting("largest", one_of=SCALES_UNITS)
+    scale_release: ScaleRelease = field(default_factory=ScaleRelease)
+    sampler: str = setting("shuffle", one_of=SAMPLERS)
+    adjacency: str = setting("replace_one", one_of=ADJACENCIES)
+    target_epsilon: Optional[float] = setting(None, above=0)
+    max_epsilon: Optional[float] = setting(None, above=0)
+    assume_public: Tuple[str, ...] = setting((), one_of=tuple(PRIVATE_INPUTS))
+    delta: Optional[float] = setting(None, at_least=LEAST_DELTA, below=1)
+    delta_mode: str = setting("default", one_of=("default", "paper"))
+    insecure_fixed_seed: Optional[int] = None
+
+    @staticmethod
+    def upgrade(values: Mapping[str, Any]) -> Dict[str, Any]:
+        """Return the keys under their present names; edp_mx 0.1 called clipping per_example."""
+        given = dict(values)
+        if "per_example" in given and "clipping" not in given:
+            old = given.pop("per_example")
+            given["clipping"] = _OLD_CLIPPINGS.get(old, old)
+        return given
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "unit", unit_of(self.mechanism, self.unit))
+        if self.clipping is None:
+            object.__setattr__(self, "clipping", "ghost" if self.mechanism == "dp_sgd" else "loop")
+        self._check_mechanism()
+        self._check_noise()
+        if self.noise_multiplier is None and self.target_epsilon is None:
+            object.__setattr__(self, "noise_multiplier", 1.0)
+
+    def _check_mechanism(self) -> None:
+        """Refuse settings that do not fit the mechanism or the unit."""
+        if self.mechanism == "dp_sgd" and self.variant == "published":
+            raise UserError(NO_PUBLISHED_DP_SGD)
+        if self.mechanism == "dp_sgd" and self.micro_batches_per_worker != 1:
+            raise SettingError(
+                "micro_batches_per_worker",
+                f"must be 1, because dp_sgd clips each {self.unit}, "
+                f"not {self.micro_batches_per_worker}",
+            )
+        if self.unit == "user" and self.layer_scales == "dp_release":
+            raise SettingError(
+                "layer_scales",
+                "must be ones, sqrt_dim or public_batch with unit user: dp_release needs disjoint "
+                "micro-batches, and a user may be in several of them",
+            )
+
+        if (self.variant, self.layer_scales, self.layer_scales_unit) == _PRIVATE_PRICE:
+            raise SettingError(
+                "layer_scales_unit",
+                "must be largest with variant published and layer_scales dp_release: what a step "
+                "costs would be read from private data",
+            )
+
+    def _check_noise(self) -> None:
+        """Refuse settings of the noise, of ε and of δ that exclude each other."""
+        if self.noise_multiplier is not None and self.target_epsilon is not None:
+            raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
+        if self.delta is not None and self.delta_mode == "paper":
+            raise UserError("delta and delta_mode: paper exclude each other; leave one out")
+        for key in ("target_epsilon", "max_epsilon"):
+            if self.mechanism == "none" and getattr(self, key) is not None:
+                raise SettingError(
+                    key,
+                    "must be left out, because ε is infinite without a privacy mechanism; or "
+                    "choose mechanism edp_sgd or dp_sgd",
+                )

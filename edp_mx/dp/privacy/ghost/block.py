@@ -1,0 +1,203 @@
+"""Hybrid blocks run with probes, which record each operator's input and output gradient."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from mxnet.ndarray import CachedOp
+
+from edp_mx.dp.privacy.ghost.graph import Graph, unfit
+from edp_mx.dp.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused, to_numpy
+from edp_mx.dp.privacy.ghost.segments import Cut, Tap
+from edp_mx.dp.privacy.ghost.surgery import Surgery
+
+Shape = Tuple[int, ...]
+Arrays = Dict[str, mx.nd.NDArray]
+_ZEROS = ""  # no probe has this name
+
+
+class Seen(NamedTuple):
+    """What a tap recorded of N examples; example i is entry i of `axis` (or of N runs along it)."""
+
+    tap: Tap
+    inputs: np.ndarray
+    gradients: np.ndarray
+    axis: int
+
+
+class ProbedBlock:
+    """Runs one outermost hybrid block of a network, segment after segment.
+
+    The weights are outside the recorded graph: the backward pass computes no gradient of a weight,
+    only those of the operators' outputs.
+    """
+
+    def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
+        self.block = block
+        self._graph = Graph(block)
+        self._surgery = Surgery(self._graph, trainable)
+        self._segments = self._surgery.segments
+        flags = [("static_alloc", True)]
+        self._operators = [CachedOp(segment.symbol, flags) for segment in self._segments]
+        self._arguments = [segment.symbol.list_inputs() for segment in self._segments]
+        self._room: Dict[str, mx.nd.NDArray] = {}
+        self._shapes: Dict[Tuple[Shape, ...], Dict[str, Shape]] = {}
+        self._axes: Dict[str, int] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what the last run recorded, so that the next may begin."""
+        self._values: Arrays = {}
+        self._outputs: List[Sequence[mx.nd.NDArray]] = []
+        self._probes: Arrays = {}
+        self._lstms: Dict[str, LSTMRun] = {}
+
+    def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
+        """Run the block, as its own `forward` does; once per loss."""
+        if self._values:
+            raise unfit(
+                f"{self.block.name} is used twice in one loss, which ghost clipping does not follow"
+            )
+        if not self._axes:
+            self._find_axes(inputs)
+        key = tuple(array.shape for array in inputs)
+        if key not in self._shapes:
+            self._shapes[key] = self._infer(key)
+        shapes = self._shapes[key]
+        self._values = dict(zip(self._graph.input_names, inputs))
+        for level, operator in enumerate(self._operators):
+            arguments = [self._argument(name, level, shapes) for name in self._arguments[level]]
+            outputs = operator(*arguments)
+            self._outputs.append([outputs] if isinstance(outputs, mx.nd.NDArray) else outputs)
+            for cut in self._cuts_at(level):
+                found = self._outputs[level]
+                lengths = None if cut.lengths is None else found[cut.lengths]
+                run = LSTMRun(cut, self._graph.parameters, found[cut.source], lengths)
+                self._lstms[cut.variable], self._values[cut.variable] = run, run.states
+        heads = list(self._outputs[-1][: self._segments[-1].num_heads])
+        return heads[0] if self._graph.is_single else heads
+
+    def backward_through_lstms(self) -> None:
+        """Continue where the backward pass of the loss ended: at the last LSTMs."""
+        for level in range(len(self._segments) - 1, -1, -1):
+            cuts = self._cuts_at(level)
+            if not cuts:
+                continue
+            leaving: Dict[int, np.ndarray] = {}  # autograd takes each head once
+            for cut in cuts:
+                gradient = self._lstms[cut.variable].go_back()  # (T, N, I)
+                before = leaving.get(cut.source)
+                leaving[cut.source] = gradient if before is None else before + gradient
+            self._go_back(level, leaving)
+
+    def _go_back(self, level: int, leaving: Dict[int, np.ndarray]) -> None:
+        """Propagate gradients from outputs of a segment, if anything below needs some."""
+        heads = {source: self._outputs[level][source] for source in leaving}
+        heads = {source: head for source, head in heads.items() if _carries_gradient(head)}
+        if not heads:
+            return
+        gradients = [mx.nd.array(leaving[k], ctx=head.context) for k, head in heads.items()]
+        try:
+            autograd.backward(list(heads.values()), gradients)
+        except mx.MXNetError as error:
+            raise unfit(
+                f"{self.block.name} has an LSTM, and the loss reads what lies below it by another "
+                "way too, which ghost clipping does not follow"
+            ) from error
+
+    def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
+        """Return what all taps and cuts recorded; refuse an operator that was not reached."""
+        mx.nd.waitall()
+        taps = []
+        for tap in self._surgery.taps:
+            place, outputs, probe = tap.source, self._outputs[tap.segment], self._probes[tap.probe]
+            source = self._values[place] if isinstance(place, str) else outputs[place]
+            refuse_unused(probe, tap.node.name)
+            axis = self._axes[tap.probe]
+            taps.append(Seen(tap, to_numpy(source), to_numpy(probe.grad), axis))
+        lstms = [seen for cut in self._surgery.cuts for seen in self._lstms[cut.variable].seen()]
+        return taps, lstms
+
+    def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
+        """Find the axis of each tapped output along which the examples lie."""
+        self._refuse_inputs_across_cuts(inputs)
+        shapes = [array.shape for array in inputs]
+        one_more = self._infer([(shape[0] + 1, *shape[1:]) for shape in shapes])
+        for name, shape in self._infer(shapes).items():
+            sizes = zip(shape, one_more[name])
+            differing = [axis for axis, (size, other) in enumerate(sizes) if size != other]
+            if len(differing) != 1:
+                raise unfit(
+                    f"{name}: the examples do not lie along one axis of {shape}, so that ghost "
+                    "clipping cannot tell them apart"
+                )
+            self._axes[name] = differing[0]
+
+    def _infer(self, input_shapes: Sequence[Shape]) -> Dict[str, Shape]:
+        """Infer the probes' shapes from those of the block's inputs."""
+        known = dict(zip(self._graph.input_names, input_shapes))
+        probes: Dict[str, Shape] = {}
+        for level, segment in enumerate(self._segments):
+            symbol = segment.symbol
+            names = symbol.list_inputs()
+            for name in names:
+                if name in self._graph.parameters:
+                    known[name] = self._graph.parameters[name].shape
+            arguments, outputs, _ = symbol.infer_shape(**{n: known[n] for n in names if n in known})
+            found = dict(zip(symbol.list_arguments(), arguments))
+            taps = [tap for tap in self._surgery.taps if tap.segment == level]
+            probes.update({tap.probe: found[tap.probe] for tap in taps})
+            for cut in self._cuts_at(level):
+                size = int(cut.node.attributes["state_size"]) * len(cut.parameters)
+                known[cut.variable] = (*outputs[cut.source][:2], size)
+        return probes
+
+    def _refuse_inputs_across_cuts(self, inputs: Sequence[mx.nd.NDArray]) -> None:
+        """Refuse an input that is read behind an LSTM and needs a gradient: part would be lost."""
+        behind = {name for names in self._arguments[1:] for name in names}
+        for name, array in zip(self._graph.input_names, inputs):
+            if name in behind and _carries_gradient(array):
+                raise unfit(
+                    f"{self.block.name} reads {name} behind an LSTM, and what comes from trainable "
+                    "parameters may not be"
+                )
+
+    def _argument(self, name: str, level: int, shapes: Dict[str, Shape]) -> mx.nd.NDArray:
+        if name in self._graph.parameters:
+            return self._graph.parameters[name].data().detach()
+        if name in shapes:
+            context = self._values[self._graph.input_names[0]].context
+            self._probes[name] = self._probe(name, shapes[name], context)
+            return self._probes[name]
+        value = self._values[name]
+        # A backward pass clears the records of a constant, and a second one then fails on it.
+        is_constant = level > 0 and name in self._graph.input_names
+        return value.detach() if is_constant else value
+
+    def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
+        """A zero with room for its gradient, in memory that is reused; the zeros are shared."""
+        size = int(np.prod(shape))
+        with autograd.pause():
+            for room in (_ZEROS, name):
+                if room not in self._room or self._room[room].size < size:
+                    self._room[room] = mx.nd.zeros(size, ctx=context)
+            zero, gradient = (self._room[room][:size].reshape(shape) for room in (_ZEROS, name))
+        autograd.mark_variables([zero], [gradient])
+        return zero
+
+    def _cuts_at(self, level: int) -> List[Cut]:
+        return [cut for cut in self._surgery.cuts if cut.segment == level]
+
+
+def _carries_gradient(array: mx.nd.NDArray) -> bool:
+    """Whether an array is a leaf with a gradient or was computed under `autograd.record()`."""
+    if array.grad is not None:
+        return True
+    try:
+        recorded = autograd.get_symbol(array)
+    except mx.MXNetError:
+        return False
+    return len(recorded.get_internals().list_outputs()) > 1

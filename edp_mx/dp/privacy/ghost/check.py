@@ -1,0 +1,73 @@
+"""Comparison of ghost clipping with the loop, before it is trusted with a network."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+
+from edp_mx.dp.privacy.clipping import Losses
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.ghost.graph import unfit
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
+
+TOLERANCE = 1e-3  # relative to the values that are compared
+# Relative to the whole gradient: values that cancel (an attention's keys) are float32 noise.
+FLOOR = 1e-7
+
+
+def refuse_wrong(
+    ghost: GhostClipping, *, together: Sequence[Losses], alone: Sequence[Losses]
+) -> None:
+    """Refuse a network for which ghost clipping gives other norms or sums than the loop.
+
+    A network can be built in ways that no rule foresees (rows of several units interleaved, a value
+    that reaches another unit), and a norm that is too small would silently break the guarantee. So
+    each layer's norm is compared for each unit, relative to itself, and each parameter's sum.
+
+    The losses are of units of different lengths that hold nothing private, with dropout off:
+    `together` (U,) each in chunks as `ghost` takes them, `alone` (1,) each.
+    """
+    flat = ghost.flat
+    loop = LoopClipping(
+        flat=flat,
+        max_grad_norm=ghost.max_grad_norm,
+        layer_scales=ghost.layer_scales,
+        rule=ghost.rule,
+    )
+    squares = np.concatenate([loop.squared_norms(losses) for losses in alone])  # (U, L)
+    found = np.concatenate([ghost.squared_norms(losses) for losses in together])  # (U, L)
+    names = [layer.name for layer in flat.layers]
+    norms, wholes = np.sqrt(squares), np.sqrt(squares.sum(axis=1, keepdims=True))  # (U, L), (U, 1)
+    room = TOLERANCE * norms + FLOOR * wholes  # (U, L)
+    difference = np.abs(np.sqrt(found.clip(min=0)) - norms) / np.maximum(room, _TINY)  # (U, L)
+    _refuse("norms", dict(zip(names, difference.max(axis=0))))
+
+    values, factor = loop.clip(alone).take()
+    expected = factor * values.astype(np.float64)  # (P,)
+    values, factor = ghost.clip(together).take()
+    distances = flat.views(values * factor - expected)
+    ghost.take_statistics()
+    flat.give_to(None)  # what was clipped here must not train
+    whole = np.sqrt(np.square(expected).sum())
+    _refuse("clipped sums", {
+        name: _norm(distances[name]) / max(TOLERANCE * _norm(sums) + FLOOR * whole, _TINY)
+        for name, sums in flat.views(expected).items()
+    })  # fmt: skip
+
+
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def _norm(values: np.ndarray) -> float:
+    return float(np.sqrt(np.square(values).sum()))
+
+
+def _refuse(what: str, differences: dict) -> None:
+    """Refuse differences above 1 (in units of the tolerance), and NaN."""
+    worst = max(differences, key=lambda name: np.nan_to_num(differences[name], nan=np.inf))
+    if not differences[worst] <= 1:
+        raise unfit(
+            f"ghost clipping and the loop disagree on this network: the {what} of {worst} differ "
+            f"by {differences[worst]:.3g} times what is allowed"
+        )

@@ -1,0 +1,156 @@
+"""Ghost clipping: the clipped sum of gradients without computing the gradient of any unit."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from threadpoolctl import ThreadpoolController
+
+from edp_mx.dp.privacy.clipping import Losses
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.block import ProbedBlock
+from edp_mx.dp.privacy.ghost.graph import unfit
+from edp_mx.dp.privacy.ghost.rules import AnyRule, rules_of
+from edp_mx.dp.privacy.norm_clipping import NormClipping
+from edp_mx.errors import UserError
+from edp_mx.runtime.threads import allowed_threads, in_threads
+
+
+class GhostClipping(NormClipping):
+    """Clipping from each operator's input and the gradient of its output.
+
+    A parameter's gradient is, row by row of a batch, a product of the two. The norm of a unit's
+    gradient follows without forming the product, and the clipped sum is computed from the same two
+    ("book-keeping"). A unit may have several rows of the batch (a micro-batch, a user), if these
+    follow one another and all units of a chunk have the same number of rows.
+
+    Args:
+        network: its hybrid blocks hold all trainable parameters, each read by one operator.
+
+    Raises:
+        UserError: an operator without a rule, or a parameter that is not read exactly once.
+            Problems that show only in a loss are refused at the first `clip`.
+
+    Source: Li et al. 2022, section 4 and appendix F; Bu et al. 2022 for the single pass.
+    """
+
+    def __init__(
+        self,
+        *,
+        flat: FlatGradients,
+        network: gluon.Block,
+        max_grad_norm: float,
+        layer_scales: Sequence[float],
+        chunk_size: int,
+        rule: str = "abadi",
+    ) -> None:
+        super().__init__(
+            flat=flat,
+            max_grad_norm=max_grad_norm,
+            layer_scales=layer_scales,
+            chunk_size=chunk_size,
+            rule=rule,
+        )
+        self._layer_of = {
+            p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
+        }
+        self._blocks = _probed_blocks(network, self._layer_of)
+        self._called: List[ProbedBlock] = []
+        self._products = ThreadpoolController()
+
+    def squared_norms(self, losses: Losses) -> np.ndarray:
+        rules, made = self._rules_of(losses)
+        return self._squares(rules, len(made))
+
+    def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
+        rules, made = self._rules_of(losses)
+        factors = self._factors(self._squares(rules, len(made)))  # (U,)
+        total = self.flat.gradients()  # (P,)
+        total.fill(0)
+        totals = self.flat.views(total)
+        for rule in rules:  # one at a time: each needs much memory
+            rule.add_sums(totals, factors)
+        return total, 1.0, made
+
+    def _rules_of(self, losses: Losses) -> Tuple[List[AnyRule], mx.nd.NDArray]:
+        """Run a forward and a backward pass; return their rules and the losses (U,)."""
+        for block in self._blocks:
+            block.forget()
+        self._called.clear()
+        with self._probing(), autograd.record():
+            made = losses()  # (U,)
+        if made.ndim != 1:
+            raise UserError(
+                f"a chunk has losses of shape {made.shape}; ghost clipping takes one per unit"
+            )
+        for unused in (block for block in self._blocks if block not in self._called):
+            raise UserError(
+                f"the loss does not use {unused.block.name}; freeze its parameters (grad_req "
+                "'null') or leave it out of the network"
+            )
+        made.backward()
+        for block in reversed(self._called):
+            block.backward_through_lstms()
+        rules = [r for b in self._called for r in rules_of(b, len(made), self._layer_of)]
+        return rules, made
+
+    def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
+        """Squared norms of each unit and layer, (U, L) float64."""
+        threads = allowed_threads()  # in each, BLAS has one: more would wait for each other
+        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
+            norms = in_threads(lambda rule: list(rule.squared_norms()), rules, threads=threads)
+        squares = np.zeros((num_units, len(self.flat.layers)))  # (U, L)
+        for layer, part in chain.from_iterable(norms):
+            squares[:, layer] += part
+        return squares
+
+    @contextmanager
+    def _probing(self) -> Iterator[None]:
+        """Let the network's hybrid blocks run with their probes."""
+        for probed in self._blocks:
+            probed.block.forward = partial(self._run, probed)
+        try:
+            yield
+        finally:
+            for probed in self._blocks:
+                del probed.block.forward  # the method of the class is visible again
+
+    def _run(self, probed: ProbedBlock, *inputs: mx.nd.NDArray):
+        self._called.append(probed)
+        return probed.forward(*inputs)
+
+
+def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[ProbedBlock]:
+    """The outermost hybrid blocks with trainable parameters, each of which is in exactly one."""
+    owner: Dict[str, str] = {}
+    found: List[ProbedBlock] = []
+    for block in _outermost(network):
+        names = [name for name in block.collect_params() if name in layer_of]
+        for name in names:
+            if name in owner:
+                raise unfit(
+                    f"{name} is shared by {owner[name]} and {block.name}, which ghost clipping "
+                    "does not follow"
+                )
+            owner[name] = block.name
+        if names:
+            found.append(ProbedBlock(block, names))
+    for name in layer_of:
+        if name not in owner:
+            raise unfit(f"{name} is in no hybrid block, so that ghost clipping cannot follow it")
+    return found
+
+
+def _outermost(block: gluon.Block) -> Iterator[gluon.HybridBlock]:
+    """Hybrid blocks that are in no other hybrid block, in order."""
+    if isinstance(block, gluon.HybridBlock):
+        yield block
+        return
+    for child in block._children.values():  # noqa: SLF001 (Gluon has no public view)
+        yield from _outermost(child() if not isinstance(child, gluon.Block) else child)

@@ -1,0 +1,199 @@
+"""Per-example norms and weighted sums of an LSTM's gradients, and its run outside its graph.
+
+Given the gradients g_t of the gates before their activations (`lstm_pass.backward`), an LSTM is two
+Dense layers that share one output: the i2h weight's gradient is Σ_t g_t x_tᵀ, where x_t are the
+inputs, the h2h weight's Σ_t g_t h_{t-1}ᵀ, where h_t are the states, and either bias's Σ_t g_t.
+"""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from edp_mx.dp.privacy.ghost import dense, explicit
+from edp_mx.dp.privacy.ghost.segments import Cut
+from edp_mx.errors import UserError
+from edp_mx.runtime import lstm_pass
+from edp_mx.runtime.arrays import host_view
+from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
+from edp_mx.runtime.packing import Packing
+
+
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
+def squared_norms(
+    inputs: np.ndarray,
+    states: np.ndarray,
+    gate_gradients: np.ndarray,
+    *,
+    num_examples: Optional[int] = None,
+    is_reverse: bool = False,
+) -> Tuple[np.ndarray, ...]:
+    """Return the squared norms of each example's gradients, as exact as `dense.squared_norms`.
+
+    Those of the i2h weight, the h2h weight, the i2h bias and the h2h bias, (N,) float64 each; the
+    last two are equal. An example may have several sequences, which follow one another.
+
+    Shapes: inputs (T, S, I) · states (T, S, H), as `lstm_pass.forward` filled them · gate_gradients
+    (T, S, 4H), as `lstm_pass.backward` returned them, zero at padding.
+    """
+    num_steps, num_sequences, _ = gate_gradients.shape
+    count = num_sequences if num_examples is None else num_examples
+    gates = _by_example(gate_gradients, count)  # (N, T, 4H); T: of all sequences of an example
+    gram = None
+    if count * gates.shape[1] ** 2 <= explicit.GROUP_FLOATS:
+        gram = dense.gram(gates)  # (N, T, T), of all parameters
+    # A gradient and its transpose have one norm: the gates take the place of a Dense layer's
+    # inputs, since theirs is the Gram matrix that can be shared.
+    ones = np.ones((*gates.shape[:2], 1), np.float32)  # what a bias reads
+    i2h = dense.weight_squared_norms(gates, _by_example(inputs, count), input_gram=gram)
+    bias = dense.weight_squared_norms(gates, ones, input_gram=gram)
+    if num_steps == 1:
+        return i2h, np.zeros(count), bias, bias
+    later, earlier = _neighbours(is_reverse)
+    if gram is not None:  # without the steps that have none before them
+        gram = gram[:, later, later] if count == num_sequences else None
+    h2h = dense.weight_squared_norms(
+        _by_example(gate_gradients[later], count),
+        _by_example(states[earlier], count),
+        input_gram=gram,
+    )
+    return i2h, h2h, bias, bias
+
+
+def clipped_sums(
+    inputs: np.ndarray,
+    states: np.ndarray,
+    gate_gradients: np.ndarray,
+    factors: np.ndarray,
+    *,
+    totals: Sequence[Optional[np.ndarray]],
+    is_reverse: bool = False,
+) -> None:
+    """Add Σ_i factors_i · (gradient of example i) to the totals, one matrix product per weight.
+
+    Shapes: totals of the i2h weight (4H, I), the h2h weight (4H, H), the i2h bias and the h2h bias
+    (4H,), None for a parameter that is frozen · factors (N,) · others as in `squared_norms`.
+    """
+    count = len(factors)
+    gates = _by_example(gate_gradients, count)  # (N, T, 4H)
+    i2h, h2h, *biases = totals
+    if i2h is not None:
+        dense.add_weight_sum(i2h, _by_example(inputs, count), gates, factors)
+    if h2h is not None and len(states) > 1:
+        later, earlier = _neighbours(is_reverse)
+        own = _by_example(gate_gradients[later], count)  # (N, T, 4H)
+        dense.add_weight_sum(h2h, _by_example(states[earlier], count), own, factors)
+    wanted = [total for total in biases if total is not None]
+    if wanted:
+        gradients = explicit.sums_over_positions(gates)  # (N, 4H)
+        for total in wanted:
+            explicit.add_sum(total, gradients, factors)
+
+
+def _neighbours(is_reverse: bool) -> Tuple[slice, slice]:
+    """The steps that have a predecessor, and these; backwards, padding (zero) precedes the last."""
+    later, earlier = slice(1, None), slice(0, -1)
+    return (earlier, later) if is_reverse else (later, earlier)
+
+
+def _by_example(values: np.ndarray, num_examples: int) -> np.ndarray:
+    """Examples first, their sequences end to end. Shapes: (T, S, d) → (N, T · S/N, d)."""
+    rows = values.swapaxes(0, 1)  # (S, T, d)
+    return rows if len(rows) == num_examples else rows.reshape(num_examples, -1, rows.shape[2])
+
+
+class SeenLSTM(NamedTuple):
+    """What was recorded of one direction of a cut.
+
+    Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
+    """
+
+    parameters: Tuple[str, ...]
+    is_reverse: bool
+    inputs: np.ndarray
+    states: np.ndarray
+    gate_gradients: np.ndarray
+
+
+class _Direction(NamedTuple):
+    """What the forward pass of one direction left. Shapes: states (T, N, H)."""
+
+    states: np.ndarray
+    weights: LSTMWeights
+    packing: Packing
+    memory: LSTMMemory
+
+
+class LSTMRun:
+    """One run of a cut's LSTM, or of both its directions; `states` is a leaf of later segments.
+
+    Shapes: inputs (T, N, I) · lengths (N,), None where all steps are read · states (T, N, H) per
+    direction.
+    """
+
+    def __init__(
+        self,
+        cut: Cut,
+        parameters: Mapping[str, gluon.Parameter],
+        inputs: mx.nd.NDArray,
+        lengths: Optional[mx.nd.NDArray],
+    ) -> None:
+        self._cut = cut
+        self._inputs = to_numpy(inputs)  # (T, N, I)
+        self._gates: List[np.ndarray] = []
+        num_steps, num_examples, _ = self._inputs.shape
+        size = int(cut.node.attributes["state_size"])
+        states = np.empty((num_steps, num_examples, size * len(cut.parameters)), np.float32)
+        self._directions = []
+        for place, names in enumerate(cut.parameters):
+            # asnumpy, not a view: oneDNN may keep a weight in an order of its own.
+            weights = LSTMWeights(*(parameters[name].data().asnumpy() for name in names))
+            packing = Packing.whole(num_steps, num_examples)
+            if lengths is not None:
+                packing = Packing.of(to_numpy(lengths), reverse=place == 1)
+            part = states[:, :, place * size : (place + 1) * size]  # (T, N, H)
+            memory = LSTMMemory.empty(packing.num_rows, size)
+            lstm_pass.forward(self._inputs, weights, packing, states=part, memory=memory)
+            self._directions.append(_Direction(part, weights, packing, memory))
+        with autograd.pause():
+            self.states = mx.nd.array(states, ctx=inputs.context, dtype="float32")
+        self.states.attach_grad()
+
+    def go_back(self) -> np.ndarray:
+        """Return the gradient of the inputs (T, N, I), given that of the states."""
+        refuse_unused(self.states, self._cut.node.name)
+        arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
+        leaving = np.zeros(self._inputs.shape, np.float32)
+        parts = np.split(arriving, len(self._directions), axis=2)
+        for (_, weights, packing, memory), part in zip(self._directions, parts):
+            gates = lstm_pass.backward(part, weights.h2h, packing, memory)  # (P, 4H)
+            packing.add(leaving, gates @ weights.i2h)
+            shape = (*leaving.shape[:2], gates.shape[1])
+            self._gates.append(packing.spread(gates, shape))  # (T, N, 4H)
+        return leaving
+
+    def seen(self) -> Iterator[SeenLSTM]:
+        """Yield what was recorded of each direction, after `go_back`."""
+        found = zip(self._cut.parameters, self._directions, self._gates)
+        for place, (names, direction, gates) in enumerate(found):
+            yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
+
+
+def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
+    """Refuse a leaf that the backward pass did not reach: its gradient is of other examples."""
+    if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
+        raise UserError(
+            f"the loss does not use {name}, whose parameters are to be trained; freeze them "
+            "(grad_req 'null') or set privacy.clipping: loop"
+        )
+
+
+def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    """Return an array in NumPy: its memory if it is float32 on a CPU, a copy otherwise."""
+    array.wait_to_read()
+    if array.context.device_type != "cpu" or array.dtype != np.float32:
+        return array.asnumpy()
+    return host_view(array)

@@ -1,0 +1,1 @@
+"""Who is in which step: units, shuffled and Poisson draws, and how they are dealt to workers."""
