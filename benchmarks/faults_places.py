@@ -24,10 +24,10 @@ import psutil
 from faults import PATIENCE, recount
 from measuring import ROOT, write_section
 
+from edp_mx.dp.checkpoint_file import damage_of
 from edp_mx.reports.table import render_table
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
-from edp_mx.training.checkpoint_file import damage_of
 
 SIZES = [
     "data.embeddings.dimension=8", "model.hidden_size=8", "model.character_filters=4",

@@ -12,13 +12,13 @@ from edp_mx.data.states import StoredStates
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze, frozen_part
 from edp_mx.models.intent_slot import IntentSlotModel, build_model, cross_entropy
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.gradient import seed_dropout
 
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 PIECES, SLOTS, INTENTS = 30_522, 120, 20

@@ -1,6 +1,7 @@
 """Differentially private training of intent-and-slot models with eDP-SGD.
 
-`train`, `load`, `predict`, `account` and `attack` do from Python what the commands do.
+`train`, `load`, `predict`, `account` and `attack` do from Python what the commands do;
+`make_plan` and `PrivateTraining` train a Gluon network of one's own.
 """
 
 import os
@@ -11,8 +12,11 @@ from edp_mx.runtime.blas import name_kernels
 
 if TYPE_CHECKING:
     from edp_mx.api import account, attack, load, predict, train
+    from edp_mx.dp import PrivateTraining, make_plan
 
-__all__ = ["UserError", "account", "attack", "load", "predict", "train"]
+__all__ = [
+    "PrivateTraining", "UserError", "account", "attack", "load", "make_plan", "predict", "train"
+]  # fmt: skip
 
 # From so many summands on MXNet has gradients added in place; it reads this before its first one.
 # Operators of a library (`models/quick/native`) are not told to add, and would overwrite.
@@ -30,6 +34,10 @@ name_kernels()
 
 def __getattr__(name: str) -> Any:
     """Import the calls when the first of them is used; counting an ε must not pay for MXNet."""
+    if name in ("PrivateTraining", "make_plan"):
+        from edp_mx import dp
+
+        return getattr(dp, name)
     if name in __all__:
         from edp_mx import api
 

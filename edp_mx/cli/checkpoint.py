@@ -73,9 +73,9 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the BERT of a run, with its heads."""
+    from edp_mx.dp.weights import weights_of
     from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors
     from edp_mx.runs.trained import load_run
-    from edp_mx.training.checkpoint import weights_of
 
     run, pretrained = arguments.run_directory, arguments.run_directory / "model"
     if (pretrained / "config.json").exists():

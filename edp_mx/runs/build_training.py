@@ -9,15 +9,16 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PrivateTrainer
+from edp_mx.dp.weights import broadcast_weights
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.rgp import CarriedWeight, carried_weights
 from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for
-from edp_mx.runs.prepare import Prepared, broadcast_weights
+from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.spending import Spending
+from edp_mx.runs.spending import RunSpending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 from edp_mx.training.averaging import WeightAverage
@@ -36,7 +37,7 @@ class Training:
     prepared: Prepared
     model: IntentSlotModel
     flat: FlatGradients
-    spending: Spending
+    spending: RunSpending
     loop: TrainingLoop
 
 
@@ -69,7 +70,7 @@ def build_training(
     brought: Any = workers.on_first(lambda: tuple(brought_along(config, corpus)))
     brought = Brought(*brought)
     plan = plan_for(config, corpus, prepared.vocabulary, sampler, workers.size, brought=brought)
-    spending = Spending(plan, workers, run)
+    spending = RunSpending(plan, workers, run)
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )

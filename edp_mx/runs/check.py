@@ -14,6 +14,7 @@ from edp_mx.dp.accounting.budget import refuse_unaffordable
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger, refuse_other_plan
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.dp.sampling.shuffle import micro_batch_size
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
@@ -24,7 +25,6 @@ from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import has_started, refuse_other_start
 from edp_mx.runtime.progress import Progress, no_progress
-from edp_mx.training.checkpoint_file import place_of
 
 
 def check_files(

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from edp_mx.dp.accounting.ledger import Ledger, LedgerMark, refuse_other
+from edp_mx.dp.checkpoint_file import checkpoints, read_ledger_mark
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.checkpoint_file import checkpoints, read_ledger_mark
 
 END = "ledger_end"  # in privacy.json and record.json: the number of lines, and the last one's hash
 _STATE_IT = ("privacy", "record")

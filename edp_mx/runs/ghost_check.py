@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import List, Sequence
 
 import numpy as np
-from mxnet import autograd
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.dp.privacy.clipping import Losses
-from edp_mx.dp.privacy.ghost.check import refuse_wrong
+from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.runs.prepare import Prepared
 
@@ -24,24 +22,7 @@ def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
     """
     encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
     rows = 1 if unit == "utterance" else 2
-    units = np.arange(len(LENGTHS)).reshape(-1, rows)  # (U, rows)
-    at_once = max(1, ghost.chunk_size // rows)
-
-    def losses_of(chosen: np.ndarray) -> Losses:
-        batch = encoded.batch(chosen.ravel())
-
-        def losses():
-            with autograd.predict_mode():  # no dropout
-                made = prepared.model.loss(batch)  # (n · rows,)
-            return made.reshape((len(chosen), rows)).sum(axis=1)  # (n,)
-
-        return losses
-
-    refuse_wrong(
-        ghost,
-        together=[losses_of(units[i : i + at_once]) for i in range(0, len(units), at_once)],
-        alone=[losses_of(unit[None]) for unit in units],
-    )
+    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS), rows=rows)
 
 
 def random_utterances(

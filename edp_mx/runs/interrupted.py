@@ -7,10 +7,10 @@ import shutil
 from typing import Iterator, Optional
 
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger
+from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.errors import UserError
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.checkpoint_file import place_of
 
 _LOG = re.compile(r"rank_\d+\.log")
 

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional
+from typing import Iterator
 
 import numpy as np
-from mxnet import autograd, gluon
+from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
-from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Unclipped
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
-from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.dp.privacy.released_scales import scales_by_release
 from edp_mx.dp.sampling.draws import Sampler
+from edp_mx.dp.spending import Spending
+from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
 from edp_mx.runs.ghost_check import check_ghost, random_utterances
 from edp_mx.runs.prepare import Prepared
-from edp_mx.runs.spending import Spending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
-from edp_mx.training.gradient import seed_dropout
 
 PUBLIC_TOKENS = 12  # length of a random utterance
 
@@ -76,26 +75,6 @@ def build_mechanism(
     if isinstance(clipping, GhostClipping):
         check_ghost(clipping, prepared, unit=plan.release.unit)
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
-
-
-def clipping_for(
-    kind: Optional[str],
-    release: Release,
-    flat: FlatGradients,
-    network: gluon.Block,
-    *,
-    chunk_size: int,
-) -> NormClipping:
-    """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
-    assert release.layer_scales is not None
-    norms: Dict[str, Any] = {
-        "max_grad_norm": release.max_grad_norm,
-        "layer_scales": release.layer_scales,
-        "rule": release.clip_rule,
-    }
-    if kind == "loop":
-        return LoopClipping(flat=flat, **norms)
-    return GhostClipping(flat=flat, network=network, chunk_size=chunk_size, **norms)
 
 
 def layer_scales(

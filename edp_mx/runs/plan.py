@@ -16,7 +16,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.dp.sampling.dealing import deal
-from edp_mx.dp.sampling.draws import Sampler
+from edp_mx.dp.sampling.draws import Sampler, release_of
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runs.declarations import declarations_of
 
@@ -113,15 +113,12 @@ def _release_for(config: ExperimentConfig, draws: Sampler, num_workers: int) -> 
     if privacy.mechanism == "none":
         return None
     assert privacy.unit is not None  # PrivacyConfig settles it
-    return Release(
+    return release_of(
+        draws,
         unit=privacy.unit,
         num_workers=num_workers,
-        micro_batches_per_worker=draws.micro_batches_per_worker,
-        micro_batch_size=draws.micro_batch_size,
         max_grad_norm=privacy.max_grad_norm,
         clip_rule=privacy.clip_rule,
         adjacency=privacy.adjacency,
         variant=privacy.variant,
-        sampler=draws.sampler,
-        sample_rate=draws.sample_rate,
     )

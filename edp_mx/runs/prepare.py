@@ -150,14 +150,6 @@ def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.nda
     return users_of(corpus.train)
 
 
-def broadcast_weights(model: IntentSlotModel, workers: Workers) -> None:
-    """Give every worker rank 0's parameters, frozen ones too."""
-    parameters = model.collect_params()
-    workers.agree("the model's parameters", sorted((n, p.shape) for n, p in parameters.items()))
-    for name in sorted(parameters):
-        workers.broadcast_array(parameters[name].data(), f"weights.{name}")
-
-
 def short_hash(value: Any) -> str:
     """Return a hash of a plain value, sixteen hexadecimal digits."""
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]

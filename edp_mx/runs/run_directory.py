@@ -12,12 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
+from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
 from edp_mx.runs.shapes import check_epoch, check_file, check_settings
 from edp_mx.runtime.files import remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.yaml_tree import read_mapping
-from edp_mx.training.checkpoint_file import remove_checkpoints
 
 README = """# {name}
 

@@ -11,7 +11,7 @@ from edp_mx.runs.recount import EPSILONS, epsilons_of
 from edp_mx.runtime.progress import duration
 
 if TYPE_CHECKING:
-    from edp_mx.runs.spending import Spending
+    from edp_mx.dp.spending import Spending
     from edp_mx.training.loop import EpochSummary
 
 SHARE = 0.05  # of the time of training, that counting ε may take

@@ -17,6 +17,7 @@ from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.splits import PARTS
 from edp_mx.dp.privacy.factors import ClippingStatistics
+from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.metrics.baseline import constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
@@ -34,10 +35,10 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
-from edp_mx.training.checkpoint import Selection, save_weights
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSoFar, EpochSummary
+from edp_mx.training.selection import Selection
 from edp_mx.training.state import TrainingState
 
 logger = logging.getLogger(__name__)

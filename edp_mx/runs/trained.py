@@ -16,6 +16,7 @@ from edp_mx.data.fingerprint import fingerprint, is_same
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.weights import load_weights
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.metrics.spans import balanced, bracketed, spans_of
@@ -24,7 +25,6 @@ from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
-from edp_mx.training.checkpoint import load_weights
 from edp_mx.training.evaluate import fit_length, predict_utterances
 
 logger = logging.getLogger(__name__)

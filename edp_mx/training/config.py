@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
+from edp_mx.dp.checkpoint_file import KEPT
 from edp_mx.runtime.limits import (
     MOST_AT_ONCE,
     MOST_COUNTED,
@@ -15,7 +16,6 @@ from edp_mx.runtime.limits import (
     MOST_WIDE,
 )
 from edp_mx.runtime.settings import Settings, setting
-from edp_mx.training.checkpoint_file import KEPT
 
 
 @dataclass(frozen=True)

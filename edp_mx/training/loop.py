@@ -17,13 +17,13 @@ from edp_mx.data.prefetch import prefetch
 from edp_mx.dp.privacy.mechanism import AnyMechanism
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.sampling.draws import Draw, Sampler
+from edp_mx.dp.unit_losses import UnitBatch, UnitLosses
 from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.ending import Ending, nobody_asks
-from edp_mx.training.gradient import UnitBatch, UnitLosses
 from edp_mx.training.pace import Pace
 
 T = TypeVar("T")
@@ -120,8 +120,9 @@ class TrainingLoop:
             KeyboardInterrupt: a worker was asked to end; on all of them, after the same step.
         """
         losses = UnitLosses(
-            self.model,
-            self.corpus,
+            self.model.loss,
+            self.corpus.batch,
+            lengths=self.corpus.lengths,
             sampler=self.sampler,
             mechanism=self.mechanism,
             factor=self.config.loss_factor,

@@ -22,11 +22,11 @@ def train_worker(path, steps, rate, decay, norm):
     from edp_mx.dp.privacy.flat import FlatGradients
     from edp_mx.dp.privacy.layers import layers_of
     from edp_mx.dp.privacy.trainer import PublicTrainer
+    from edp_mx.dp.weights import weights_of
     from edp_mx.runs.pretraining.config import PretrainingConfig
     from edp_mx.runs.pretraining.model import build_model
     from edp_mx.runs.pretraining.text import read_text
     from edp_mx.runtime import distributed
-    from edp_mx.training.checkpoint import weights_of
 
     workers = distributed.start()
     config = load_config(path, ["model.dropout=0.0"], kind=PretrainingConfig)

@@ -161,7 +161,7 @@ class Weights(Subject):
     def make(self, folder):
         from support.models import tiny_model
 
-        from edp_mx.training.checkpoint import save_weights, write_arrays
+        from edp_mx.dp.weights import save_weights, write_arrays
 
         self.model = tiny_model()
         save_weights(self.model, folder / "weights.npz")
@@ -169,8 +169,8 @@ class Weights(Subject):
         write_arrays(folder / "packed.npz", arrays, compress=True)
 
     def read(self, folder):
+        from edp_mx.dp.weights import load_weights
         from edp_mx.runtime.npz import read_arrays
-        from edp_mx.training.checkpoint import load_weights
 
         load_weights(self.model, folder / "weights.npz")
         read_arrays(folder / "packed.npz", "a checkpoint")

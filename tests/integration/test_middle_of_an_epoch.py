@@ -24,8 +24,8 @@ from support.workers import PATIENCE
 
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.checkpoint_file import checkpoints, place_of
 from edp_mx.runtime.processes import launcher
-from edp_mx.training.checkpoint_file import checkpoints, place_of
 from edp_mx.training.loop import TrainingLoop
 
 DP_SGD = CONFIGS / "mechanism" / "dp_sgd.yaml"

@@ -10,13 +10,13 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.attacks.audit.audited_step import AuditedStep
+from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism, Released
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.trainer import PrivateTrainer
-from edp_mx.runs.mechanism import clipping_for
 from edp_mx.runtime.distributed import Workers
 
 

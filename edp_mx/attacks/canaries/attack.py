@@ -23,6 +23,7 @@ from edp_mx.attacks.settings_differences import trained_model_facts
 from edp_mx.attacks.training import losses_of, to_train_on, train_prepared
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.prepare import prepare_corpus
@@ -32,7 +33,6 @@ from edp_mx.runtime.files import write_json, write_text
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.progress import Progress
-from edp_mx.training.checkpoint import write_arrays
 
 
 def attack_by_canaries(

@@ -10,11 +10,11 @@ from typing import Dict, Optional, Tuple
 import numpy as np
 
 from edp_mx.attacks.membership.signals import TOP_INTENTS, TOP_TOKENS, Signals
+from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.npz import read_arrays
-from edp_mx.training.checkpoint import write_arrays
 
 FORMAT = 1
 

@@ -57,7 +57,7 @@ class Mechanism:
         noise: this worker's own stream.
 
     Attributes:
-        mask_key: secret key of the dropout masks; see `training.gradient.UnitLosses`.
+        mask_key: secret key of the dropout masks; see `dp.unit_losses.UnitLosses`.
 
     Guarantee: before the noise, one unit more or less moves what leaves `privatise` by at most
     C α_k / units in layer k, whatever its gradient. `accounting.release` states what that costs.

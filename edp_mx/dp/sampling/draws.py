@@ -8,6 +8,7 @@ from typing import ClassVar, Iterator, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
+from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.sampling.poisson import AnyShard, SecretWords
 from edp_mx.runtime.ragged import gathered
 
@@ -91,6 +92,31 @@ class Sampler:
 
     def _present(self, places: np.ndarray) -> np.ndarray:
         return places[~np.isin(places, self.empty)] if len(self.empty) else places
+
+
+def release_of(
+    draws: Sampler,
+    *,
+    unit: str,
+    num_workers: int,
+    max_grad_norm: float,
+    clip_rule: str,
+    adjacency: str,
+    variant: str,
+) -> Release:
+    """Return the release of one step that clips what a sampler draws."""
+    return Release(
+        unit=unit,
+        num_workers=num_workers,
+        micro_batches_per_worker=draws.micro_batches_per_worker,
+        micro_batch_size=draws.micro_batch_size,
+        max_grad_norm=max_grad_norm,
+        clip_rule=clip_rule,
+        adjacency=adjacency,
+        variant=variant,
+        sampler=draws.sampler,
+        sample_rate=draws.sample_rate,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edp_mx.training.state import RunState
+from edp_mx.dp.state import RunState
 
 MODEL = "model"
 README = """# {name}

@@ -18,9 +18,11 @@ from edp_mx.data.tokenizer import tokenizer_from_json
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PublicTrainer
+from edp_mx.dp.unit_losses import seed_dropout
+from edp_mx.dp.weights import broadcast_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_pretraining
-from edp_mx.runs.prepare import broadcast_weights, short_hash
+from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runs.pretraining.directory import MODEL, PretrainingState
 from edp_mx.runs.pretraining.model import (
@@ -38,7 +40,6 @@ from edp_mx.runtime.progress import Heartbeat, Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
 from edp_mx.training.config import Schedule
 from edp_mx.training.ending import Ending
-from edp_mx.training.gradient import seed_dropout
 from edp_mx.training.log import MetricsLog
 
 logger = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from edp_mx.config import dump_config, load_config
 from edp_mx.data.origin import Origin, read_origin
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
+from edp_mx.dp.weights import save_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import FILES, load_bert, read_checkpoint
@@ -24,7 +25,6 @@ from edp_mx.models.lora import is_adapter
 from edp_mx.runs.build import model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
-from edp_mx.training.checkpoint import save_weights, weights_of
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 TINY = BERTConfig(num_layers=1, num_heads=2, hidden_size=6, intermediate_size=5, max_positions=64)

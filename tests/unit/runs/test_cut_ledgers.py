@@ -20,7 +20,7 @@ from edp_mx.runs import recount as counted
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.spending import Spending
+from edp_mx.runs.spending import RunSpending
 from edp_mx.runtime import remembered
 from edp_mx.runtime.distributed import start
 
@@ -134,7 +134,7 @@ def test_what_goes_on_after_its_last_checkpoint_stays_readable_and_what_is_cut_d
     for command in (["account"], ["explain"], ["watch", "--once"]):
         assert refused in edp_mx(*command, run.path, code=2).stderr
     with pytest.raises(UserError, match=refused):
-        Spending(SIX_EPOCHS, start(), run)
+        RunSpending(SIX_EPOCHS, start(), run)
 
 
 def test_an_epoch_that_a_budget_cut_off_is_no_contradiction(tmp_path):
@@ -158,16 +158,16 @@ def test_what_was_released_is_not_forgotten_when_files_go(tmp_path, gone):
     head = run.ledger.read_bytes().splitlines(keepends=True)[0]
     run.ledger.unlink()
     with pytest.raises(UserError, match="is missing, though environment.json is there"):
-        Spending(SIX_EPOCHS, start(), run)
+        RunSpending(SIX_EPOCHS, start(), run)
     assert not run.ledger.exists()
     run.ledger.write_bytes(head)
     run.metrics.unlink()  # the environment and a ledger's head
     with pytest.raises(UserError, match="has only its first line, but environment.json is there"):
-        Spending(SIX_EPOCHS, start(), run)
+        RunSpending(SIX_EPOCHS, start(), run)
     (run.path / "environment.json").unlink()
     for name in ("layers", "split"):
         (run.path / f"{name}.json").unlink(missing_ok=True)
-    assert Spending(SIX_EPOCHS, start(), run).known_scales() is None  # a start that failed
+    assert RunSpending(SIX_EPOCHS, start(), run).known_scales() is None  # a start that failed
 
 
 STATED = {"epsilon_as_published": 0.01, "epsilon_holds": 0.01, "epsilon_holds_if": 0.01}

@@ -13,6 +13,7 @@ from edp_mx.attacks.training import train_prepared
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.weights import load_weights, save_weights
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint
@@ -22,7 +23,6 @@ from edp_mx.models.pretraining import MaskedPieceHead
 from edp_mx.runs.build import model_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
-from edp_mx.training.checkpoint import load_weights, save_weights
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SPELLING = (*PIECES, *(f"##{letter}" for letter in LETTERS), "9", ".", "call", "message", "it")

@@ -19,7 +19,7 @@ from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.spending import Spending
+from edp_mx.runs.spending import RunSpending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import TrainingState
 
@@ -188,7 +188,7 @@ def directory(tmp_path):
 
 
 def start(plan, directory):
-    return Spending(plan, ALONE, directory)
+    return RunSpending(plan, ALONE, directory)
 
 
 def begun(plan, directory, *, epochs=1):

@@ -8,6 +8,7 @@ import pytest
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.dp.weights import weights_of
 from edp_mx.models.rgp import is_carrier
 from edp_mx.runs import train as runs
 from edp_mx.runs.build import model_for
@@ -17,7 +18,6 @@ from edp_mx.runs.trained import load_run
 from edp_mx.runtime.distributed import start
 from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.progress import no_progress
-from edp_mx.training.checkpoint import weights_of
 
 CONFIG = """
 data:

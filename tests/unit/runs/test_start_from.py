@@ -8,6 +8,7 @@ import pytest
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint, keyed
+from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
@@ -15,7 +16,6 @@ from edp_mx.models.rgp import is_carrier
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
-from edp_mx.training.checkpoint import save_weights
 
 SETTINGS = """
 data:

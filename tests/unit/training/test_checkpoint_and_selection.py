@@ -10,16 +10,11 @@ import numpy as np
 import pytest
 from mxnet.gluon import nn
 
+from edp_mx.dp.weights import load_weights, save_weights, set_weights, weights_of
 from edp_mx.errors import UserError
-from edp_mx.training.checkpoint import (
-    Selection,
-    load_weights,
-    save_weights,
-    set_weights,
-    weights_of,
-)
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.evaluate import fit_length
+from edp_mx.training.selection import Selection
 
 
 def network(units=3, prefix="net_"):

@@ -10,11 +10,12 @@ from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
 from edp_mx.dp.accounting.ledger import LedgerMark
+from edp_mx.dp.checkpoint_file import place_of, read_ledger_mark
+from edp_mx.dp.state import optimizer_arrays, set_optimizer_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.checkpoint_file import place_of, read_ledger_mark
-from edp_mx.training.state import TrainingState, optimizer_arrays, set_optimizer_arrays
+from edp_mx.training.state import TrainingState
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
 FACTS = {

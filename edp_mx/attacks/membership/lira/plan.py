@@ -17,6 +17,7 @@ from edp_mx.config import ExperimentConfig, dump_config, read_dumped, tree_of
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.record import NO_EFFECT
 from edp_mx.runs.run_directory import RunDirectory
@@ -24,7 +25,6 @@ from edp_mx.runtime.files import write_text
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.yaml_tree import leaves
-from edp_mx.training.checkpoint import write_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,13 @@ from edp_mx.attacks.training import to_train_on, train_prepared
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part, start_for, vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
 from edp_mx.runtime.progress import no_progress
-from edp_mx.training.checkpoint import write_arrays
 
 SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Callable, Sequence
 
+import mxnet as mx
 import numpy as np
+from mxnet import autograd
 
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
@@ -14,6 +16,38 @@ from edp_mx.dp.privacy.norm_clipping import LoopClipping
 TOLERANCE = 1e-3  # relative to the values that are compared
 # Relative to the whole gradient: values that cancel (an attention's keys) are float32 noise.
 FLOOR = 1e-7
+
+
+def refuse_wrong_on(
+    ghost: GhostClipping,
+    loss_of: Callable[[Any], mx.nd.NDArray],
+    batch_of: Callable[[np.ndarray], Any],
+    *,
+    num_records: int,
+    rows: int,
+) -> None:
+    """Try ghost clipping on the first records in units of several `rows`; see `refuse_wrong`.
+
+    `loss_of` computes the losses (R,) of a batch that `batch_of` makes of some records (R,).
+    """
+    units = np.arange(num_records // rows * rows).reshape(-1, rows)  # (U, rows)
+    at_once = max(1, ghost.chunk_size // rows)
+
+    def losses_of(chosen: np.ndarray) -> Losses:
+        batch = batch_of(chosen.ravel())
+
+        def losses() -> mx.nd.NDArray:
+            with autograd.predict_mode():  # no dropout
+                made = loss_of(batch)  # (n · rows,)
+            return made.reshape((len(chosen), rows)).sum(axis=1)  # (n,)
+
+        return losses
+
+    refuse_wrong(
+        ghost,
+        together=[losses_of(units[i : i + at_once]) for i in range(0, len(units), at_once)],
+        alone=[losses_of(unit[None]) for unit in units],
+    )
 
 
 def refuse_wrong(

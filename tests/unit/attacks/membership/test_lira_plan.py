@@ -22,10 +22,10 @@ from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
+from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.training.checkpoint import write_arrays
 
 CONFIG = ExperimentConfig(data=DataConfig(corpus="communication", size=2500))
 SHADOWS = 6

@@ -13,9 +13,9 @@ from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.unit_losses import UnitLosses, chunks_of, seed_dropout
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import Schedule, TrainingConfig
-from edp_mx.training.gradient import UnitLosses, chunks_of, seed_dropout
 from edp_mx.training.loop import TrainingLoop
 
 KEY, OTHER = bytes(31) + b"\2", bytes(31) + b"\1"
@@ -47,8 +47,9 @@ class Subject:
 
     def losses(self, clipping, *, unit, key=KEY, size=1.0, k=1, seed=0, rank=0):
         sampler = GivenDraws(unit=unit, size=size, k=k)
-        return UnitLosses(self.model, self.corpus, sampler=sampler,
-                          mechanism=Keyed(clipping, key), seed=seed, rank=rank)  # fmt: skip
+        return UnitLosses(self.model.loss, self.corpus.batch, lengths=self.corpus.lengths,
+                          sampler=sampler, mechanism=Keyed(clipping, key), seed=seed,
+                          rank=rank)  # fmt: skip
 
     def clipped(self, units, *, name="loop", unit="utterance", c=1e9, chunk_size=64, epoch=0,
                 step=0, **settings):  # fmt: skip
@@ -222,8 +223,8 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
                 noise=NoiseStream.from_operating_system(),
             )  # fmt: skip
             losses = UnitLosses(
-                subject.model, subject.corpus, sampler=GivenDraws(size=2, k=k),
-                mechanism=mechanism, seed=0, rank=rank,
+                subject.model.loss, subject.corpus.batch, lengths=subject.corpus.lengths,
+                sampler=GivenDraws(size=2, k=k), mechanism=mechanism, seed=0, rank=rank,
             )  # fmt: skip
             batches = losses.batches(draw_of(units))
             mechanism.privatise(losses(batches, epoch=0, step=0), epoch=0).use(subject.flat)

@@ -7,16 +7,16 @@ import sys
 import numpy as np
 import pytest
 
-from edp_mx.errors import UserError
-from edp_mx.runtime.files import remove_leftovers
-from edp_mx.training import checkpoint_file
-from edp_mx.training.checkpoint_file import (
+from edp_mx.dp.checkpoint_file import (
     checkpoints,
     damage_of,
     newest_whole,
     remove_checkpoints,
     write_checkpoint,
 )
+from edp_mx.errors import UserError
+from edp_mx.runtime.files import remove_leftovers
+from edp_mx.training import checkpoint_file
 
 
 def written(folder, *numbers, keep=10):
@@ -123,7 +123,7 @@ WITH_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
 import numpy as np
-from edp_mx.training.checkpoint_file import write_checkpoint
+from edp_mx.dp.checkpoint_file import write_checkpoint
 
 path, arrays = Path(sys.argv[1]), {"a": np.ones(8_000_000)}
 write_checkpoint(path, {"a": np.ones(3)})

@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
 
-from edp_mx.data.batching import Batch
-from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.mechanism import AnyMechanism
 from edp_mx.dp.sampling.draws import Draw, Sampler
-from edp_mx.models.intent_slot import IntentSlotModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +20,15 @@ class UnitBatch:
     """The rows of some units, ready for the model.
 
     Attributes:
-        batch: of all rows, R; those of one unit follow one another.
+        batch: of all rows, R, as the network takes them; those of one unit follow one another.
+        records: (R,), the records of the rows.
         num_units: U; each has R / U rows.
         weights: (R,), 0 for rows that only fill a unit up, else 1; None if all count.
         first: the number of the first unit in its draw.
     """
 
-    batch: Batch
+    batch: Any
+    records: np.ndarray
     num_units: int
     weights: Optional[np.ndarray]
     first: int
@@ -43,7 +42,9 @@ class UnitLosses:
     own, that of a user the sum over their utterances.
 
     Args:
-        corpus: the training part.
+        loss_of: computes the losses (R,) of a batch, one per row.
+        batch_of: makes the batch of some records (R,).
+        lengths: (records,), by which rows of similar length share a chunk.
         sampler: whose draws are given; says what a unit is, and |M|.
         mechanism: says how large a chunk may be, and has the secret key of dropout's masks.
         factor: by which all losses are multiplied.
@@ -61,9 +62,10 @@ class UnitLosses:
 
     def __init__(
         self,
-        model: IntentSlotModel,
-        corpus: EncodedCorpus,
+        loss_of: Callable[[Any], mx.nd.NDArray],
+        batch_of: Callable[[np.ndarray], Any],
         *,
+        lengths: np.ndarray,
         sampler: Sampler,
         mechanism: AnyMechanism,
         factor: float = 1.0,
@@ -71,7 +73,7 @@ class UnitLosses:
         rank: int,
     ) -> None:
         is_micro_batch = sampler.unit == "micro_batch"
-        self._model, self._corpus, self._lengths = model, corpus, corpus.lengths  # (records,)
+        self._loss_of, self._batch_of, self._lengths = loss_of, batch_of, lengths
         self._divisor = (sampler.micro_batch_size if is_micro_batch else 1.0) / factor
         self._chunk_size = mechanism.clipping.chunk_size
         # Not by how many units are in a chunk: that may depend on the data.
@@ -85,7 +87,7 @@ class UnitLosses:
         """What `__call__` wants of a draw; any thread may make it."""
         units = draw.units()
         chunks = chunks_of(draw, self._lengths, chunk_size=self._chunk_size)
-        return [unit_batch(self._corpus, [units[j] for j in c], first=c[0]) for c in chunks]
+        return [unit_batch(self._batch_of, [units[j] for j in c], first=c[0]) for c in chunks]
 
     def __call__(self, batches: Sequence[UnitBatch], *, epoch: int, step: int) -> Iterator[Losses]:
         """Yield what makes the losses (U,) of each chunk of one step, the same at every call."""
@@ -96,7 +98,7 @@ class UnitLosses:
                 self._rank,
                 epoch,
                 step,
-                *chunk.batch.indices.tolist(),
+                *chunk.records.tolist(),
             )
             if self._has_public_masks:
                 masks = (self._seed, self._first_lane + chunk.first, epoch, step)
@@ -104,7 +106,7 @@ class UnitLosses:
 
     def _losses(self, chunk: UnitBatch, masks: Sequence[int]) -> mx.nd.NDArray:
         seed_dropout(*masks)
-        losses = self._model.loss(chunk.batch)  # (R,)
+        losses = self._loss_of(chunk.batch)  # (R,)
         if chunk.weights is not None:
             losses = losses * mx.nd.array(chunk.weights, ctx=losses.context)
         if len(losses) != chunk.num_units:
@@ -133,15 +135,19 @@ def chunks_of(draw: Draw, lengths: np.ndarray, *, chunk_size: int) -> Iterator[S
     yield chunk
 
 
-def unit_batch(corpus: EncodedCorpus, units: List[np.ndarray], *, first: int) -> UnitBatch:
+def unit_batch(
+    batch_of: Callable[[np.ndarray], Any], units: List[np.ndarray], *, first: int
+) -> UnitBatch:
     """Return the batch of some units, each padded with its first record to the largest's size."""
     sizes = np.array([len(unit) for unit in units])  # (U,)
     rows = int(sizes.max())
     if (sizes == rows).all():
-        return UnitBatch(corpus.batch(np.concatenate(units)), len(units), None, first)
+        records = np.concatenate(units)  # (R,)
+        return UnitBatch(batch_of(records), records, len(units), None, first)
     filled = [np.r_[unit, np.repeat(unit[:1], rows - len(unit))] for unit in units]
     weights = (np.arange(rows) < sizes[:, None]).astype(np.float32).ravel()  # (R,)
-    return UnitBatch(corpus.batch(np.concatenate(filled)), len(units), weights, first)
+    records = np.concatenate(filled)  # (R,)
+    return UnitBatch(batch_of(records), records, len(units), weights, first)
 
 
 def seed_dropout(*place: int) -> None:

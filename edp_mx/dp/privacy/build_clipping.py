@@ -1,0 +1,76 @@
+"""The clipping of a release: C, α and the rule are those of the release, and given nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
+from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
+from edp_mx.errors import UserError
+from edp_mx.runtime.distributed import Workers
+
+TRIED = 6  # records on which ghost clipping is compared with the loop
+
+TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int]
+
+
+def clipping_for(
+    kind: Optional[str],
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
+) -> NormClipping:
+    """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
+    assert release.layer_scales is not None
+    norms: Dict[str, Any] = {
+        "max_grad_norm": release.max_grad_norm,
+        "layer_scales": release.layer_scales,
+        "rule": release.clip_rule,
+    }
+    if kind == "loop":
+        return LoopClipping(flat=flat, **norms)
+    return GhostClipping(flat=flat, network=network, chunk_size=chunk_size, **norms)
+
+
+def clipping_that_fits(
+    kind: str,
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
+    try_on: TryOn,
+    workers: Workers,
+) -> Tuple[NormClipping, str]:
+    """Build the clipping that is asked for, or the loop where ghost clipping is not to be trusted.
+
+    Args:
+        try_on: `loss_of` and `batch_of` as `refuse_wrong_on` takes them, and the number of records,
+            of which the first few are tried. Nothing of them is released.
+
+    Returns:
+        The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be.
+    """
+    loss_of, batch_of, num_records = try_on
+    refusal = ""
+    try:
+        clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
+        if isinstance(clipping, GhostClipping):
+            rows = 1 if release.unit == "utterance" else 2
+            tried = min(TRIED, num_records)
+            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried, rows=rows)
+    except UserError as error:
+        refusal = str(error)
+    refusals = [each for each in workers.gather(refusal) if each]
+    if not refusals:
+        return clipping, ""
+    return clipping_for("loop", release, flat, network, chunk_size=1), refusals[0]

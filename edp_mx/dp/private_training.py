@@ -1,0 +1,276 @@
+"""Private training of a Gluon network of one's own."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from mxnet.gluon.data.dataloader import default_batchify_fn
+
+from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
+from edp_mx.dp.accounting.lognumber import exp_of
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.privacy.build_clipping import clipping_that_fits
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
+from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
+from edp_mx.dp.privacy.mechanism import Mechanism
+from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.dp.privacy.trainer import PrivateTrainer
+from edp_mx.dp.sampling.dealing import deal
+from edp_mx.dp.sampling.draws import Sampler
+from edp_mx.dp.spending import Spending
+from edp_mx.dp.training_folder import TrainingFolder
+from edp_mx.dp.unit_losses import UnitBatch, UnitLosses
+from edp_mx.dp.weights import broadcast_weights
+from edp_mx.errors import UserError
+from edp_mx.runtime.distributed import Workers, start
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateBatch:
+    """What one worker clips in one step; `is_last` of its epoch. How much was drawn is secret."""
+
+    chunks: Sequence[UnitBatch]
+    epoch: int
+    step: int
+    is_last: bool
+
+
+class PrivateTraining:
+    """Trains a network by DP-SGD or eDP-SGD, as its plan says; each worker makes one.
+
+    Args:
+        net: any Gluon network without BatchNorm, initialised. Where its hybrid blocks hold all
+            parameters and ghost clipping has a rule for each operator, no gradient of a single
+            example is computed; else a loop over the examples takes its place, with a warning.
+        loss: `loss(net(*inputs), label)` returns one number per example, as Gluon's losses do.
+        plan: from `make_plan`; nothing else says how much is clipped and how much noise is added.
+        optimizer: "adam", or a name that MXNet knows.
+        optimizer_params: e.g. `{"learning_rate": 1e-3}`.
+        folder: keeps the ledger and a checkpoint after each epoch. A training whose folder has a
+            checkpoint goes on from there.
+        batchify_fn: makes a batch of some items of the data set; by default it stacks them.
+        chunk_size: examples that ghost clipping takes at once: memory, not privacy.
+        seed: of the deal of examples to workers, and of public choices; draws and noise are secret.
+        users: the number of each example's user, from 0, for the unit "user".
+        max_examples_per_user: how many examples of a user a step takes at most.
+
+    Raises:
+        UserError: a network that cannot be trained with privacy, or a plan for other workers.
+
+    Guarantee: `epsilon` holds for all weights of the training together, if inputs and labels of an
+        example depend on that example alone. The losses that `step` returns, and whatever else is
+        computed from the data, have no noise; the plan's ε does not cover them.
+
+    Example::
+
+        plan = make_plan(num_examples=len(dataset), sample_rate=0.01, epochs=10, target_epsilon=8)
+        private = PrivateTraining(net, gluon.loss.SoftmaxCrossEntropyLoss(), plan=plan)
+        for batch in private.batches(dataset):
+            private.step(batch)
+        print(private.epsilon)
+    """
+
+    def __init__(
+        self,
+        net: gluon.Block,
+        loss: Callable[[Any, Any], mx.nd.NDArray],
+        *,
+        plan: Plan,
+        optimizer: str = "adam",
+        optimizer_params: Optional[Dict[str, Any]] = None,
+        folder: Optional[str] = None,
+        batchify_fn: Optional[Callable[[List[Any]], Any]] = None,
+        chunk_size: int = 64,
+        seed: int = 0,
+        users: Optional[Sequence[int]] = None,
+        max_examples_per_user: Optional[int] = None,
+    ) -> None:
+        release = plan.release
+        if release is None or plan.seed_is_fixed or plan.private_inputs:
+            raise UserError("this plan is of a run of edp-mx; take one from make_plan")
+        self._workers: Workers = start()
+        if release.num_workers != self._workers.size:
+            raise UserError(
+                f"the plan is for num_workers={release.num_workers}, but {self._workers.size} are "
+                "running: give make_plan their number"
+            )
+        refuse_unsafe(net)
+        self.net, self.plan, self.epoch = net, plan, 0
+        self._loss, self._optimizer = loss, (optimizer, dict(optimizer_params or {}))
+        self._folder = TrainingFolder(folder)
+        self._batchify = batchify_fn or default_batchify_fn
+        self._chunk_size, self._seed = chunk_size, seed
+        self._users = None if users is None else np.asarray(users)
+        self._most = max_examples_per_user
+        self._dataset: Any = None
+        self._entries: Tuple[Entry, ...] = ()
+        self._drawn: Optional[PrivateBatch] = None
+
+    def batches(self, dataset: Any, *, epochs: Optional[int] = None) -> Iterator[PrivateBatch]:
+        """Yield what is drawn for each step, to the end of the plan or for some epochs.
+
+        Each batch must be given to `step` before the next one is drawn. An epoch that is not taken
+        to its end is begun again by the next call, and counted again.
+
+        Args:
+            dataset: has a length and items `(input, …, label)`, such as a Gluon `Dataset`; the same
+                at each call.
+            epochs: how many epochs to go on for.
+        """
+        if self._dataset is None:
+            self._prepare(dataset)
+        elif dataset is not self._dataset:
+            raise UserError("batches() was given another data set than before: make a new training")
+        end = self.plan.epochs if epochs is None else min(self.epoch + epochs, self.plan.epochs)
+        while self.epoch < end:
+            epoch, steps = self.epoch, self._spending.permit(self.epoch)
+            self._entries = self._read_entries()
+            for step, draw in enumerate(islice(self._sampler.draws(epoch), steps)):
+                is_last = step + 1 == self.plan.steps_per_epoch
+                self._drawn = PrivateBatch(self._losses.batches(draw), epoch, step, is_last)
+                yield self._drawn
+                if self._drawn is not None:
+                    raise UserError("a batch was drawn but not trained on: call step() on each")
+            if steps < self.plan.steps_per_epoch:
+                return
+
+    def step(self, batch: PrivateBatch) -> float:
+        """Take one private step; return the loss per unit on this worker, which has no noise.
+
+        Raises:
+            UserError: a batch that `batches` did not draw last, or that was used before; or a
+                network whose parameters are not those that the training began with.
+        """
+        if batch is not self._drawn or self._drawn is None:
+            raise UserError(
+                "step() was given a batch that batches() did not draw, or an old one: only what "
+                "was drawn at random, once, is counted"
+            )
+        trained = {p.name for p in self.net.collect_params().values() if p.grad_req != "null"}
+        if trained != {p.name for p in self.trainer.parameters}:
+            raise UserError(
+                "the network has other trainable parameters than when the training began: make a "
+                "new PrivateTraining after changing or freezing a part"
+            )
+        self._drawn = None
+        losses = self._losses(batch.chunks, epoch=batch.epoch, step=batch.step)
+        released = self._mechanism.privatise(losses, epoch=batch.epoch)
+        self.trainer.step_private(released)
+        if batch.is_last:
+            self.epoch += 1
+            self._workers.on_first(self._save)
+        return float(released.loss.asscalar())
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The whole privacy statement; an epoch is counted from its beginning."""
+        return guarantee(self.plan, self._entries)
+
+    @property
+    def epsilon(self) -> float:
+        """The ε that holds for what was released so far, at the plan's δ."""
+        return exp_of(self.guarantee.holds.epsilon.log)
+
+    def _prepare(self, dataset: Any) -> None:
+        """Deal the data, and build what the plan asks for; go on from a checkpoint."""
+        self._dataset = dataset
+        self._sampler = self._dealt(len(dataset))
+        with autograd.predict_mode():  # settles shapes that Gluon has left open
+            self._loss_of(self._batch_of(np.arange(min(2, len(dataset)))))
+        broadcast_weights(self.net, self._workers)
+        flat = FlatGradients(layers_of(self.net))
+        sizes = scales_by_size(flat) if self.plan.scales_source == "sqrt_dim" else None
+        scales = settle_scales(np.ones(len(flat.layers)) if sizes is None else sizes)
+        assert self.plan.release is not None
+        clipping, refusal = clipping_that_fits(
+            self.plan.clipping,
+            self.plan.release.with_layer_scales(scales),
+            flat,
+            self.net,
+            chunk_size=self._chunk_size,
+            try_on=(self._loss_of, self._batch_of, len(dataset)),
+            workers=self._workers,
+        )
+        if refusal:
+            logger.warning("%s. A loop over the examples takes its place.", refusal)
+            self.plan = replace(self.plan, clipping="loop")
+        plan = self.plan
+        self._spending = Spending(plan, self._workers, lambda: self._folder.open_ledger(plan))
+        self.plan = self._spending.complete(scales)
+        noise = NoiseStream.from_operating_system(gaussian=self.plan.gaussian)
+        refuse_equal(self._workers.gather(noise.fingerprint))
+        self._mechanism = Mechanism(plan=self.plan, clipping=clipping, noise=noise)
+        optimizer, settings = self._optimizer
+        self.trainer = PrivateTrainer(flat=flat, optimizer=optimizer, optimizer_params=settings)
+        self._losses = UnitLosses(
+            self._loss_of,
+            self._batch_of,
+            lengths=np.zeros(len(dataset)),
+            sampler=self._sampler,
+            mechanism=self._mechanism,
+            seed=self._seed,
+            rank=self._workers.rank,
+        )
+        self._entries = self._read_entries()
+        self.epoch = self._folder.resume(self.net, self.trainer, self._workers)
+
+    def _dealt(self, num_records: int) -> Sampler:
+        release = self.plan.release
+        assert release is not None
+        if release.unit == "user" and (self._users is None or len(self._users) != num_records):
+            raise UserError("the unit user needs the user of each example: give users")
+        sampler = deal(
+            unit=release.unit,
+            sampler=release.sampler,
+            num_records=num_records,
+            batch_size=round(release.batch_size),
+            rank=self._workers.rank,
+            num_workers=self._workers.size,
+            seed=self._seed,
+            micro_batches_per_worker=release.micro_batches_per_worker,
+            users=self._users,
+            max_utterances_per_user=self._most,
+            adjacency=release.adjacency,
+        )
+        if sampler.num_units != self.plan.num_records:
+            raise UserError(
+                f"the plan has num_examples={self.plan.num_records}, but the data set has "
+                f"{sampler.num_units} {'users' if release.unit == 'user' else 'examples'}"
+            )
+        return sampler
+
+    def _batch_of(self, records: np.ndarray) -> Tuple[int, Sequence[mx.nd.NDArray]]:
+        """The number of some records, and their arrays."""
+        arrays = self._batchify([self._dataset[int(record)] for record in records])
+        if not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
+            raise UserError("an item of the data set must be (input, …, label)")
+        context = self.net.collect_params().list_ctx()[0]
+        return len(records), [mx.nd.array(a, ctx=context, dtype=a.dtype) for a in arrays]
+
+    def _loss_of(self, batch: Tuple[int, Sequence[mx.nd.NDArray]]) -> mx.nd.NDArray:
+        """The losses of a batch, one per record."""
+        count, (*inputs, label) = batch
+        made = self._loss(self.net(*inputs), label)
+        if made.shape != (count,):
+            raise UserError(
+                f"the loss of {count} examples has the shape {made.shape}: it must be one number "
+                "per example, which is clipped by itself"
+            )
+        return made
+
+    def _read_entries(self) -> Tuple[Entry, ...]:
+        """What the ledger holds, on every worker."""
+        return tuple(map(Entry.from_dict, self._workers.on_first(self._spending.entries)))
+
+    def _save(self) -> None:
+        self._folder.save(self.net, self.trainer, epochs=self.epoch, spending=self._spending)

@@ -1,0 +1,70 @@
+"""What a private training keeps on disk: its ledger, and a checkpoint after each epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Optional
+
+from mxnet import gluon
+
+from edp_mx.dp.accounting.ledger import LedgerFile
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.checkpoint_file import newest_whole, read_ledger_mark
+from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
+from edp_mx.dp.state import RunState
+from edp_mx.runtime.distributed import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateState(RunState):
+    """A private training after some whole epochs, and its ledger at that time."""
+
+    KIND: ClassVar[str] = "a private training"
+
+    epochs: int
+    ledger_size: int
+    ledger_digest: str
+
+
+class TrainingFolder:
+    """The folder of a private training; without a path nothing is kept. Rank 0 alone writes."""
+
+    def __init__(self, path: Optional[str]) -> None:
+        self._path = None if path is None else Path(path)
+
+    def open_ledger(self, plan: Plan) -> AnyLedger:
+        """Open the ledger, which must be the checkpoint's if there is one."""
+        if self._path is None:
+            return UnwrittenLedger(plan)
+        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        newest = newest_whole(self._path / "checkpoint.npz")
+        mark = None if newest is None else read_ledger_mark(newest, is_checked=True)
+        return LedgerFile(self._path / "privacy_ledger.jsonl", plan, mark=mark)
+
+    def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:
+        """Restore the newest checkpoint, and return how many epochs it has; 0 without one."""
+        if self._path is None:
+            return 0
+        found = PrivateState.resume(self._path / "checkpoint.npz", workers)
+        if found is None:
+            return 0
+        found.restore(net, trainer, self._path / "checkpoint.npz")
+        return found.epochs
+
+    def save(
+        self, net: gluon.Block, trainer: gluon.Trainer, *, epochs: int, spending: Spending
+    ) -> None:
+        """Write a checkpoint after some whole epochs; on rank 0."""
+        mark = spending.mark()
+        if self._path is None or mark is None:
+            return
+        state = PrivateState.of(
+            net,
+            trainer,
+            seconds=0.0,
+            epochs=epochs,
+            ledger_size=mark.size,
+            ledger_digest=mark.digest,
+        )
+        state.write(self._path / "checkpoint.npz")

@@ -1,0 +1,245 @@
+"""The facade: its clipped sums against a loop, its ε against `edp-mx account`, and wrong use."""
+
+import logging
+from itertools import islice
+
+import numpy as np
+import pytest
+from mxnet import gluon
+from mxnet.gluon import nn
+from support.cli import printed, strictly
+from support.own_networks import (
+    BATCH,
+    LOSS,
+    NETWORKS,
+    N,
+    clipped_sum_by_hand,
+    mlp,
+    ready,
+    training,
+    units_of,
+    vectors,
+    weights_of,
+)
+
+import edp_mx
+from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.errors import UserError
+
+C = 0.4
+
+
+@pytest.mark.parametrize("unit", ["example", "user", "micro_batch"])
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_takes_away_the_mean_of_the_clipped_gradients(
+    name, sampler, unit, generator, caplog
+):
+    make, examples, kind = NETWORKS[name]
+    net, dataset = make(), examples(generator)
+    settings = {"unit": unit, "sampler": sampler, "max_grad_norm": C}
+    if unit == "user":
+        settings.update(users=np.arange(N) % 12, num_examples=12, batch_size=6)
+    private = training(ready(net, generator), **settings)
+    divisor = {"example": BATCH, "user": 6, "micro_batch": 1}[unit]
+    for batch in private.batches(dataset):
+        before, units = weights_of(net), units_of(batch)
+        of_mean = BATCH if unit == "micro_batch" else 1
+        expected = clipped_sum_by_hand(
+            net, dataset, units, max_grad_norm=C, divisor=of_mean
+        ) / divisor if units else 0.0  # fmt: skip
+        with pytest.raises(UserError, match="raw"):  # what `backward` wrote by hand
+            private.trainer.step(1)
+        private.step(batch)
+        moved = before - weights_of(net)
+        assert np.linalg.norm(moved - expected) <= 1e-5 * max(np.linalg.norm(expected), 1e-3)
+    assert private.plan.clipping == kind
+    warned = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert [("no rule" in text, "takes its place" in text) for text in warned] == (
+        [(True, True)] if kind == "loop" else []
+    )
+
+
+def test_the_epsilon_is_that_of_edp_mx_account(generator, tmp_path, capsys):
+    """Three counts: the training's own, `account` on its ledger, `account` on the same numbers."""
+    folder = tmp_path / "kept"
+    private = training(
+        ready(mlp(), generator), folder=folder, epochs=3, noise_multiplier=1.25,
+        decay=Decay("linear", 0.1), delta=1e-3,
+    )  # fmt: skip
+    assert private.epsilon == 0
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+    account = ("account", "--json", "--mechanism", "dp_sgd", "--noise-multiplier", 1.25,
+               "--sampler", "poisson", "--sample-rate", BATCH / N, "--steps-per-epoch", N // BATCH,
+               "--epochs", 3, "--micro-batch-size", BATCH, "--num-examples", N, "--delta", 1e-3,
+               "--adjacency", "zero-out", "--decay", "linear", "--decay-rate", 0.1)  # fmt: skip
+    by_numbers = strictly(printed(capsys, *account))["holds"]["epsilon"]
+    by_ledger = strictly(printed(capsys, "account", folder, "--json"))
+    assert private.epsilon == by_numbers
+    assert by_ledger["holds"]["epsilon"] == by_numbers
+    assert "each utterance clipped" in private.guarantee.describe()
+
+
+def test_a_target_is_met_and_not_by_much(generator):
+    private = training(ready(mlp(), generator), noise_multiplier=None, target_epsilon=3.0, epochs=2)
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+    assert 2.999 < private.epsilon <= 3.0
+
+
+def test_edp_sgd_with_its_decay_by_the_same_calls(generator):
+    private = training(
+        ready(mlp(), generator), unit="micro_batch", sampler="shuffle", variant="published",
+        adjacency="replace_one", noise_multiplier=1.0, decay=Decay("exponential", 0.1), epochs=2,
+        layer_scales="sqrt_dim",
+    )  # fmt: skip
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+    assert private.plan.mechanism == "edp_sgd"
+    assert private.plan.release.layer_scales == pytest.approx((1, np.sqrt(21 / 30)))
+    published = sum(
+        1 / (2 * np.exp(-0.2 * t)) for t in range(2)
+    )  # Σ 1 / (2 z_t²), z_t = e^(−0.1 t)
+    assert np.exp(private.guarantee.as_published.rho.log) == pytest.approx(published)
+
+
+def test_a_training_goes_on_where_its_folder_left_it(generator, tmp_path):
+    dataset, folder = vectors(generator), tmp_path / "kept"
+    settings = {"noise_multiplier": 1.0, "epochs": 3, "folder": folder}
+    first = training(ready(mlp(), generator), **settings)
+    for batch in first.batches(dataset, epochs=2):
+        first.step(batch)
+    kept, spent = weights_of(first.net), first.epsilon
+    first.step(next(first.batches(dataset)))  # of the third epoch, which is never ended
+    again = training(ready(mlp(), generator), **settings)
+    batches = again.batches(dataset)
+    batch = next(batches)
+    assert (again.epoch, batch.epoch, batch.step) == (2, 2, 0)
+    assert np.array_equal(weights_of(again.net), kept)
+    again.step(batch)
+    for batch in batches:
+        again.step(batch)
+    assert [entry.epoch for entry in read_ledger(folder / "privacy_ledger.jsonl").entries] == [
+        *(0, 1, 2, 2)  # the epoch that was begun twice counts twice
+    ]
+    assert again.epsilon > first.epsilon > spent > 0
+    assert list(training(ready(mlp(), generator), **settings).batches(dataset)) == []
+
+
+def test_a_ledger_that_is_gone_or_of_another_plan_is_refused(generator, tmp_path):
+    dataset = vectors(generator)
+    private = training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)
+    for batch in private.batches(dataset):
+        private.step(batch)
+    with pytest.raises(UserError, match="noise_multiplier 1.0, but the run has 2.0"):
+        next(training(
+            ready(mlp(), generator), folder=tmp_path, noise_multiplier=2.0
+        ).batches(dataset))  # fmt: skip
+    (tmp_path / "privacy_ledger.jsonl").unlink()
+    with pytest.raises(UserError, match="cannot read the ledger"):
+        next(training(
+            ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0
+        ).batches(dataset))  # fmt: skip
+
+
+def test_a_budget_ends_the_training_before_it_is_exceeded(generator):
+    private = training(
+        ready(mlp(), generator), noise_multiplier=1.0, epochs=50, delta=1e-3, max_epsilon=4.0
+    )
+    steps = 0
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+        steps += 1
+    assert 0 < steps < 150 and 3.5 < private.epsilon <= 4.0
+    assert list(private.batches(private._dataset)) == []
+
+
+def begun(generator, **settings):
+    private, dataset = training(ready(mlp(), generator), **settings), vectors(generator)
+    return private, dataset, private.batches(dataset)
+
+
+def test_only_a_batch_that_was_drawn_last_is_trained_on_once(generator):
+    private, dataset, batches = begun(generator)
+    batch = next(batches)
+    private.step(batch)
+    for wrong in (batch, None, dataset[:BATCH]):
+        with pytest.raises(UserError, match="did not draw, or an old one"):
+            private.step(wrong)
+    next(batches)
+    with pytest.raises(UserError, match="drawn but not trained on"):
+        next(batches)
+    with pytest.raises(UserError, match="another data set"):
+        next(private.batches(vectors(generator)))
+
+
+def test_a_raw_step_is_refused(generator):
+    private, _, batches = begun(generator)
+    private.step(next(batches))
+    for call in (private.trainer.step, private.trainer.update):
+        with pytest.raises(UserError, match="would apply the raw gradient"):
+            call(BATCH)
+
+
+def test_a_network_that_changed_is_refused(generator):
+    private, _, batches = begun(generator)
+    batch = next(batches)
+    private.net[0].weight.grad_req = "null"
+    with pytest.raises(UserError, match="other trainable parameters than when"):
+        private.step(batch)
+    private, _, batches = begun(generator)
+    batch = next(batches)
+    private.net.initialize(force_reinit=True)
+    with pytest.raises(UserError, match="re-initialised, cast or moved"):
+        private.step(batch)
+
+
+def batch_norm():
+    net = mlp()
+    net.add(nn.BatchNorm())
+    return net
+
+
+REFUSALS = {
+    "a BatchNorm": ({"net": batch_norm}, "is a BatchNorm: it mixes the examples"),
+    "other workers": ({"num_workers": 2}, "num_workers=2, but 1 are running"),
+    "another n": ({"num_examples": N + 1}, f"num_examples={N + 1}, but the data set has {N} ex"),
+    "a mean loss": ({"loss": lambda *a: LOSS(*a).mean()}, "must be one number per example"),
+    "two sizes": ({"sample_rate": 0.5}, "give one of batch_size and sample_rate, not both"),
+    "no noise": ({"noise_multiplier": None}, "target_epsilon and noise_multiplier, not none"),
+    "a delta": ({"delta": 0.5}, "not below 1/n"),
+    "a batch": ({"batch_size": N + 1}, "batch_size is 25; it must be a whole number from 1 to 24"),
+    "a unit": ({"unit": "sentence"}, "unit is 'sentence'; choose one of example"),
+    "no users": ({"unit": "user"}, "needs the user of each example: give users"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_trained_says_why(case, generator):
+    wrong, complaint = REFUSALS[case]
+    make = wrong.pop("net", mlp) if "net" in wrong else mlp
+    with pytest.raises(UserError) as caught:
+        next(training(ready(make(), generator), **wrong).batches(vectors(generator)))
+    assert complaint in str(caught.value)
+
+
+def test_items_without_a_label_are_refused(generator):
+    dataset = gluon.data.ArrayDataset(generator.normal(size=(N, 4)).astype("float32"))
+    with pytest.raises(UserError, match=r"must be \(input, …, label\)"):
+        next(training(ready(mlp(), generator)).batches(dataset))
+
+
+def test_a_batchify_function_pads_and_the_package_has_the_names(generator):
+    lists = [(row[: 2 + i % 3], i % 3) for i, row in enumerate(generator.normal(size=(N, 4)))]
+
+    def pad(items):
+        rows = [np.pad(values, (0, 4 - len(values))) for values, _ in items]
+        return np.array(rows, "float32"), np.array([label for _, label in items], "float32")
+
+    plan = edp_mx.make_plan(num_examples=N, epochs=1, sample_rate=1 / 3, noise_multiplier=1.0)
+    private = edp_mx.PrivateTraining(ready(mlp(), generator), LOSS, plan=plan, batchify_fn=pad)
+    losses = [private.step(batch) for batch in islice(private.batches(lists), 3)]
+    assert len(losses) == 3 and all(np.isfinite(losses)) and private.epoch == 1
+    assert plan.release.batch_size == BATCH
