@@ -8,7 +8,7 @@ from support.commands import CONFIGS, assert_is_whole, edp_mx, read
 from support.jsonl import users_corpus
 from support.tables import read_table
 
-from edp_mx.data import draws
+from edp_mx.dp.sampling import draws
 from edp_mx.dp.sampling.draws import Draw
 
 TINY = ["data.size=200", "data.embeddings.dimension=24", "model.hidden_size=32",

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from edp_mx.dp import checkpoint_file
 from edp_mx.dp.checkpoint_file import (
     checkpoints,
     damage_of,
@@ -16,7 +17,6 @@ from edp_mx.dp.checkpoint_file import (
 )
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import remove_leftovers
-from edp_mx.training import checkpoint_file
 
 
 def written(folder, *numbers, keep=10):
