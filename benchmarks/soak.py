@@ -107,14 +107,14 @@ def train(steps: int, workers: int) -> List[List[Sample]]:
 def work(steps: int, folder: Path) -> None:
     """Train as one of the workers, and append a sample now and then."""
     from edp_mx.config import load_config
-    from edp_mx.data.corpus import part_sizes
+    from edp_mx.data.corpus import load_corpus
     from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runs.train import train as train_run
     from edp_mx.runtime.distributed import start
 
     workers = start()
     config = load_config(CONFIGS, SETTINGS)
-    per_epoch = part_sizes(config.data)["train"] // config.training.batch_size
+    per_epoch = len(load_corpus(config.data).train) // config.training.batch_size
     epochs = f"training.epochs={-(-steps // per_epoch)}"
     config = load_config(CONFIGS, [*SETTINGS, epochs])
     run = RunDirectory(folder / "run")
