@@ -37,4 +37,4 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, **_):
     """Point links at what the site has: results/ lies beside docs/ in the repository."""
-    return markdown.replace("](../results/", "](results/")
+    return markdown.replace("](../results/", "](results/").replace("](../docs/", "](../")

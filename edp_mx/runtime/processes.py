@@ -24,7 +24,7 @@ def launcher(
     """Return what stands before a command that so many workers are to run.
 
     Args:
-        hosts, nic: as for `launcher.launch`; left out where empty.
+        hosts: as for `launcher.launch`, and so is `nic`; left out where empty.
     """
     given = {"workers": str(workers), "hosts": hosts, "nic": nic}
     options = [word for name, value in given.items() if value for word in (f"--{name}", value)]

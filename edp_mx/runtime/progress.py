@@ -22,7 +22,7 @@ def duration(seconds: float) -> str:
     """Return a time to wait, in words.
 
     Example:
-        >>> [duration(seconds) for seconds in (7.2, 100, 5400)]
+        >>> list(map(duration, (7.2, 100, 5400)))
         ['7 s', '2 min', '1.5 h']
     """
     if seconds < 90:

@@ -9,7 +9,7 @@ from typing import Any, Iterable, List, NamedTuple, Tuple
 class Request(NamedTuple):
     """A whole request.
 
-    Args:
+    Attributes:
         host: that of the header or of the target, as it was sent; "" if there is none.
         kind: the content type.
         here: the address of this machine that the client has reached.

@@ -49,7 +49,7 @@ def build_server(
         load: as for `Batcher`.
         host: where to listen; a request may ask for it by this name.
         port: 0 for any free one.
-        seconds, hosts, digits, cut: as for `App`.
+        seconds: as for `App`, and so are `hosts`, `digits` and `cut`.
 
     Raises:
         UserError: the run has no model, the port is taken, or there is no such host.

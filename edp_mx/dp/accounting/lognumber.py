@@ -58,7 +58,8 @@ class LogNumber:
         """Return it for people with two or three digits; `narrow` for the cell of a table.
 
         Example:
-            >>> [LogNumber(math.log(x)).short() for x in (7.99934, 52345, 2.2e6, 1e20, math.inf)]
+            >>> epsilons = map(math.log, (7.99934, 52345, 2.2e6, 1e20, math.inf))
+            >>> list(LogNumber(each).short() for each in epsilons)
             ['8', '52,300', '2.2 million', '10^20.0', '∞']
             >>> LogNumber(math.log(2.2e6)).short(narrow=True)
             '2.2 mn'
@@ -77,7 +78,8 @@ class LogNumber:
         """Return it as the ε of a sentence: how large it is, and whether it protects anybody.
 
         Example:
-            >>> [LogNumber(math.log(x)).in_words() for x in (7.99934, 2.2e6, math.inf)]
+            >>> epsilons = map(math.log, (7.99934, 2.2e6, math.inf))
+            >>> list(LogNumber(each).in_words() for each in epsilons)
             ['7.99934', '2.2 million (no protection; 10^6.3)', 'infinite']
         """
         if self.is_infinite or (self.value is not None and self.value < NO_PROTECTION):
