@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -36,14 +36,18 @@ class ProbedBlock:
     """
 
     def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
-        self.block = block
-        self._graph = Graph(block)
-        self._surgery = Surgery(self._graph, trainable)
+        self.block, self._trainable = block, trainable
+        self._room: Dict[str, mx.nd.NDArray] = {}
+        self._build(Graph(block))
+
+    def _build(self, graph: Graph) -> None:
+        """Prepare a graph of the block's, which depends on how many inputs are given."""
+        self._graph = graph
+        self._surgery = Surgery(graph, self._trainable)
         self._segments = self._surgery.segments
         flags = [("static_alloc", True)]
         self._operators = [CachedOp(segment.symbol, flags) for segment in self._segments]
         self._arguments = [segment.symbol.list_inputs() for segment in self._segments]
-        self._room: Dict[str, mx.nd.NDArray] = {}
         self._shapes: Dict[Tuple[Shape, ...], Dict[str, Shape]] = {}
         self._axes: Dict[str, int] = {}
         self.forget()
@@ -55,12 +59,17 @@ class ProbedBlock:
         self._probes: Arrays = {}
         self._lstms: Dict[str, LSTMRun] = {}
 
-    def forward(self, *inputs: mx.nd.NDArray) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
+    def forward(self, *given: Optional[mx.nd.NDArray]) -> Union[mx.nd.NDArray, List[mx.nd.NDArray]]:
         """Run the block, as its own `forward` does; once per loss."""
+        inputs = [one for one in given if one is not None]  # what is left out stands at the end
+        if any(one is None for one in given[: len(inputs)]):
+            raise unfit(f"{self.block.name} is given None in front of another input")
         if self._values:
             raise unfit(
                 f"{self.block.name} is used twice in one loss, which ghost clipping does not follow"
             )
+        if len(inputs) != len(self._graph.input_names):
+            self._build(Graph(self.block, num_inputs=len(inputs)))
         if not self._axes:
             self._find_axes(inputs)
         key = tuple(array.shape for array in inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 from mxnet import gluon
@@ -47,6 +47,10 @@ def unfit(fault: str) -> UserError:
 class Graph:
     """The operators of a hybrid block in an order in which they can run.
 
+    Args:
+        block: of a network.
+        num_inputs: how many inputs it is given; None for those without a default.
+
     Attributes:
         is_single: whether the block returns one array, not a sequence of them.
         has_examples, has_parameters: for each node, whether its value may differ from example to
@@ -54,9 +58,10 @@ class Graph:
         is_random: for each node, whether running it again gives another value.
     """
 
-    def __init__(self, block: gluon.HybridBlock) -> None:
+    def __init__(self, block: gluon.HybridBlock, num_inputs: Optional[int] = None) -> None:
         self.block_name = block.name
-        self.input_names = tuple(f"{block.name}.{name}" for name in _inputs_of(block))
+        names = _inputs_of(block, num_inputs)
+        self.input_names = tuple(f"{block.name}.{name}" for name in names)
         variables = [mx.sym.var(name) for name in self.input_names]
         outputs = type(block).forward(block, *variables)
         self.is_single = isinstance(outputs, mx.sym.Symbol)
@@ -133,14 +138,16 @@ def to_symbol(nodes: Sequence[Node], heads: Sequence[Entry]) -> mx.sym.Symbol:
     return mx.sym.load_json(json.dumps(written))
 
 
-def _inputs_of(block: gluon.HybridBlock) -> List[str]:
-    """Names of the inputs of a block, without its own parameters."""
-    asked = inspect.signature(block.hybrid_forward).parameters
-    own = block._reg_params  # noqa: SLF001 (Gluon has no public view)
-    return [
-        name
-        for name, parameter in asked.items()
-        if name not in ("F", *own)
-        and parameter.default is inspect.Parameter.empty
-        and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+def _inputs_of(block: gluon.HybridBlock, number: Optional[int]) -> Sequence[str]:
+    """The names of the first inputs of a block, without its own parameters."""
+    own = ("F", *block._reg_params)  # noqa: SLF001 (Gluon has no public view)
+    asked = [
+        parameter
+        for name, parameter in inspect.signature(block.hybrid_forward).parameters.items()
+        if name not in own and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     ]
+    if number is None:
+        number = sum(parameter.default is inspect.Parameter.empty for parameter in asked)
+    if number > len(asked):
+        raise unfit(f"{block.name} is given {number} inputs, of which {len(asked)} have a name")
+    return [parameter.name for parameter in asked[:number]]

@@ -389,6 +389,37 @@ def test_rows_that_are_interleaved_are_noticed(generator):
         )
 
 
+class Weighted(gluon.HybridBlock):
+    """A dense layer whose outputs are weighted by an optional input, as by a mask."""
+
+    def __init__(self):
+        super().__init__(prefix="weighted_")
+        with self.name_scope():
+            self.dense = nn.Dense(2, in_units=3)
+
+    def hybrid_forward(self, F, x, before=None, weights=None):
+        outputs = self.dense(x)
+        return outputs if weights is None else F.broadcast_mul(outputs, weights)
+
+
+def test_an_optional_input_is_passed_on_and_may_be_left_out(generator):
+    net = Weighted()
+    net.initialize()
+    x, w, y = (mx.nd.array(generator.normal(size=(4, size))) for size in (3, 1, 2))
+    ghost, loop, _ = ghost_for(net, max_grad_norm=0.5)
+    for rest in ((y, w), (), (y, w), (None, None)):
+
+        def losses(s=slice(None), rest=rest):
+            return (
+                net(x[s], *(None if one is None else one[s] for one in rest)).square().sum(axis=1)
+            )
+
+        alone = [lambda i=i, losses=losses: losses(slice(i, i + 1)) for i in range(4)]
+        assert_same_sum(taken(ghost.clip([losses])), taken(loop.clip(alone)))
+    with pytest.raises(UserError, match="weighted is given None in front of another input"):
+        ghost.clip([lambda: net(x, None, w).sum(axis=1)])
+
+
 def test_mxnets_own_lstms_are_clipped_as_ours_are(generator, monkeypatch):
     batch = random_batch(generator, LENGTHS, "clc")
     model = tiny("clc")
