@@ -19,7 +19,7 @@ from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.reports.table import render_table
-from edp_mx.runs.tables.paper import DECAY_RATES, NAMES, TABLE_1
+from edp_mx.runs.tables.paper import DECAY_RATES, TABLE_1, name_of
 from edp_mx.runs.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, paper_point
 from edp_mx.runtime.files import write_text
 
@@ -134,7 +134,7 @@ def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
             assert point is not None
             z = min(max(point.noise_multiplier, SMALLEST), LARGEST)
             plan = Plan(RELEASE, z, point.decay, epochs, delta=delta)
-            found = Row(model, NAMES[corpus], change.log10_epsilon, plan)
+            found = Row(model, name_of(corpus), change.log10_epsilon, plan)
             if abs(found.as_published - found.paper) <= TOLERANCE:
                 yield found
 

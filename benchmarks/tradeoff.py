@@ -12,6 +12,7 @@ import math
 import sys
 from contextlib import closing
 from itertools import product
+from operator import itemgetter, le
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -19,16 +20,18 @@ from matplotlib.ticker import NullFormatter
 
 from edp_mx.attacks.tables import attack_cells, shadow_cells
 from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
+from edp_mx.reports.parts import MISSING
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
+from edp_mx.reports.table1 import in_percent
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.record import run_id
+from edp_mx.runs.measured import granted
 from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
 from edp_mx.runs.tables.cells import Cell, Request, cells_of, find_for_cell
 from edp_mx.runs.tables.fill import fill, look_up, problems
 from edp_mx.runs.tables.methods import FAMILIES, Method
-from edp_mx.runs.tables.paper import NAMES
-from edp_mx.runs.tables.query import FPR, LIRA, PAPERS_ATTACK
+from edp_mx.runs.tables.paper import name_of
+from edp_mx.runs.tables.query import Entry, entry_of, successes_of
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 
@@ -61,6 +64,7 @@ that fitting less closely would not have given.
 
 ![SER against the AUC of attacks](../docs/pictures/tradeoff.png)
 """
+ATTACKS = {"auc": "the paper's attack", "lira_auc": "LiRA"}  # by their fields in `Entry`
 COLUMNS = ("", "SER %", "AUC, paper's", "AUC, LiRA", "TPR %, LiRA", "log₁₀ ε publ.",
            "log₁₀ ε holds", "runs", "beaten by")  # fmt: skip
 
@@ -75,16 +79,16 @@ class Curve(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What was measured of one method, over its seeds, as shares of 1."""
+    """What was measured of one method, over its seeds."""
 
     name: str
     curve: Curve
-    ser: List[float]
-    auc: List[float]
-    lira_auc: List[float]
-    lira_tpr: List[float]
-    published: float
-    holds: float
+    entry: Entry
+
+    def auc(self, attack: str) -> Optional[float]:
+        """Return the mean AUC of an attack, by its field in `Entry`; None if it was not made."""
+        spread = getattr(self.entry, attack)
+        return None if spread is None else spread.mean
 
 
 def curves_of(family: str) -> List[Curve]:
@@ -195,8 +199,7 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return what was measured, by corpus and family, in the order of the curves."""
-    success = {(each["run"], each["attack"]): each["success"]
-               for each in collect_attacks([RECORDS])}  # fmt: skip
+    success = successes_of(collect_attacks([RECORDS]))
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
         for curve in curves_of(place[1]):
@@ -205,81 +208,53 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
                            if (cell.corpus, cell.family) == place and cell.method == name
                            for record in cell.trial.records]  # fmt: skip
                 if records:
-                    found.setdefault(place, []).append(_point(method.name, curve, records, success))
+                    point = Point(method.name, curve, entry_of(records, success))
+                    found.setdefault(place, []).append(point)
     return found
-
-
-def _point(name: str, curve: Curve, records: Sequence[Mapping], success: Mapping) -> Point:
-    papers = [success.get((run_id(each), "shadow"), {}) for each in records]
-    liras = [success.get((run_id(each), "lira"), {}) for each in records]
-    variants = [[v for k, v in each.items() if k.startswith(LIRA)] for each in liras if each]
-    return Point(
-        name=name,
-        curve=curve,
-        ser=[each["test"]["ser"] for each in records],
-        auc=[each[PAPERS_ATTACK]["auc"]["value"] for each in papers if each],
-        lira_auc=[max(v["auc"]["value"] for v in each) for each in variants],
-        lira_tpr=[max(v["tpr_at_fpr"][FPR]["value"] for v in each) for each in variants],
-        published=max(log10_or_infinity(each["as_published"]) for each in records),
-        holds=max(
-            min(log10_or_infinity(each["holds"]), log10_or_infinity(each["holds_if"]))
-            for each in records
-        ),
-    )
-
-
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
 
 
 def beaten_by(point: Point, points: Sequence[Point]) -> str:
     """Return the best plain run with no more SER from which neither attack learns more."""
-
-    def found(one: Point) -> List[float]:
-        return [mean(each) for each in (one.lira_auc, one.auc) if each]
-
-    if point.curve.is_plain or not found(point):
+    ours = {name: auc for name in reversed(ATTACKS) if (auc := point.auc(name)) is not None}
+    if point.curve.is_plain or not ours:
         return ""
-    rivals = [each for each in points if each.curve.is_plain and mean(each.ser) <= mean(point.ser)
-              and len(found(each)) >= len(found(point))]  # fmt: skip
+    rivals = []
+    for each in points:
+        aucs = [each.auc(name) for name in ours]
+        if each.curve.is_plain and each.entry.ser.mean <= point.entry.ser.mean and None not in aucs:
+            rivals.append((aucs, f"{each.curve.name}, {each.name}"))
     if not rivals:
         return ""
-    fitting = [each for each in rivals if all(a <= b for a, b in zip(found(each), found(point)))]
-    best = min(fitting, key=found, default=None)
-    return f"{best.curve.name}, {best.name}" if best else "none"
+    fitting = [(aucs, name) for aucs, name in rivals if all(map(le, aucs, ours.values()))]
+    return min(fitting, key=itemgetter(0))[1] if fitting else "none"
 
 
 def table_of(points: Sequence[Point]) -> str:
     rows = []
     for point in points:
-        epsilons = (point.published, point.holds)
+        entry = point.entry
+        shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
+        published = max(log10_or_infinity(each["as_published"]) for each in entry.records)
+        holds = [granted(each, "log10_epsilon") for each in entry.records]
+        epsilons = (published, math.inf if None in holds else max(holds))
         rows.append([
             f"{point.curve.name}: {point.name}",
-            _percent(point.ser, 2),
-            *(_percent(each, 1) for each in (point.auc, point.lira_auc, point.lira_tpr)),
+            *(in_percent(spread, digits) if spread else MISSING for spread, digits in shares),
             *(f"{each:.1f}" if math.isfinite(each) else "∞" for each in epsilons),
-            str(len(point.ser)),
+            str(len(entry.records)),
             beaten_by(point, points),
         ])  # fmt: skip
     return render_table(COLUMNS, rows)
 
 
-def _percent(values: Sequence[float], digits: int) -> str:
-    if not values:
-        return "–"
-    text = f"{100 * mean(values):.{digits}f}"
-    low, high = f"{100 * min(values):.{digits}f}", f"{100 * max(values):.{digits}f}"
-    return text if low == high else f"{text} ({low}–{high})"
-
-
 def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
     """Draw SER against the AUC of each attack, a panel for each corpus, family and attack."""
-    attacks = {"the paper's attack": "auc", "LiRA": "lira_auc"}
     shown = {}
-    for (place, points), (attack, field) in product(found.items(), attacks.items()):
-        measured = [each for each in points if getattr(each, field) and not each.curve.only]
+    for (place, points), (field, attack) in product(found.items(), ATTACKS.items()):
+        aucs = [(each, each.auc(field)) for each in points if not each.curve.only]
+        measured = [(each, 100 * auc) for each, auc in aucs if auc is not None]
         if len(measured) > 2:
-            shown[place, attack] = [(each, 100 * mean(getattr(each, field))) for each in measured]
+            shown[place, attack] = measured
     figure, panels = build_panels(len(shown), 5.2, 4.2, columns=2, least_columns=2, below=0.9)
     drawn: Dict[str, Any] = {}
     names = list(dict.fromkeys(each.curve.name for its in shown.values() for each, _ in its))
@@ -288,7 +263,7 @@ def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
             of_it = [(each, auc) for each, auc in its if each.curve.name == name]
             is_plain = of_it[0][0].curve.is_plain
             (drawn[name],) = axes.plot(
-                [100 * mean(each.ser) for each, _ in of_it],
+                [100 * each.entry.ser.mean for each, _ in of_it],
                 [auc for _, auc in of_it],
                 color="#000000" if name == "SGD" else COLOURS[names.index(name) - 1],
                 marker="s" if is_plain else "o", linestyle=":" if is_plain else "-",
@@ -298,7 +273,7 @@ def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
         ticks = [5, 10, 20, 40, 80]
         axes.set_xticks(ticks, list(map(str, ticks)))
         axes.xaxis.set_minor_formatter(NullFormatter())
-        title = f"{NAMES.get(corpus, corpus.upper())}, {family.upper()}, {attack}"
+        title = f"{name_of(corpus)}, {family.upper()}, {attack}"
         label_axes(axes, "SER on the test part, %", "AUC, %", legend=False, title=title)
     figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=4, frameon=False,
                   fontsize=8)  # fmt: skip
@@ -310,11 +285,11 @@ def page(
 ) -> str:
     """Return the Markdown of what was measured, and of what is missing."""
     points = [point for its in found.values() for point in its]
-    count = sum(len(point.ser) for point in points)
-    seeds = max((len(point.ser) for point in points), default=0)
+    count = sum(len(point.entry.records) for point in points)
+    seeds = max((len(point.entry.records) for point in points), default=0)
     blocks = [HEADER.format(options=options, count=count, seeds=seeds)]
     for (corpus, family), its in found.items():
-        blocks += [f"## {NAMES.get(corpus, corpus.upper())}, {family.upper()}\n", table_of(its), ""]
+        blocks += [f"## {name_of(corpus)}, {family.upper()}\n", table_of(its), ""]
     if lacking:
         blocks += ["## What is missing\n", *(f"- {line}" for line in lacking)]
     return "\n".join(blocks).rstrip() + "\n"

@@ -10,7 +10,7 @@ from mxnet import gluon
 
 from edp_mx.dp.accounting.ledger import LedgerFile
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.checkpoint_file import newest_whole, read_ledger_mark
+from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
 from edp_mx.dp.state import RunState
 from edp_mx.runtime.distributed import Workers
@@ -38,8 +38,7 @@ class TrainingFolder:
         if self._path is None:
             return UnwrittenLedger(plan)
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        newest = newest_whole(self._path / "checkpoint.npz")
-        mark = None if newest is None else read_ledger_mark(newest, is_checked=True)
+        mark = newest_mark(self._path / "checkpoint.npz")
         return LedgerFile(self._path / "privacy_ledger.jsonl", plan, mark=mark)
 
     def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:

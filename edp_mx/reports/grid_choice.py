@@ -16,7 +16,7 @@ from edp_mx.runs.measured import Spread, spread_of
 from edp_mx.runs.record import Record, validation_ser
 from edp_mx.runs.records import value_of
 from edp_mx.runs.tables.methods import METHODS, method_of
-from edp_mx.runs.tables.paper import NAMES
+from edp_mx.runs.tables.paper import name_of
 from edp_mx.runs.tables.query import Entry, Key, but_for_privacy
 
 TITLE = "The choice of settings"
@@ -91,7 +91,7 @@ def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
     best = _best(grid)
     chosen = entry.records[0]
     return [
-        NAMES.get(corpus, corpus.upper()),
+        name_of(corpus),
         family.upper(),
         METHODS[method].name,
         str(len(grid)),
@@ -128,5 +128,5 @@ def _picture(key: Key, grid: Sequence[Record]) -> Optional[Picture]:
     ]
     figure = plot_sweep(points, rung=RUNG, columns=1)
     family, corpus, method = key
-    caption = f"{NAMES.get(corpus, corpus.upper())}, {family.upper()}, {METHODS[method].name}"
+    caption = f"{name_of(corpus)}, {family.upper()}, {METHODS[method].name}"
     return Picture.of(caption, figure) if figure else None

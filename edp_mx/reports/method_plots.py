@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from edp_mx.reports.figures import BLUE, GREEN, VERMILION, build_figure, build_panels, label_axes
 from edp_mx.reports.panels import Picture
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
-from edp_mx.runs.tables.paper import NAMES
+from edp_mx.runs.tables.paper import name_of
 from edp_mx.runs.tables.query import Entry, Key
 
 _PLACES = [*product(FAMILIES, CORPORA)]
@@ -55,7 +55,7 @@ def pictures_by_place(entries: Mapping[Key, Entry], panels: Sequence[Panel]) -> 
         shown = [panel for panel in panels if any(map(panel.has, here.values()))]
         if not shown:
             continue
-        name = f"{NAMES.get(corpus, corpus.upper())}, {family.upper()}"
+        name = f"{name_of(corpus)}, {family.upper()}"
         figure, places = build_panels(len(shown), 3.0, 2.6, columns=1)
         for axes, panel in zip(places, shown):
             for method in filter(lambda each: panel.has(here[each]), here):

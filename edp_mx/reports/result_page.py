@@ -39,7 +39,7 @@ from edp_mx.runs.attack_records import AttackRecord
 from edp_mx.runs.measured import chosen, measurements, spread_of
 from edp_mx.runs.record import Record
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
-from edp_mx.runs.tables.paper import NAMES
+from edp_mx.runs.tables.paper import name_of
 from edp_mx.runs.tables.query import Entry, Key, query
 
 TITLE = "Results of edp_mx"
@@ -149,7 +149,7 @@ def _paid(item: Tuple[Key, Entry]) -> List[str]:
     bound, tpr, busy = log10_of(entry), entry.lira_tpr, processor_seconds_of(entry)
     seconds = [record["seconds"] / max(1, record["epochs"]) for record in entry.records]
     return [
-        NAMES.get(corpus, corpus.upper()),
+        name_of(corpus),
         family.upper(),
         METHODS[method].name,
         f"{100 * entry.ser.mean:.2f}",

@@ -9,7 +9,7 @@ from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
 from edp_mx.runs.measured import Spread
 from edp_mx.runs.tables.methods import METHODS
-from edp_mx.runs.tables.paper import NAMES, TABLE_1
+from edp_mx.runs.tables.paper import TABLE_1, name_of
 from edp_mx.runs.tables.query import Entry, Key
 
 Bound = Mapping[str, Any]  # an ε of `privacy.json`
@@ -50,7 +50,7 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
         return _change(entry, name, papers.get(f"{name}_change"))
 
     cells = [
-        Cell(NAMES.get(corpus, corpus.upper())),
+        Cell(name_of(corpus)),
         Cell(METHODS[method].name),
         *map(percent, ("ser", "auc")),
         *map(change, ("ser", "auc")),
@@ -89,11 +89,15 @@ def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
     spread: Optional[Spread] = getattr(entry, name, None)
     if spread is None:
         return Cell(MISSING, _printed(paper))
-    digits = 2 if name == "ser" else 1
-    mean, low, high = (f"{100 * value:.{digits}f}" for value in spread)
-    added = list(filter(None, (f"{low}–{high}" * (low != high), _runs_behind(entry, name))))
-    text = mean + (f" ({', '.join(added)})" if added else "")
+    text = in_percent(spread, 2 if name == "ser" else 1, _runs_behind(entry, name))
     return Cell(text, _printed(paper), 100 * spread.mean)
+
+
+def in_percent(spread: Spread, digits: int, remark: str = "") -> str:
+    """Return the mean in percent, with the range and a remark in brackets where there are any."""
+    mean, low, high = (f"{100 * value:.{digits}f}" for value in spread)
+    added = list(filter(None, (f"{low}–{high}" * (low != high), remark)))
+    return mean + (f" ({', '.join(added)})" if added else "")
 
 
 def _change(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:

@@ -10,7 +10,7 @@ from edp_mx.reports.parts import Part
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
 from edp_mx.runs.tables.methods import CORPORA, FAMILIES, METHODS
-from edp_mx.runs.tables.paper import MODELS, NAMES, PAPERS_CORPORA
+from edp_mx.runs.tables.paper import MODELS, PAPERS_CORPORA, name_of
 from edp_mx.runs.tables.query import Entry, Key
 
 TITLE = "What this table is"
@@ -58,9 +58,7 @@ def _corpus(corpus: str, entries: Mapping[Key, Entry]) -> str:
     n = " or ".join(f"{number:,}" for number in numbers)
     made = "; sentences from a grammar of this project" * (corpus in STANDINS)
     papers = PAPERS_CORPORA.get(corpus, "it has none such")
-    return (
-        f"{NAMES.get(corpus, corpus.upper())}: {n} training utterances{made}; the paper: {papers}."
-    )
+    return f"{name_of(corpus)}: {n} training utterances{made}; the paper: {papers}."
 
 
 def _epochs(entries: Mapping[Key, Entry]) -> str:
@@ -69,7 +67,7 @@ def _epochs(entries: Mapping[Key, Entry]) -> str:
     for family, corpus in product(FAMILIES, CORPORA):
         found = {record["epochs"] for record in _records(entries, family, corpus)}
         values = " or ".join(map(str, sorted(found)))
-        said += [f"{NAMES.get(corpus, corpus.upper())} ({family.upper()}) {values}"] * bool(found)
+        said += [f"{name_of(corpus)} ({family.upper()}) {values}"] * bool(found)
     return ", ".join(said)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from edp_mx.reports.parts import Cell, Part, PartTable, as_markdown
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.table import show_quartiles
-from edp_mx.runs.tables.paper import NAMES, TABLE_2, Times
+from edp_mx.runs.tables.paper import TABLE_2, Times, name_of
 
 HEADER = ("corpus", "N × threads", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
           "DP-SGD, ghost ÷ SGD", "SGD, utterances/s", "B", "n", "steps timed")  # fmt: skip
@@ -88,7 +88,7 @@ def _row(row: Dict[str, Any]) -> List[Cell]:
 
 
 def _names(row: Dict[str, Any]) -> List[Cell]:
-    name = NAMES.get(row["corpus"], row["corpus"].upper())
+    name = name_of(row["corpus"])
     return [Cell(name), Cell(f"{row['workers']} × {row['threads']}", "", row["workers"])]
 
 

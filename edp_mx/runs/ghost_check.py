@@ -16,13 +16,9 @@ LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longe
 
 
 def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
-    """Refuse ghost clipping that disagrees with the loop on this very network.
-
-    Utterances are tried one by one, other units with several rows each.
-    """
+    """Refuse ghost clipping that disagrees with the loop on this very network."""
     encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
-    rows = 1 if unit == "utterance" else 2
-    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS), rows=rows)
+    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS), unit=unit)
 
 
 def random_utterances(

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger import LedgerFile
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.checkpoint_file import newest_whole, read_ledger_mark
+from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import Spending
 from edp_mx.runs.evidence import Evidence
 from edp_mx.runs.recount import guarantee_ahead
@@ -42,8 +42,7 @@ class RunSpending(Spending):
 
 def _opened(plan: Plan, run: RunDirectory) -> LedgerFile:
     """The ledger of a run, new or where its checkpoint and the files beside it leave it."""
-    checkpoint = newest_whole(run.checkpoint)
-    mark = None if checkpoint is None else read_ledger_mark(checkpoint, is_checked=True)
+    mark = newest_mark(run.checkpoint)
     evidence = Evidence.of(run)
     evidence.refuse_absent()
     ledger = LedgerFile(run.ledger, plan, mark=mark)

@@ -65,9 +65,8 @@ def clipping_that_fits(
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
         if isinstance(clipping, GhostClipping):
-            rows = 1 if release.unit == "utterance" else 2
             tried = min(TRIED, num_records)
-            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried, rows=rows)
+            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried, unit=release.unit)
     except UserError as error:
         refusal = str(error)
     refusals = [each for each in workers.gather(refusal) if each]

@@ -45,7 +45,7 @@ def _row(numbers: Dict[str, Any]) -> PaperRow:
     return PaperRow(ser, auc, {kind: Change(*numbers[kind]) for kind in DECAY_RATES})
 
 
-NAMES: Dict[str, str] = _FILE["names"]  # of the corpora, as the paper writes them
+_NAMES: Dict[str, str] = _FILE["names"]  # of the corpora, as the paper writes them
 MODELS: Dict[str, str] = _FILE["models"]  # what the paper trains
 PAPERS_CORPORA: Dict[str, str] = _FILE["corpora"]  # and on what, beside ours
 DECAY_RATES: Dict[str, List[float]] = _FILE["decay_rates"]  # the τ that were searched
@@ -57,3 +57,8 @@ TABLE_2: Dict[str, Dict[str, Times]] = {
     family: {corpus: Times(*numbers) for corpus, numbers in rows.items()}
     for family, rows in _FILE["table_2"].items()
 }
+
+
+def name_of(corpus: str) -> str:
+    """Return a corpus' name as the paper writes it; of another corpus in capitals."""
+    return _NAMES.get(corpus, corpus.upper())

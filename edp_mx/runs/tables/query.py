@@ -77,7 +77,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     best on the validation part. All runs of these settings count; another warm start is another
     setting.
     """
-    success = {(each["run"], each["attack"]): each["success"] for each in attacks}
+    success = successes_of(attacks)
     attacked = Counter(run for run, _ in success)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     # Of runs that repeat each other the last is kept: one that was attacked.
@@ -103,7 +103,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     found: Dict[Key, Entry] = {}
     for key, measured in best.items():  # SGD comes first, since METHODS begins with it
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
-        found[key] = _entry(measured, sgd, success)
+        found[key] = entry_of(measured.records, success, sgd=sgd)
     pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
     return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
 
@@ -160,14 +160,22 @@ def _order(
     return -version, -methods, -attacks, measured.validation, -len(measured.records)
 
 
-def _entry(measured: Measurement, sgd: Optional[Entry], success: Successes) -> Entry:
-    by_shadow = _by_shadow(measured.records, success)
-    of_lira = (_liras(each) for each in _success_of(measured.records, "lira", success))
+def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
+    """Return what each attack found, by the id of the attacked run and the attack's name."""
+    return {(each["run"], each["attack"]): each["success"] for each in attacks}
+
+
+def entry_of(
+    records: Sequence[Record], success: Successes, *, sgd: Optional[Entry] = None
+) -> Entry:
+    """Return what was measured of some runs, beside those of SGD on the same corpus."""
+    by_shadow = _by_shadow(records, success)
+    of_lira = (_liras(each) for each in _success_of(records, "lira", success))
     by_lira = [each for each in of_lira if each]
     auc = _spread(list(map(_auc, by_shadow)))
-    ser = measured.test["ser"]
+    ser = spread_of([record["test"]["ser"] for record in records])
     return Entry(
-        records=measured.records,
+        records=tuple(records),
         ser=ser,
         ser_change=_change(ser, sgd.ser if sgd else None),
         auc=auc,

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from edp_mx.runs.measured import spread_of
+from edp_mx.runs.tables.query import Entry
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -17,7 +20,9 @@ def script():
 
 def point(script, name, ser, lira, *, is_plain):
     curve = script["Curve"]("SGD, stopped early" if is_plain else "eDP-SGD", {}, is_plain)
-    return script["Point"](name, curve, [ser], [0.5], [lira], [0.1], 1.0, 2.0)
+    shares = {"ser": ser, "auc": 0.5, "lira_auc": lira}
+    spreads = {key: spread_of([value]) for key, value in shares.items()}
+    return script["Point"](name, curve, Entry(records=(), **spreads))
 
 
 def test_a_noisy_run_is_beaten_by_the_plain_one_that_is_no_worse_and_gives_less_away(script):
@@ -35,6 +40,9 @@ def test_a_noisy_run_is_beaten_by_the_plain_one_that_is_no_worse_and_gives_less_
         noisy = point(script, "z₀ = 0.1", ser, lira, is_plain=False)
         assert script["beaten_by"](noisy, [*plain, noisy]) == by
     assert script["beaten_by"](plain[0], plain) == ""
+    entry = Entry(records=(), ser=spread_of([0.11]), auc=spread_of([0.5]))
+    without_lira = script["Point"]("z₀ = 0.1", script["Curve"]("eDP-SGD", {}), entry)
+    assert script["beaten_by"](without_lira, plain) == "SGD, stopped early, after 4 epochs"
 
 
 def test_the_page_is_what_the_records_say(script, tmp_path, monkeypatch):
@@ -44,6 +52,6 @@ def test_the_page_is_what_the_records_say(script, tmp_path, monkeypatch):
     found, text = script["measured"]([*options, "--dry-run", "--runs", str(tmp_path)])
     assert text == written
     assert len(list((ROOT / "results" / "tradeoff").glob("*.json"))) >= sum(
-        len(each.ser) for points in found.values() for each in points
+        len(each.entry.records) for points in found.values() for each in points
     )
     assert os.access(ROOT / "docs" / "pictures" / "tradeoff.png", os.R_OK)

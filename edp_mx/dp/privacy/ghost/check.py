@@ -24,12 +24,15 @@ def refuse_wrong_on(
     batch_of: Callable[[np.ndarray], Any],
     *,
     num_records: int,
-    rows: int,
+    unit: str,
 ) -> None:
-    """Try ghost clipping on the first records in units of several `rows`; see `refuse_wrong`.
+    """Try ghost clipping on the first records; see `refuse_wrong`.
+
+    Utterances are tried one by one, other units with several rows each.
 
     `loss_of` computes the losses (R,) of a batch that `batch_of` makes of some records (R,).
     """
+    rows = 1 if unit == "utterance" else 2
     units = np.arange(num_records // rows * rows).reshape(-1, rows)  # (U, rows)
     at_once = max(1, ghost.chunk_size // rows)
 

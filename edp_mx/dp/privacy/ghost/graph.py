@@ -60,8 +60,8 @@ class Graph:
 
     def __init__(self, block: gluon.HybridBlock, num_inputs: Optional[int] = None) -> None:
         self.block_name = block.name
-        names = _inputs_of(block, num_inputs)
-        self.input_names = tuple(f"{block.name}.{name}" for name in names)
+        names = tuple(f"{block.name}.{name}" for name in _inputs_of(block, num_inputs))
+        self.input_names = names
         variables = [mx.sym.var(name) for name in self.input_names]
         outputs = type(block).forward(block, *variables)
         self.is_single = isinstance(outputs, mx.sym.Symbol)
@@ -74,7 +74,6 @@ class Graph:
         self.heads: Tuple[Entry, ...] = tuple((i, k) for i, k, _ in written["heads"])
         self.parameters: Dict[str, gluon.Parameter] = dict(block.collect_params().items())
         self._internals = group.get_internals()
-        names = self.input_names
         self.has_examples = self._spread(lambda node: node.name in names, stops=_POSITIONS)
         self.has_parameters = self._spread(
             lambda node: node.name in self.parameters, stops=(*_POSITIONS, *_ZEROS)
