@@ -100,7 +100,6 @@ setup(
             "data/synthetic/grammars/*.yaml",
             "dp/privacy/grid_noise.c",
             "models/quick/native/*",
-            "runs/tables/paper.yaml",
             "reports/templates/*",
             "runs/*.jinja",
             "runtime/kernels.c",

@@ -77,22 +77,23 @@ class Place:
         self._ledgers: Dict[Path, bytes] = {}
 
     def words(self) -> List[str]:
-        """The command, whose run folders lie in `self.folder`."""
+        """The module and its words, whose run folders lie in `self.folder`."""
         if self.name in RUNS:
             layers, settings = RUNS[self.name]
             if (self.folder / "run" / "environment.json").exists():
-                return ["train", "--resume", str(self.folder / "run")]
+                return ["edp_mx", "train", "--resume", str(self.folder / "run")]
             configs = [str(ROOT / "configs" / name) for name in ("quickstart.yaml", *layers)]
             run = str(self.folder / "run")
-            return ["train", *configs, "--run", run, "--set", *SIZES, *settings]
+            return ["edp_mx", "train", *configs, "--run", run, "--set", *SIZES, *settings]
         out, kept = str(self.folder / "runs"), str(self.folder / "kept")
         if self.name == "sweep":
             base = ["quickstart.yaml", "mechanism/edp_calibrated.yaml"]
             text = SWEEP.format(base=", ".join(str(ROOT / "configs" / name) for name in base))
             text += "".join(f"  {each.replace('=', ': [')}]\n" for each in SIZES)
             write_text(self.folder / "sweep.yaml", text)
-            return ["sweep", str(self.folder / "sweep.yaml"), "--out", out, "--records", kept]
-        return ["table1", "--corpora", "health", "--models", "clc", "--methods", "sgd",
+            return ["edp_mx", "sweep", str(self.folder / "sweep.yaml"), "--out", out,
+                    "--records", kept]  # fmt: skip
+        return ["experiments.table1", "--corpora", "health", "--models", "clc", "--methods", "sgd",
                 "edp_linear_calibrated", "edp_none", "--runs", out, "--records", kept, "--configs",
                 str(ROOT / "configs"), "--out", str(self.folder / "table1.md"), "--set", *SIZES,
                 "data.size=200", "training.epochs=4"]  # fmt: skip
@@ -103,7 +104,7 @@ class Place:
                        "EDP_MX_FAULTS_RECORD": str(self.records)}  # fmt: skip
         with open(self.folder / "output", "a") as output:
             return psutil.Popen(
-                [sys.executable, "-m", "edp_mx", *self.words()], stdout=output, stderr=output,
+                [sys.executable, "-m", *self.words()], stdout=output, stderr=output,
                 env={**os.environ, **environment},
             )  # fmt: skip
 

@@ -15,4 +15,5 @@ if [ "${1:-}" = --help ]; then
 fi
 export NP=${NP:-1}
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-exec python -m edp_mx table1 --workers "$np" --configs "$root/configs" "$@"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+exec python -m experiments.table1 --workers "$np" --configs "$root/configs" "$@"

@@ -13,4 +13,5 @@ if [ "${1:-}" = --help ]; then
 fi
 export NP=1 # all cores, which the workers of a row share
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-exec python -m edp_mx table2 --configs "$root/configs" "$@"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+exec python -m experiments.table2 --configs "$root/configs" "$@"

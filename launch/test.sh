@@ -11,8 +11,8 @@ if [ "${1:-}" = --help ]; then
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
-ruff check edp_mx tests launch benchmarks setup.py
-ruff format --check --quiet edp_mx tests launch benchmarks setup.py
+ruff check edp_mx experiments tests launch benchmarks setup.py
+ruff format --check --quiet edp_mx experiments tests launch benchmarks setup.py
 mypy
 export OMP_NUM_THREADS=1  # the files side by side share the cores
 # Files side by side: two cores, one set of fixtures per file. In the order of their names, which has

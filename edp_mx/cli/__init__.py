@@ -29,9 +29,7 @@ SUBCOMMANDS = {
     "compare": "set finished runs side by side",
     "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",
-    "table1": "make the paper's Table 1, training what it lacks",
-    "table2": "make the paper's Table 2: what an epoch takes, and the factors of privacy",
-    "report": "write a page of all results",
+    "report": "write a page of finished runs",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
     "plan": "what to expect with n utterances at an epsilon, from measured runs",
@@ -47,7 +45,7 @@ SUBCOMMANDS = {
 OTHERS_WAIT = 3.0
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser that says in one sentence what is wrong with the arguments."""
 
     def error(self, message: str) -> NoReturn:
@@ -56,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; of the subcommands, only the one that is asked for is imported."""
-    top = _Parser(
+    top = Parser(
         prog="edp-mx",
         description="Differentially private training of intent-and-slot models (eDP-SGD).",
         epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
@@ -83,22 +81,31 @@ def main(argv: Optional[List[str]] = None) -> int:
         (each with one sentence on stderr; `EDP_MX_DEBUG=1` shows the traceback of a fault).
     """
     arguments = parse(sys.argv[1:] if argv is None else argv)
+    return carry_out(arguments, f"edp-mx {arguments.command}")
+
+
+def carry_out(arguments: argparse.Namespace, program: str) -> int:
+    """Run a parsed command; return its exit code, as `main` does.
+
+    Args:
+        program: who speaks in an error.
+    """
     try:
         return arguments.run(arguments)
     except KeyboardInterrupt:
         from edp_mx.runtime.processes import asked_to_end
 
         if os.environ.get("HOROVOD_RANK", "0") == "0":
-            print(f"edp-mx {arguments.command}: interrupted", file=sys.stderr)
+            print(f"{program}: interrupted", file=sys.stderr)
         return asked_to_end()
     except BrokenPipeError:  # e.g. `edp-mx … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:  # the last resort
-        return _say(error, arguments.command)
+        return _say(error, program)
 
 
-def _say(error: Exception, command: str) -> int:
+def _say(error: Exception, program: str) -> int:
     """Say one sentence, for all workers where they share an error; return the exit code."""
     known = error if isinstance(error, UserError) else unforeseen.foreseen(error)
     if known is not error:
@@ -110,5 +117,5 @@ def _say(error: Exception, command: str) -> int:
         time.sleep(OTHERS_WAIT)
         if known and known.is_shared:
             return 2
-    print(f"edp-mx {command}: {known or unforeseen.fault(error)}", file=sys.stderr)
+    print(f"{program}: {known or unforeseen.fault(error)}", file=sys.stderr)
     return 2 if known else unforeseen.FAULT

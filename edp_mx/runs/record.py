@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Record = Dict[str, Any]
 
 RECORDS = Path("results/records")  # where records are kept
-GRIDS = Path("results/grids")  # where those of the trials of the paper's grids are kept
-TIMES = Path("results/table2.json")  # where `edp-mx table2` keeps the times of steps
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1

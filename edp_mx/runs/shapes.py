@@ -58,17 +58,13 @@ _BOUND = {
     "reason": "a text",
     "conditions": ["a text"],
 }
-_MACHINE = {
+MACHINE = {
     **dict.fromkeys(("processor", "machine", "python"), ("a text",)),
     "cores": ("a whole number",),
     "packages": ({"*": "a text"},),
     "blas": ({"*": {"kernels!": ("a text",)}},),
 }
 _ESTIMATE = {"value!": "a number"}
-_TIMES = {
-    f"{method}!": ["a number above 0", 1]
-    for method in ("sgd", "edp_sgd", "dp_sgd_loop", "dp_sgd_ghost")
-}
 # Those that reports take out of a record.
 _SETTINGS_KEPT = {
     "training.seed": "a whole number",
@@ -142,24 +138,11 @@ SHAPES: Dict[str, Shape] = {
         "steps!": "a whole number",
         "seconds!": "a number, 0 or more",
         "workers!": "a whole number from 1",
-        "machine!": _MACHINE,
+        "machine!": MACHINE,
         "corpus_files!": ({"key!": "a text", "digest!": "a text"},),
         "settings!": _SETTINGS_KEPT,
         "by_epoch": {"epoch!": ["a whole number"], "*": [("a number",)]},
     },
-    "times": [
-        {
-            **dict.fromkeys(("corpus!", "family!", "note!", "command!", "hash!"), "a text"),
-            **dict.fromkeys(
-                ("workers!", "threads!", "batch_size!", "n!", "measured_on!"),
-                "a whole number from 1",
-            ),
-            **dict.fromkeys(("steps!", "steps_per_epoch!"), "a whole number from 1"),
-            **dict.fromkeys(("seconds!", "processor_seconds!"), _TIMES),
-            "machine!": _MACHINE,
-        }
-    ],
-    "performance": {"step": {"figures!": {"*": ["a number", 1]}, "machine!": "a text"}},
 }
 SETTINGS: Shape = {
     "name": "a text",
@@ -198,6 +181,11 @@ def check_file(name: str, value: Any, path: Path) -> Any:
     return _written(value, path)
 
 
+def checked(value: Any, shape: Shape, path: Path) -> Any:
+    """Return the content of a file, with `Written` objects; refuse it if it has another shape."""
+    return _written(check(value, shape, path), path)
+
+
 def _refuse_uneven(columns: Dict[str, Any], path: Any, place: str) -> None:
     """Refuse columns of different lengths."""
     if len(set(map(len, columns.values()))) > 1:
@@ -206,7 +194,7 @@ def _refuse_uneven(columns: Dict[str, Any], path: Any, place: str) -> None:
 
 def check_settings(value: Any, path: Path) -> Dict[str, Any]:
     """Return the content of a run's `config.yaml`."""
-    return _written(check(value, SETTINGS, path), path)
+    return checked(value, SETTINGS, path)
 
 
 def check_epoch(row: Any, place: str) -> Dict[str, Any]:

@@ -13,10 +13,10 @@ from support.commands import CONFIGS, TINY, edp_mx, lines_of, start, wait_for
 def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     runs, records, page = tmp_path / "runs", tmp_path / "records", tmp_path / "table1.md"
     journal = runs / "journal.jsonl"
-    command = ["table1", "--corpora", "health", "--models", "clc", "--methods", "sgd", "edp_none",
-               "edp_linear_calibrated", "dp_sgd", "--runs", runs, "--records", records, "--configs",
-               CONFIGS, "--out", page, "--wide", "--set", "data.size=300", "training.epochs=1",
-               *TINY]  # fmt: skip
+    command = ["experiments.table1", "--corpora", "health", "--models", "clc", "--methods", "sgd",
+               "edp_none", "edp_linear_calibrated", "dp_sgd", "--runs", runs, "--records", records,
+               "--configs", CONFIGS, "--out", page, "--wide", "--set", "data.size=300",
+               "training.epochs=1", *TINY]  # fmt: skip
 
     for lines in (3, 6):  # begun, finished, begun | begun, finished, begun
         process = start(*command)
@@ -59,5 +59,5 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
     assert "0 of them to be trained" in edp_mx(*attacks, "--retrain").stderr
 
     html = tmp_path / "report.html"
-    edp_mx("report", records, "--out", html)
+    edp_mx("experiments.report", records, "--out", html)
     assert "health_clc_edp_none" in html.read_text()

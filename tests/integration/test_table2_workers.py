@@ -15,7 +15,7 @@ SETTINGS = ["--set", "data.size=300", *TINY]
 @pytest.mark.slow
 def test_a_killed_table_goes_on_with_the_rows_that_it_lacks(tmp_path):
     page, record = tmp_path / "table2.md", tmp_path / "table2.json"
-    command = ["table2", *SMALL, "--workers", "1", "2", "--out", page, *SETTINGS]
+    command = ["experiments.table2", *SMALL, "--workers", "1", "2", "--out", page, *SETTINGS]
     process = start(*command, TMPDIR=str(tmp_path))
     wait_for(record.exists, process)
     os.kill(process.pid, signal.SIGKILL)
@@ -49,7 +49,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_it_lacks(tmp_path):
 )
 def test_a_worker_that_hangs_or_dies_is_named_in_one_sentence(number, words, tmp_path):
     settings = [*SETTINGS, "training.watchdog_seconds=60"]  # a busy machine builds for long
-    process = start("table2", *SMALL, "--rounds", "10000", "--workers", "2", *settings,
+    process = start("experiments.table2", *SMALL, "--rounds", "10000", "--workers", "2", *settings,
                     TMPDIR=str(tmp_path))  # fmt: skip
 
     def signs():
@@ -63,5 +63,5 @@ def test_a_worker_that_hangs_or_dies_is_named_in_one_sentence(number, words, tmp
     (line,) = (line for line in said.splitlines() if words[0] in line)
     assert line.startswith("health clc, 2 workers: ") and words[1] in line
     assert said.splitlines()[-1] == (
-        "edp-mx table2: nothing could be measured; each row has said why")  # fmt: skip
+        "experiments.table2: nothing could be measured; each row has said why")  # fmt: skip
     assert list(tmp_path.iterdir()) == []

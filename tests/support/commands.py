@@ -16,6 +16,7 @@ import numpy as np
 from support.workers import PATIENCE, WAITING
 
 from edp_mx.cli import main
+from experiments.command import main as experiments_main
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
@@ -27,9 +28,10 @@ NO_DECAY = ["privacy.decay.kind=none", "privacy.decay.rate=0"]
 
 
 def start(*command, output=subprocess.PIPE, **environment):
-    """A command in the background, of `edp-mx` unless it begins with a program's path."""
+    """A command in the background, of `edp-mx`, of the experiments, or with a program's path."""
     if not Path(command[0]).is_absolute():
-        command = (sys.executable, "-m", "edp_mx", *command)
+        module = "" if command[0].startswith("experiments.") else "edp_mx"
+        command = (sys.executable, "-m", *filter(None, [module]), *command)
     return subprocess.Popen(
         [str(part) for part in command],
         text=True,
@@ -65,11 +67,13 @@ def from_a_shell(*command, code=0, **environment):
 
 
 def edp_mx(*command, code=0, text=""):
-    """Runs a subcommand to its end in this process, which spares it the start."""
+    """Runs a subcommand, or `experiments.<name>`, in this process, which spares it the start."""
     output, errors = io.StringIO(), io.StringIO()
     given = mock.patch("sys.stdin", io.StringIO(text))
     with redirect_stdout(output), redirect_stderr(errors), given:
-        ended = main([str(part) for part in command])
+        name, *words = map(str, command)
+        is_ours = not name.startswith("experiments.")
+        ended = main([name, *words]) if is_ours else experiments_main(name.split(".")[1], words)
     log = logging.getLogger("edp_mx")
     while log.handlers:
         log.handlers.pop().close()

@@ -17,8 +17,8 @@ LAUNCHERS = {
     "launch/pretrain.sh": "pretrain",
     "launch/audit.sh": "audit",
     "launch/sweep.sh": "sweep",
-    "launch/table1.sh": "table1",
-    "launch/table2.sh": "table2",
+    "launch/table1.sh": "experiments.table1",
+    "launch/table2.sh": "experiments.table2",
 }
 
 
@@ -28,19 +28,26 @@ def blocks(page, language="bash"):
 
 
 def shown_commands():
-    """(page, arguments of edp-mx) of each command in a block, and of each whole one in a line."""
+    """(page, words) of each command in a block, and of each whole one in a line.
+
+    The first word is a subcommand of edp-mx, or a module of the experiments.
+    """
     for page in PAGES:
         text = page.read_text()
-        inline = re.findall(r"`((?:NP=\S+ )?(?:edp-mx|launch/)[^`]*)`", text)
+        inline = re.findall(r"`((?:NP=\S+ )?(?:edp-mx|launch/|python -m experiments)[^`]*)`", text)
         lines = "".join(blocks(page)).replace("\\\n", " ").splitlines()
         complete = [line for line in inline if re.search(r" --\w|[/.]\w", line)]  # not just a name
         for command in (*lines, *complete):
             words = [word for word in shlex.split(command, comments=True) if "=" not in word[:6]]
             is_whole = not re.search(r"<|…|\bRUN\b|\bCOMMAND\b|--help", command)
-            if words and is_whole and (words[0] == "edp-mx" or words[0] in LAUNCHERS):
-                first = [LAUNCHERS[words[0]]] if words[0] in LAUNCHERS else []
-                if len(words) > 1:
-                    yield page.name, (*first, *words[1:])
+            if not words or not is_whole:
+                continue
+            if words[0] in LAUNCHERS:
+                words = ["edp-mx", LAUNCHERS[words[0]], *words[1:]]
+            elif words[:2] == ["python", "-m"] and words[2].startswith("experiments."):
+                words = ["edp-mx", *words[2:]]
+            if words[0] == "edp-mx" and len(words) > 1:
+                yield page.name, tuple(words[1:])
 
 
 def folder_of_ones_own(folder, utterances):

@@ -11,6 +11,7 @@ from support.documentation import PAGES, ROOT, shown_commands
 from edp_mx.cli import parse
 from edp_mx.config import load_config
 from edp_mx.runs.pretraining.config import PretrainingConfig
+from experiments import command as experiments
 
 TABLE = (ROOT / "docs" / "paper-to-code.md").read_text()
 COMMANDS = sorted(set(shown_commands()))
@@ -38,7 +39,9 @@ def test_links_and_named_files_exist(page):
     for link in links:
         is_made = link.startswith("api/")  # by docs/hooks.py
         assert is_made or link.startswith("https://") or (page.parent / link).exists(), link
-    named = re.findall(r"(?<![\w/.])((?:configs|launch|benchmarks|tests)/[\w/]+\.\w+)", text)
+    named = re.findall(
+        r"(?<![\w/.])((?:configs|experiments|launch|benchmarks|tests)/[\w/]+\.\w+)", text
+    )
     for path in named:
         assert (ROOT / path).exists(), path
     for path in re.findall(r"`((?:dp|data|models|runs|attacks)/[\w/]+\.py)", text):
@@ -48,7 +51,11 @@ def test_links_and_named_files_exist(page):
 @pytest.mark.parametrize("page, command", COMMANDS, ids=lambda value: str(value)[:60])
 def test_each_command_is_understood_and_its_configuration_loads(page, command, monkeypatch):
     monkeypatch.chdir(ROOT)
-    arguments = parse(list(command))  # exits where it is not
+    name, *words = command
+    if name.startswith("experiments."):
+        experiments.parse(name.split(".")[1], words)  # exits where it is not understood
+        return
+    arguments = parse(list(command))  # this too
     files = getattr(arguments, "configs", None) or []
     shipped = [path for path in files if str(path).startswith("configs/")]
     if files and shipped == files:

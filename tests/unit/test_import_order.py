@@ -3,7 +3,8 @@
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "edp_mx"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "edp_mx"
 ORDER = """
 errors runtime dp.accounting dp.sampling dp.privacy dp metrics data models training config runs
 attacks reports serving api cli
@@ -47,6 +48,14 @@ def test_imports_go_downwards():
                 if ORDER.index(other) > ORDER.index(room):
                     upwards.append(f"{path.name}:{line} imports {name}")
     assert not upwards
+
+
+def test_nothing_that_is_installed_imports_the_experiments():
+    """They lie beside configs/ and results/, which an installed package does not have."""
+    for path in PACKAGE.rglob("*.py"):
+        for name, line in imports(path):
+            assert name.split(".")[0] != "experiments", f"{path}:{line}"
+    assert 'find_packages(include=["edp_mx", "edp_mx.*"])' in (ROOT / "setup.py").read_text()
 
 
 def test_what_is_numpy_only_imports_no_mxnet_and_horovod_has_one_door():

@@ -29,7 +29,7 @@ class Ended(NamedTuple):
 
 def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
     """Return the command that trains a trial, or resumes it where its run was interrupted."""
-    program = launched("train", workers)
+    program = launched(["edp_mx", "train"], workers)
     if has_begun(run):
         return [*program, "--resume", str(run.path)]
     return [
@@ -39,9 +39,13 @@ def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
     ]
 
 
-def launched(command: str, workers: int) -> List[str]:
-    """Return the beginning of a command of `edp-mx`, behind the launcher of several workers."""
-    program = [sys.executable, "-m", "edp_mx", command]
+def launched(module: Sequence[str], workers: int) -> List[str]:
+    """Return the beginning of a command, behind the launcher of several workers.
+
+    Args:
+        module: to be run, and its first words.
+    """
+    program = [sys.executable, "-m", *module]
     if workers == 1:
         return program
     hosts, nic = os.environ.get("HOSTS"), os.environ.get("NIC")

@@ -21,7 +21,9 @@ from edp_mx.runs.sweep.config import Values, overrides_of
 from edp_mx.runtime.json_text import parse_json
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
-_SENTENCE = re.compile(r"^edp-mx(?: \w+|, worker \d+): ")  # of a command, or of its watchdog
+_SENTENCE = re.compile(
+    r"^(?:edp-mx(?: \w+|, worker \d+)|experiments\.\w+): "
+)  # of a command, or of its watchdog
 
 
 @dataclass

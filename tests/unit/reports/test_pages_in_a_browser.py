@@ -46,7 +46,7 @@ def pages(tmp_path_factory):
         )
     ]
     results = folder / "report.html"
-    edp_mx("report", kept(folder / "records", records), "--out", results,
+    edp_mx("experiments.report", kept(folder / "records", records), "--out", results,
            "--performance", ROOT / "results" / "performance.json")  # fmt: skip
     run = RunDirectory(folder / f"run_{'long_' * 20}")
     scores = made_scores(np.random.default_rng(3), 60, gap=1.0)

@@ -10,14 +10,14 @@ from support.times import times_row
 from edp_mx.errors import UserError
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.run_list import list_runs
-from edp_mx.reports.table1 import table1
-from edp_mx.reports.table2 import table2_page
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.expected import exact_runs
 from edp_mx.runs.measured import measurements
 from edp_mx.runs.records import SORTS, collect, select
-from edp_mx.runs.tables.query import query
-from edp_mx.runs.tables.times import read_times
+from experiments.pages.table1 import table1
+from experiments.pages.table2 import table2_page
+from experiments.tables.query import query
+from experiments.tables.times import read_times
 
 GONE = object()
 OTHERS = [GONE, None, True, "x", -1, [1], {"a": 1}]

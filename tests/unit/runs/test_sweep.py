@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from support.commands import CONFIGS
+from support.commands import CONFIGS, ROOT
 from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with, run_of
 from support.records import record_of
@@ -21,9 +21,11 @@ from edp_mx.runs.sweep.run import Sweep
 from edp_mx.runs.sweep.spent import spent_by
 from edp_mx.runs.sweep.trainings import Limits
 from edp_mx.runs.sweep.trial import Trial, last_sentence
-from edp_mx.runs.tables.paper import DECAY_RATES
+from experiments.tables.paper import DECAY_RATES
 
 RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]
+GRIDS = ROOT / "experiments" / "grids"
+SHIPPED = [*sorted((CONFIGS / "sweep").glob("*.yaml")), *sorted(GRIDS.glob("*.yaml"))]
 HALVING = """\
 base: [base.yaml]
 method: random
@@ -177,7 +179,7 @@ def test_a_grid_has_all_combinations(tmp_path):
     assert proposals == [{"a": a, "b": "x", "c": c} for a in (1, 2) for c in (True, False)]
 
 
-@pytest.mark.parametrize("path", sorted((CONFIGS / "sweep").glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 def test_each_shipped_sweep_loads_with_what_it_sets(path):
     config, base = load_sweep(path)
     proposals = config.proposals()
@@ -187,7 +189,7 @@ def test_each_shipped_sweep_loads_with_what_it_sets(path):
 
 @pytest.mark.parametrize("decay, number", [("none", 42), ("linear", 336), ("exponential", 336)])
 def test_the_paper_s_grid_is_whole(decay, number):
-    config, base = load_sweep(CONFIGS / "sweep" / f"paper_{decay}.yaml")
+    config, base = load_sweep(GRIDS / f"paper_{decay}.yaml")
     tried = config.parameters
     assert tried["privacy.max_grad_norm"] == [0.1, 0.25, 0.5, 1, 2, 5]
     assert tried["privacy.noise_multiplier"] == [10.0**power for power in range(-6, 1)]
@@ -197,7 +199,7 @@ def test_the_paper_s_grid_is_whole(decay, number):
     trial = Trial.of(proposals[0], base, workers=1)
     assert trial.config.privacy.decay.kind == decay
     assert trial.config.privacy.variant == "published"
-    small, _ = load_sweep(CONFIGS / "sweep" / f"small_{decay}.yaml")
+    small, _ = load_sweep(GRIDS / f"small_{decay}.yaml")
     kept_as_made = {"privacy.layer_scales_unit": ["largest"]}  # as in results/grids
     assert small.parameters == {**tried, **kept_as_made} and len(small.proposals()) == 42
     assert trial.config.privacy.layer_scales_unit == "norm"

@@ -1,0 +1,152 @@
+"""A page of runs: SER against ε, the attacks on them, every run, where the numbers come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List, Optional, Sequence, Tuple
+
+from edp_mx.errors import UserError
+from edp_mx.reports.panels import Picture
+from edp_mx.reports.parts import MISSING, Cell, Part, PartTable, as_html, as_markdown
+from edp_mx.reports.provenance import environments_of, not_covered
+from edp_mx.reports.record_plots import CHOSEN
+from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
+from edp_mx.reports.summary import (
+    footnotes,
+    format_epsilon,
+    format_holding_epsilon,
+    log10_or_infinity,
+    stated_note,
+)
+from edp_mx.runs.attack_records import AttackRecord, collect_attacks
+from edp_mx.runs.measured import chosen, measurements
+from edp_mx.runs.record import Record
+from edp_mx.runs.records import collect
+from edp_mx.runtime.files import write_text
+
+TITLE = "Results of edp_mx"
+RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε that holds", "δ", "n",
+        "epochs", "workers", "minutes", "date")  # fmt: skip
+ATTACKS = ("run", "attack", "by", "AUC %", "TPR % at a FPR of 1 %")
+
+
+def read(places: Sequence[Path], out: Path) -> Tuple[List[Record], List[AttackRecord]]:
+    """Return the records of runs, and of attacks on them, below some places.
+
+    Args:
+        out: where the page is to be.
+
+    Raises:
+        UserError: there are none, or `out` does not end in .html.
+    """
+    if out.suffix != ".html":
+        raise UserError(f"--out is {out}; name a file that ends in .html")
+    records = [found.record for found in collect(places)]
+    if not records:
+        raise UserError(f"{places[0]} has no record of a run: train something, or name others")
+    return records, collect_attacks(places)
+
+
+def write_pages(out: Path, records: Sequence[Record], parts: Sequence[Part]) -> List[Path]:
+    """Write a page as HTML, and beside it as Markdown; return where they are."""
+    content, markdown = (TITLE, summary_of(records), parts), out.with_suffix(".md")
+    write_text(out, as_html(*content))
+    write_text(markdown, as_markdown(*content))
+    return [out, markdown]
+
+
+def summary_of(records: Sequence[Record]) -> str:
+    """Return the first sentences of a page."""
+    said = [
+        f"Made from the records of {len(records)} finished run{'s' * (len(records) != 1)}. SER is "
+        "the semantic error rate on the test part; lower is better. No ε covers these scores."
+    ]
+    return " ".join([*said, *stated_note(records)])
+
+
+def parts_of(
+    records: Sequence[Record], attacks: Sequence[AttackRecord], command: str
+) -> List[Part]:
+    """Return the parts of the page.
+
+    Args:
+        command: what makes the page anew.
+    """
+    return [
+        *ser_by_epsilon(records),
+        *_attacks(attacks),
+        *ends_with(records),
+        Part("Commands", commands=[command]),
+    ]
+
+
+def ser_by_epsilon(records: Sequence[Record]) -> List[Part]:
+    """Return the part with SER against ε; none where no record has a finite ε."""
+    plot: Optional[Plot] = plot_by_epsilon(chosen(measurements(records)), columns=1)
+    if plot is None:
+        return []
+    return drawn(
+        "SER against ε",
+        "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN,
+        [Picture.of("", plot.figure)],
+        PartTable.of_markdown("The same as numbers", plot.table),
+    )
+
+
+def drawn(title: str, text: str, pictures: Sequence[Picture], *tables: PartTable) -> List[Part]:
+    """Return a part with pictures; none where there was nothing to draw."""
+    return [Part(title, [text], pictures, tables)] if pictures else []
+
+
+def ends_with(records: Sequence[Record]) -> List[Part]:
+    """Return every run, what no ε covers, and the machines."""
+    return [_runs(records), Part("What no ε covers", points=not_covered()), environment(records)]
+
+
+def environment(records: Sequence[Record]) -> Part:
+    """Return the machines and versions of the runs."""
+    return Part("Environment", points=environments_of(records))
+
+
+def _attacks(attacks: Sequence[AttackRecord]) -> List[Part]:
+    rows = [
+        [
+            record["name"],
+            record["attack"],
+            name,
+            f"{100 * found['auc']['value']:.1f}",
+            f"{100 * found['tpr_at_fpr']['0.01']['value']:.1f}",
+        ]
+        for record in attacks
+        for name, found in record["success"].items()
+    ]
+    text = "How well an attack tells members from others; an AUC of 50 % is chance."
+    table = PartTable.of_texts("Every attack", ATTACKS, rows)
+    return [Part("Membership inference", [text], tables=[table])] if rows else []
+
+
+def _runs(records: Sequence[Record]) -> Part:
+    notes: List[str] = []
+    ordered = sorted(records, key=lambda each: (each["corpus"], each["family"], each["name"]))
+    table = PartTable("Every run", RUNS, [_run(record, notes) for record in ordered])
+    return Part("Runs", tables=[table], notes=footnotes(notes))
+
+
+def _run(record: Record, notes: List[str]) -> List[Cell]:
+    test = record["test"]
+    shares = [100 * test[name] for name in ("ser", "intent_accuracy", "slot_f1")]
+    return [
+        Cell(record["name"]),
+        _number(record["settings"].get("training.seed", 0)),
+        *(Cell(f"{share:.2f}", "", share) for share in shares),
+        Cell(format_epsilon(record["as_published"]), "", log10_or_infinity(record["as_published"])),
+        Cell(format_holding_epsilon(record, notes), "", log10_or_infinity(record["holds"])),
+        Cell(f"{record['delta']:.2g}" if record["delta"] else MISSING, "", record["delta"]),
+        *(_number(record[name]) for name in ("n", "epochs", "workers")),
+        Cell(f"{record['seconds'] / 60:.1f}", "", record["seconds"]),
+        Cell(record["date"]),
+    ]
+
+
+def _number(value: int) -> Cell:
+    return Cell(f"{value:,}", "", value)

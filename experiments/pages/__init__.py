@@ -1,0 +1,1 @@
+"""The tables' pages and pictures, from records."""

@@ -1,0 +1,181 @@
+"""Make the paper's Table 1: train what has no record yet, and set the numbers beside the paper's.
+
+Call the same command again after an interruption, or to spend another budget: what is finished,
+below --runs or --records, is not trained again. Its records are kept in --records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, List
+
+from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS
+from edp_mx.runtime.progress import start_logging
+from experiments.command import main
+from experiments.records import GRIDS
+from experiments.tables.methods import CORPORA, FAMILIES, METHODS
+
+if TYPE_CHECKING:
+    from edp_mx.runs.attack_records import AttackRecord
+    from experiments.tables.cells import Request
+
+EXAMPLES = """\
+examples:
+  what is there, and what would be trained:
+    python -m experiments.table1 --dry-run
+  one row of the paper's, three seeds, for at most two hours; call it again to go on:
+    python -m experiments.table1 --corpora atis --models clc --seeds 0 1 2 \\
+      --budget-hours 2 --out results/table1.md
+  the paper's attack too, and LiRA with 16 shadow models for each corpus, model and seed:
+    python -m experiments.table1 --corpora atis --models clc --attacks --lira 16
+  the same on runs of which only the records are left, which are trained again:
+    python -m experiments.table1 --corpora atis --models clc --attacks --lira 16 --retrain
+  small models:
+    python -m experiments.table1 --small --corpora atis snips --models clc
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for name, known in (("corpora", CORPORA), ("models", FAMILIES), ("methods", tuple(METHODS))):
+        add(f"--{name}", nargs="+", choices=known, default=known, metavar=name.upper(),
+            help=f"of {', '.join(known)} (all)")  # fmt: skip
+    add(
+        "--seeds",
+        nargs="+",
+        type=whole,
+        default=[0],
+        metavar="SEED",
+        help="one training for each (0)",
+    )
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
+    add("--workers-at-once", type=whole, default=1, metavar="K",
+        help="trainings at the same time (1)")  # fmt: skip
+    add("--workers", type=whole, metavar="NP",
+        help="workers of each training, which share the paper's N = 8 ($NP, or 1)")  # fmt: skip
+    add("--records", type=Path, default=RECORDS, metavar="FOLDER",
+        help=f"records of finished runs, to read and to keep ({RECORDS})")  # fmt: skip
+    add("--runs", type=Path, default=Path("runs/table1"), metavar="FOLDER",
+        help="for the run directories (runs/table1)")  # fmt: skip
+    add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
+        help="the shipped configurations (configs)")  # fmt: skip
+    add("--grids", type=Path, default=GRIDS, metavar="FOLDER",
+        help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
+    add("--out", type=Path, metavar="FILE.md", help="write the table there too")
+    add("--small", action="store_true",
+        help="small models (configs/small)")  # fmt: skip
+    add(
+        "--attacks",
+        action="store_true",
+        help="the paper's attack on each run too; its shadow, SGD on another corpus, is trained",
+    )
+    add("--lira", type=whole, default=0, metavar="K",
+        help="LiRA on each run too, by K shadow models of SGD: 4 or more")  # fmt: skip
+    add("--retry", action="store_true", help="train again what failed")
+    add(
+        "--retrain",
+        action="store_true",
+        help="train again what an attack lacks and of which only the record is left",
+    )
+    add("--dry-run", action="store_true", help="train nothing")
+    add_overrides(parser)
+    add_wide(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train what is missing and print the table."""
+    from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.records import records_below
+    from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+    from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
+    from experiments.pages.table1_page import table1_page
+    from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
+    from experiments.tables.cells import cells_of, find_for_cell
+    from experiments.tables.fill import fill, look_up
+
+    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
+        raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")
+    request = _request(arguments)
+    cells = cells_of(request)
+    shadows = shadow_cells(request)
+    start_logging(is_first=True)
+    keep_private()
+    folder, records = arguments.runs, arguments.records
+    if not arguments.dry_run:
+        refuse_unwritable(records / "of a run")
+    if arguments.out:
+        refuse_unwritable(arguments.out)
+    grids = records_below(arguments.grids)
+    said: List[str] = []
+
+    def attacks() -> List[AttackRecord]:
+        return collect_attacks([path for path in (records, folder) if path.exists()])
+
+    def page() -> str:
+        return table1_page(request, cells, attacks(), said, grids)
+
+    def write() -> None:
+        if arguments.out:
+            write_text(arguments.out, page())
+
+    trainings = Trainings(
+        folder,
+        workers=request.workers,
+        records=[records],
+        is_retried=arguments.retry,
+        find=find_for_cell,
+        is_read_only=arguments.dry_run,
+    )
+    budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))
+    with closing(trainings):
+        look_up([*cells, *shadows], trainings)
+        if arguments.retrain:
+            want_runs(request, cells, shadows, folder, records)
+        if arguments.dry_run:
+            said += attacks_not_made(request, cells, shadows, folder, records)
+        else:
+            fill(cells, shadows, trainings, budget, records=records, on_end=write)
+            said += attack_cells(
+                request, cells, shadows, trainings, budget, records=records, on_end=write
+            )
+    write()
+    show(page().rstrip(), is_wide=arguments.wide)
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    """Return what is asked for."""
+    from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
+    from experiments.tables.cells import Request
+
+    workers = arguments.workers
+    if workers is None:
+        workers = int(os.environ.get("NP") or 1)
+    require_at_least(workers, 1, "--workers")
+    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    if arguments.lira:
+        check_shadow_count(arguments.lira)
+    return Request(
+        configs=arguments.configs_folder,
+        corpora=arguments.corpora,
+        families=arguments.models,
+        methods=arguments.methods,
+        seeds=list(dict.fromkeys(arguments.seeds)),
+        workers=workers,
+        overrides=arguments.overrides,
+        is_attacked=arguments.attacks,
+        lira=arguments.lira,
+        is_small=arguments.small,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("table1", sys.argv[1:]))

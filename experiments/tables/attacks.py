@@ -1,0 +1,222 @@
+"""The attacks on the runs of a table, by SGD runs: the paper's, whose shadow one is, and LiRA."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
+from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.record import absent_files, run_id
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.processes import log_of
+from edp_mx.runs.sweep.trainings import Budget, Trainings
+from edp_mx.runs.sweep.trial import last_sentence
+from experiments.tables.cells import Cell, Request, cells_of
+from experiments.tables.fill import lines_of, runs_below
+
+Made = Set[Tuple[str, str]]  # attacks: the run's id, and their name
+_NAMES = {"shadow": "the paper's attack", "lira": "LiRA"}
+
+
+class Attack(NamedTuple):
+    """An attack that a table wants.
+
+    Attributes:
+        target: whose run is attacked.
+        name: of the attack's folder in the run, `attack-<name>`.
+        helper: whose run is the shadow, or has LiRA's shadow models.
+    """
+
+    target: Cell
+    name: str
+    helper: Cell
+
+    def is_among(self, made: Made) -> bool:
+        """Return whether it was made on one of the runs of its target."""
+        return any((run_id(each), self.name) in made for each in self.target.trial.records)
+
+    @property
+    def is_on_itself(self) -> bool:
+        """Whether it is the attack that trains LiRA's shadow models, by which others judge too."""
+        return self.name == "lira" and self.helper is self.target
+
+    def options(self, helper: RunDirectory, request: Request, jobs: int) -> List[str]:
+        """Return what `edp-mx attack` is to be given beside the attacked run."""
+        if self.name == "shadow":
+            return ["--shadow", str(helper.path)]
+        if self.is_on_itself:
+            return ["--lira", str(request.lira), "--jobs", str(jobs)]
+        return ["--shadows-of", str(helper.path)]
+
+
+def shadow_cells(request: Request) -> List[Cell]:
+    """Return the SGD cells that the attacks need and that the table itself does not ask for."""
+    needed = [OTHER_CORPUS[corpus] for corpus in request.corpora if request.is_attacked]
+    needed += request.corpora if request.lira else []
+    wanted = cells_of(request._replace(corpora=tuple(dict.fromkeys(needed)), methods=("sgd",)))
+    is_there = set(request.corpora) if "sgd" in request.methods else set()
+    return [cell for cell in wanted if cell.corpus not in is_there]
+
+
+def want_runs(
+    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
+) -> None:
+    """Have the runs made again that an attack lacks and of which only the records are left.
+
+    Attacks for which a file is missing, such as a warm start, are left out.
+
+    Args:
+        folder: of the runs.
+        records: the folder of the records of attacks.
+    """
+    here, made = runs_below(folder), _made([records, folder], request.lira)
+    for attack in _attacks(request, cells, shadows):
+        both = (attack.target, attack.helper)
+        if attack.is_among(made) or not all(_can_be_here(cell, here) for cell in both):
+            continue
+        for cell in both:
+            cell.trial.is_wanted_again = bool(cell.trial.records) and _run_of(cell, here) is None
+
+
+def _can_be_here(cell: Cell, here: Dict[str, Path]) -> bool:
+    """Whether a run is here or can be trained."""
+    trial = cell.trial
+    if not trial.records:
+        return trial.is_open
+    can_be_trained = trial.config is not None and not absent_files(trial.config)
+    return _run_of(cell, here) is not None or can_be_trained
+
+
+def attack_cells(
+    request: Request,
+    cells: Sequence[Cell],
+    shadows: Sequence[Cell],
+    trainings: Trainings,
+    budget: Budget,
+    *,
+    records: Path,
+    on_end: Callable[[], None] = lambda: None,
+) -> List[str]:
+    """Make the attacks on a table's runs that have no record yet, and keep what they came to.
+
+    The paper's attack takes the SGD run on another corpus as its shadow. LiRA trains its shadow
+    models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
+    methods by the same ones.
+
+    Args:
+        shadows: from `shadow_cells`, trained.
+        records: the folder to keep the records of attacks in.
+        on_end: told after each attack.
+
+    Returns:
+        Why attacks were not made, what they lack or how they failed: a line for those alike.
+    """
+    here = runs_below(trainings.folder)
+    said = []
+    for attack in _lacking(request, cells, shadows, here, [records, trainings.folder]):
+        run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
+        problem = _obstacle(attack, here)
+        if not problem and not budget.permits():
+            problem = "not made yet"
+        if not problem and run is not None and helper is not None:
+            words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
+            options = attack.options(helper, request, budget.at_once)
+            if trainings.run([*words, *options], log_of(run)):
+                problem = last_sentence(log_of(run))
+            else:
+                keep_whole(run, records)
+                on_end()
+        if problem:
+            said.append((attack.target, f"{_NAMES[attack.name]}: {problem}"))
+    return lines_of(said)
+
+
+def attacks_not_made(
+    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
+) -> List[str]:
+    """Return which attacks have no record, and what they lack, as `attack_cells` does."""
+    here = runs_below(folder)
+    lacking = _lacking(request, cells, shadows, here, [records, folder])
+    return lines_of(
+        (each.target, f"{_NAMES[each.name]}: {_obstacle(each, here) or 'not made yet'}")
+        for each in lacking
+    )
+
+
+def _lacking(
+    request: Request,
+    cells: Sequence[Cell],
+    shadows: Sequence[Cell],
+    here: Dict[str, Path],
+    places: Sequence[Path],
+) -> List[Attack]:
+    """Return the attacks that none of a cell's runs has.
+
+    Where LiRA lacks a run, its shadow models may be wanted although their own run's is made.
+
+    Args:
+        places: where records of attacks are, and runs that were attacked.
+    """
+    made = _made(places, request.lira)
+    attacks = [(each, each.is_among(made)) for each in _attacks(request, cells, shadows)]
+    lenders = {
+        each.helper.name
+        for each, is_made in attacks
+        if not is_made and each.name == "lira" and not _obstacle(each, here)
+    }
+
+    def lacks_models(attack: Attack) -> bool:
+        run = _run_of(attack.target, here)
+        if run is None or not attack.is_on_itself or attack.target.name not in lenders:
+            return False
+        return not attack.is_among(_made([run.path], request.lira))
+
+    return [each for each, is_made in attacks if not is_made or lacks_models(each)]
+
+
+def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
+    """Return why an attack cannot be made, or nothing."""
+    cells = [cell for cell in (attack.target, attack.helper) if _run_of(cell, here) is None]
+    if not cells:
+        return ""
+    if any(not cell.trial.records or cell.trial.is_open for cell in cells):
+        return "the run, or one that the attack needs, is not trained yet"
+    return "of the run, or of one that the attack needs, only the record is left; see --retrain"
+
+
+def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -> Iterator[Attack]:
+    """Yield the attacks on what was trained, SGD's LiRA before those that take its models."""
+    sgd = {
+        (cell.corpus, cell.family, cell.seed): cell
+        for cell in (*shadows, *cells)
+        if cell.method == "sgd"
+    }
+    trained = [cell for cell in cells if cell.trial.records]
+    if request.is_attacked:
+        for cell in trained:
+            yield Attack(cell, "shadow", sgd[OTHER_CORPUS[cell.corpus], cell.family, cell.seed])
+    if request.lira:
+        lenders = [sgd[cell.corpus, cell.family, cell.seed] for cell in trained]
+        for cell in {each.name: each for each in lenders}.values():
+            yield Attack(cell, "lira", cell)
+        for cell, lender in zip(trained, lenders):
+            if cell is not lender:
+                yield Attack(cell, "lira", lender)
+
+
+def _made(places: Sequence[Path], lira: int) -> Made:
+    """The attacks that were made, of LiRA those with so many shadow models or more."""
+    found = collect_attacks(places)
+    return {
+        (each["run"], each["attack"])
+        for each in found
+        if each["attack"] != "lira" or (each["shadows"] or 0) >= lira
+    }
+
+
+def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:
+    """The first run directory of a cell that is here."""
+    places = (here.get(run_id(record)) for record in cell.trial.records)
+    return next((RunDirectory(place) for place in places if place), None)

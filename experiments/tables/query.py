@@ -1,0 +1,232 @@
+"""Table 1 as a query: what the records of runs, and of attacks on them, say of each method."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Hashable,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
+
+from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
+from edp_mx.runs.record import Record, run_id
+from experiments.tables.methods import METHODS, method_of
+from experiments.tables.pooled import Pooled
+
+PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
+FPR = "0.01"
+Key = Tuple[str, str, str]  # family, corpus, method
+Value = TypeVar("Value", bound=Hashable)
+Success = Mapping[str, Any]  # by the name of an attack, what it found
+Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was measured of one method, over its runs.
+
+    Attributes:
+        records: of its runs.
+        ser: on the test part.
+        ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing.
+        auc: of the paper's attack.
+        auc_change: relative to SGD's, as `ser_change`.
+        lira_auc: LiRA's AUC, of its variants that with the largest.
+        lira_tpr: the share of members that it finds at a false-positive rate of 1 %, by that of its
+            variants which finds most.
+        attacked: how many of the runs have the paper's attack.
+        lira_attacked: how many have LiRA.
+        ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
+            of the family was trained more than once.
+        auc_interval: the same of `auc_change`.
+
+    Units: shares of 1; a change of -0.1 is 10 % less.
+    """
+
+    records: Tuple[Record, ...]
+    ser: Spread
+    ser_change: Optional[Spread] = None
+    auc: Optional[Spread] = None
+    auc_change: Optional[Spread] = None
+    lira_auc: Optional[Spread] = None
+    lira_tpr: Optional[Spread] = None
+    attacked: int = 0
+    lira_attacked: int = 0
+    ser_interval: Optional[float] = None
+    auc_interval: Optional[float] = None
+
+
+def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
+    """Return what the records say of each method of Table 1, by family, corpus and method.
+
+    A corpus is shown at one size, that at which most methods were measured (of several, the
+    largest). Of several settings of a method the newest results count, of these the runs that most
+    methods have alike but for their privacy, of these those that were attacked most, and then the
+    best on the validation part. All runs of these settings count; another warm start is another
+    setting.
+    """
+    success = successes_of(attacks)
+    attacked = Counter(run for run, _ in success)
+    by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
+    # Of runs that repeat each other the last is kept: one that was attacked.
+    for record in sorted(records, key=lambda each: attacked[run_id(each)]):
+        by_method.get(method_of(record) or "", []).append(record)
+    chosen: Dict[Key, List[Measurement]] = {}
+    for method, of_it in by_method.items():
+        for each in measurements(of_it, is_shown=lambda _: True):
+            chosen.setdefault((each.family, each.corpus, method), []).append(each)
+    sizes = {
+        place: max((count, n) for n, count in counts.items())[1]
+        for place, counts in _counted(chosen, lambda each: each.n).items()
+    }
+    fitting = {
+        key: [each for each in every if each.n == sizes[key[:2]]] for key, every in chosen.items()
+    }
+    shared = _counted(fitting, lambda each: but_for_privacy(each.records[0]))
+    best = {
+        key: min(every, key=lambda each: _order(each, shared[key[:2]], attacked))
+        for key, every in fitting.items()
+        if every
+    }
+    found: Dict[Key, Entry] = {}
+    for key, measured in best.items():  # SGD comes first, since METHODS begins with it
+        sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
+        found[key] = entry_of(measured.records, success, sgd=sgd)
+    pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
+    return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
+
+
+def _pooled(
+    family: str, found: Mapping[Key, Entry], success: Successes
+) -> Tuple[Optional[Pooled], Optional[Pooled]]:
+    """How far runs of a family's rows differ in SER, and in the AUC of the paper's attack."""
+    of_it = [entry for key, entry in found.items() if key[0] == family]
+    sers = [[record["test"]["ser"] for record in entry.records] for entry in of_it]
+    aucs = [[_auc(each) for each in _by_shadow(entry.records, success)] for entry in of_it]
+    return Pooled.of(sers), Pooled.of(aucs)
+
+
+def _with_intervals(
+    key: Key, found: Mapping[Key, Entry], ser: Optional[Pooled], auc: Optional[Pooled]
+) -> Entry:
+    entry, sgd = found[key], found.get((*key[:2], "sgd"))
+    if sgd is None or key[2] == "sgd":
+        return entry
+    given: Dict[str, Any] = {}
+    if ser and entry.ser_change:
+        runs, of_sgd = len(entry.records), len(sgd.records)
+        given["ser_interval"] = ser.interval(1 + entry.ser_change.mean, runs, of_sgd)
+    if auc and entry.auc_change:
+        ratio = 1 + entry.auc_change.mean
+        given["auc_interval"] = auc.interval(ratio, entry.attacked, sgd.attacked)
+    return replace(entry, **given)
+
+
+def _counted(
+    measured: Dict[Key, List[Measurement]], of: Callable[[Measurement], Value]
+) -> Dict[Tuple[str, str], Counter[Value]]:
+    """By family and corpus, how many methods have a run of which `of` says the same."""
+    methods: Dict[Tuple[str, str], Counter[Value]] = {}
+    for key, every in measured.items():
+        methods.setdefault(key[:2], Counter()).update(set(map(of, every)))
+    return methods
+
+
+def but_for_privacy(record: Record) -> str:
+    """Return the settings of a run but for its seed and what makes it private."""
+    left_out = ("privacy.", "training.seed")
+    kept = {k: v for k, v in record["settings"].items() if not k.startswith(left_out)}
+    return json.dumps(kept, sort_keys=True)
+
+
+def _order(
+    measured: Measurement, shared: Counter[str], attacked: Counter[str]
+) -> Tuple[float, ...]:
+    version = max(record["results_version"] or 0 for record in measured.records)
+    methods = shared[but_for_privacy(measured.records[0])]
+    attacks = sum(attacked[run_id(record)] for record in measured.records)
+    return -version, -methods, -attacks, measured.validation, -len(measured.records)
+
+
+def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
+    """Return what each attack found, by the id of the attacked run and the attack's name."""
+    return {(each["run"], each["attack"]): each["success"] for each in attacks}
+
+
+def entry_of(
+    records: Sequence[Record], success: Successes, *, sgd: Optional[Entry] = None
+) -> Entry:
+    """Return what was measured of some runs, beside those of SGD on the same corpus."""
+    by_shadow = _by_shadow(records, success)
+    of_lira = (_liras(each) for each in _success_of(records, "lira", success))
+    by_lira = [each for each in of_lira if each]
+    auc = _spread(list(map(_auc, by_shadow)))
+    ser = spread_of([record["test"]["ser"] for record in records])
+    return Entry(
+        records=tuple(records),
+        ser=ser,
+        ser_change=_change(ser, sgd.ser if sgd else None),
+        auc=auc,
+        auc_change=_change(auc, sgd.auc if sgd else None),
+        lira_auc=_spread([max(map(_auc, each.values())) for each in by_lira]),
+        lira_tpr=_spread([max(map(_tpr, each.values())) for each in by_lira]),
+        attacked=len(by_shadow),
+        lira_attacked=len(by_lira),
+    )
+
+
+def _by_shadow(records: Sequence[Record], success: Successes) -> List[Any]:
+    """What the paper's attack found on those of the runs that have it."""
+    found = _success_of(records, "shadow", success)
+    return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
+
+
+def _success_of(records: Sequence[Record], attack: str, success: Successes) -> List[Success]:
+    return [success.get((run_id(record), attack), {}) for record in records]
+
+
+def _liras(success: Success) -> Success:
+    """What each variant of LiRA found.
+
+    The shadow models are trained by SGD. Where another method leaves other losses than they have,
+    the online variant takes members for others, and says little of what leaks: the best variant is
+    nearest to that.
+    """
+    return {name: found for name, found in success.items() if name.startswith(LIRA)}
+
+
+def best_lira(success: Success) -> Optional[str]:
+    """Return the variant of LiRA with the largest AUC, None where there is none."""
+    variants = _liras(success)
+    return max(variants, key=lambda name: _auc(variants[name])) if variants else None
+
+
+def _auc(found: Mapping[str, Any]) -> float:
+    return found["auc"]["value"]
+
+
+def _tpr(found: Mapping[str, Any]) -> float:
+    return found["tpr_at_fpr"][FPR]["value"]
+
+
+def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread]:
+    """The spread relative to the mean of SGD's."""
+    if ours is None or of_sgd is None or not of_sgd.mean:
+        return None
+    return Spread(*(value / of_sgd.mean - 1 for value in ours))
+
+
+def _spread(values: Sequence[float]) -> Optional[Spread]:
+    return spread_of(values) if values else None

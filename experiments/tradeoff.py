@@ -1,0 +1,341 @@
+"""What a run gives away against how well it understands: eDP-SGD, DP-SGD, and plain under-fitting.
+
+Small models, as `experiments.table1 --small` trains them. Each run is attacked by the paper's
+attack and by LiRA; what has a record in results/tradeoff is not trained again. Writes
+results/tradeoff.md and docs/pictures/tradeoff.png. With --dry-run it trains nothing.
+"""
+
+import argparse
+import math
+import sys
+from contextlib import closing
+from itertools import product
+from operator import itemgetter, le
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from matplotlib.ticker import NullFormatter
+
+from edp_mx.cli.console import whole
+from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
+from edp_mx.reports.parts import MISSING
+from edp_mx.reports.summary import log10_or_infinity
+from edp_mx.reports.table import render_table
+from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.measured import granted
+from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+from edp_mx.runtime.files import write_text
+from edp_mx.runtime.progress import start_logging
+from experiments.command import main
+from experiments.pages.table1 import in_percent
+from experiments.tables.attacks import attack_cells, shadow_cells
+from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
+from experiments.tables.fill import fill, look_up, problems
+from experiments.tables.methods import FAMILIES, Method
+from experiments.tables.paper import name_of
+from experiments.tables.query import Entry, entry_of, successes_of
+
+PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
+RECORDS, RUNS = Path("results/tradeoff"), Path("runs/tradeoff")
+EXAMPLES = "example: python -m experiments.tradeoff --corpora atis --models clc --seeds 0 1 2"
+CORPORA = ("atis", "snips")
+# z₀ by how α is divided: where noise begins to cost something, and as far as a model learns.
+NOISES = {"norm": (1e-3, 0.01, 0.03, 0.1, 0.3), "largest": (1e-4, 1e-3, 0.01, 0.03, 0.1)}
+EPSILONS = (8, 100, 1000)
+RATES = {"clc": 6e-3, "bert": 1e-3}  # of configs/small
+DROPOUTS = {"clc": (0.5, 0.7), "bert": (0.3, 0.5)}
+SGD, NONE = "mechanism/sgd.yaml", "mechanism/edp_none.yaml"
+NOISE, UNIT = "privacy.noise_multiplier", "privacy.layer_scales_unit"
+
+HEADER = """\
+# What eDP-SGD buys
+
+Made by `python -m experiments.tradeoff {options}`; not to be edited. Made from {count}
+runs of small models (`configs/small`), {seeds} of each row at most, each on one worker with the
+paper's N = 8 micro-batches, and from attacks on them. DP-SGD takes batches of 128 for 20 epochs,
+from random weights or the pre-trained encoder.
+
+SER is the semantic error rate on the test part; lower is better. AUC is that of the paper's attack,
+and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
+share of members that LiRA finds at a false-positive rate of 1 %. Both log₁₀ ε are those of Table 1;
+the second would hold if α and the vocabulary were public. Means over runs, with the least and
+the largest in brackets; an AUC of one run is known to about ±1.7 points. **Beaten by** names a run
+without privacy that has no more SER and of which no attack tells more: noise then bought nothing
+that fitting less closely would not have given.
+
+![SER against the AUC of attacks](../docs/pictures/tradeoff.png)
+"""
+ATTACKS = {"auc": "the paper's attack", "lira_auc": "LiRA"}  # by their fields in `Entry`
+COLUMNS = ("", "SER %", "AUC, paper's", "AUC, LiRA", "TPR %, LiRA", "log₁₀ ε publ.",
+           "log₁₀ ε holds", "runs", "beaten by")  # fmt: skip
+
+
+class Curve(NamedTuple):
+    """Runs that differ in one thing."""
+
+    name: str
+    points: Dict[str, Method]
+    is_plain: bool = False  # trained without privacy
+    only: Optional[Tuple[str, str]] = None  # corpus and family, if it has no others
+
+
+class Point(NamedTuple):
+    """What was measured of one method, over its seeds."""
+
+    name: str
+    curve: Curve
+    entry: Entry
+
+    def auc(self, attack: str) -> Optional[float]:
+        """Return the mean AUC of an attack, by its field in `Entry`; None if it was not made."""
+        spread = getattr(self.entry, attack)
+        return None if spread is None else spread.mean
+
+    @property
+    def log10_holds(self) -> float:
+        """The largest log₁₀ ε that holds, its conditions granted; ∞ where a run has none."""
+        holds = [granted(each, "log10_epsilon") for each in self.entry.records]
+        return max(math.inf if each is None else each for each in holds)
+
+
+def curves_of(family: str) -> List[Curve]:
+    """Return what is compared for a family of models."""
+    rate = RATES[family]
+    epsilons = {
+        f"dp_sgd_{each}": Method(
+            f"ε = {each}",
+            "mechanism/dp_sgd.yaml",
+            {"privacy.target_epsilon": each, "training.batch_size": 128, "training.epochs": 20,
+             "training.learning_rate": rate / 2},
+        )
+        for each in EPSILONS
+    }  # fmt: skip
+    edp = [
+        Curve(f"eDP-SGD, α {said}", {f"{unit}_{z:g}": _edp(unit, z) for z in NOISES[unit]})
+        for unit, said in (("norm", "as norms"), ("largest", "÷ largest"))
+    ]
+    plain = [
+        _plain("stopped early", "training.epochs", (2, 4, 8), "after {} epochs"),
+        _plain("weight decay", "training.weight_decay", (1e-4, 1e-3), "λ = {}"),
+        _plain("dropout", "model.dropout", DROPOUTS[family], "{} of the units"),
+        _plain("smaller rate", "training.learning_rate", (rate / 4, rate / 16), "{}"),
+    ]
+    sgd = Curve("SGD", {"sgd": Method("as it is", SGD, {})}, is_plain=True)
+    return [sgd, *edp, Curve("DP-SGD", epsilons), *plain, _units(), *_decays()]
+
+
+def _edp(unit: str, z: float) -> Method:
+    return Method(f"z₀ = {z:g}", NONE, {NOISE: z, UNIT: unit}, "none")
+
+
+def _plain(name: str, key: str, values: Sequence[float], said: str) -> Curve:
+    points = {
+        f"sgd_{key.rpartition('.')[2]}_{value:g}": Method(
+            said.format(f"{value:g}"), SGD, {key: value}
+        )
+        for value in values
+    }
+    return Curve(f"SGD, {name}", points, is_plain=True)
+
+
+def _units() -> Curve:
+    """The same loss in other units: α grows by c, and the paper's count does not see it."""
+    points = {
+        f"norm_0.1_times_{c}": Method(
+            f"c = {c}", NONE, {NOISE: 0.1, UNIT: "norm", "training.loss_factor": c}, "none"
+        )
+        for c in (10, 100)
+    }
+    return Curve("eDP-SGD, α as norms, z₀ = 0.1, loss × c", points, only=("atis", "clc"))
+
+
+def _decays() -> Iterator[Curve]:
+    """Noise that costs something at first, and then falls; α ÷ largest."""
+    for z, (kind, taus) in product(
+        (0.01, 0.1), (("linear", (0.1, 0.5, 0.9)), ("exponential", (0.05, 0.1, 0.2)))
+    ):
+        points = {
+            f"{kind}_{z:g}_{tau:g}": Method(
+                f"τ = {tau:g}", f"mechanism/edp_{kind}.yaml",
+                {NOISE: z, UNIT: "largest", "privacy.decay.rate": tau}, kind,
+            )
+            for tau in taus
+        }  # fmt: skip
+        yield Curve(f"eDP-SGD, α ÷ largest, z₀ = {z:g}, {kind} decay", points, only=("atis", "clc"))
+
+
+def requests_of(arguments: argparse.Namespace) -> Iterator[Request]:
+    """Yield what is to be trained: the curves of all corpora, then those of one alone."""
+    for family in arguments.models:
+        curves = curves_of(family)
+        known = {name: method for curve in curves for name, method in curve.points.items()}
+        shared = [name for curve in curves if not curve.only for name in curve.points]
+        own: Dict[Tuple[str, str], List[str]] = {}
+        for curve in curves:
+            if curve.only:
+                own.setdefault(curve.only, []).extend(curve.points)
+        asked = [(corpus, shared, arguments.seeds) for corpus in arguments.corpora]
+        asked += [(corpus, names, arguments.seeds[:1]) for (corpus, its), names in own.items()
+                  if its == family and corpus in arguments.corpora]  # fmt: skip
+        for corpus, methods, seeds in asked:
+            yield Request(
+                Path("configs"), [corpus], [family], methods, seeds, is_attacked=True,
+                lira=arguments.lira, is_small=True, known=known,
+            )  # fmt: skip
+
+
+def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace) -> List[str]:
+    """Train and attack what has no record yet; return what is missing."""
+    shadows = shadow_cells(request)
+    trainings = Trainings(
+        arguments.runs,
+        workers=request.workers,
+        records=[RECORDS],
+        find=find_for_cell,
+        is_read_only=arguments.dry_run,
+    )
+    said: List[str] = []
+    with closing(trainings):
+        look_up([*cells, *shadows], trainings)
+        if not arguments.dry_run:
+            budget = Budget(Limits(hours=arguments.budget_hours, at_once=1))
+            fill(cells, shadows, trainings, budget, records=RECORDS)
+            said = attack_cells(request, cells, shadows, trainings, budget, records=RECORDS)
+    return [*problems(cells), *said]
+
+
+def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
+    """Return what was measured, by corpus and family, in the order of the curves."""
+    success = successes_of(collect_attacks([RECORDS]))
+    found: Dict[Tuple[str, str], List[Point]] = {}
+    for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
+        for curve in curves_of(place[1]):
+            for name, method in curve.points.items():
+                records = [record for cell in cells
+                           if (cell.corpus, cell.family) == place and cell.method == name
+                           for record in cell.trial.records]  # fmt: skip
+                if records:
+                    point = Point(method.name, curve, entry_of(records, success))
+                    found.setdefault(place, []).append(point)
+    return found
+
+
+def beaten_by(point: Point, points: Sequence[Point]) -> str:
+    """Return the best plain run with no more SER from which neither attack learns more."""
+    ours = {name: auc for name in reversed(ATTACKS) if (auc := point.auc(name)) is not None}
+    if point.curve.is_plain or not ours:
+        return ""
+    rivals = []
+    for each in points:
+        aucs = [auc for name in ours if (auc := each.auc(name)) is not None]
+        is_whole = len(aucs) == len(ours)
+        if each.curve.is_plain and each.entry.ser.mean <= point.entry.ser.mean and is_whole:
+            rivals.append((aucs, f"{each.curve.name}, {each.name}"))
+    if not rivals:
+        return ""
+    fitting = [(aucs, name) for aucs, name in rivals if all(map(le, aucs, ours.values()))]
+    return min(fitting, key=itemgetter(0))[1] if fitting else "none"
+
+
+def table_of(points: Sequence[Point]) -> str:
+    rows = []
+    for point in points:
+        entry = point.entry
+        shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
+        published = max(log10_or_infinity(each["as_published"]) for each in entry.records)
+        epsilons = (published, point.log10_holds)
+        rows.append([
+            f"{point.curve.name}: {point.name}",
+            *(in_percent(spread, digits) if spread else MISSING for spread, digits in shares),
+            *(f"{each:.1f}" if math.isfinite(each) else "∞" for each in epsilons),
+            str(len(entry.records)),
+            beaten_by(point, points),
+        ])  # fmt: skip
+    return render_table(COLUMNS, rows)
+
+
+def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
+    """Draw SER against the AUC of each attack, a panel for each corpus, family and attack."""
+    shown = {}
+    for (place, points), (field, attack) in product(found.items(), ATTACKS.items()):
+        aucs = [(each, each.auc(field)) for each in points if not each.curve.only]
+        measured = [(each, 100 * auc) for each, auc in aucs if auc is not None]
+        if len(measured) > 2:
+            shown[place, attack] = measured
+    figure, panels = build_panels(len(shown), 5.2, 4.2, columns=2, least_columns=2, below=0.9)
+    drawn: Dict[str, Any] = {}
+    names = list(dict.fromkeys(each.curve.name for its in shown.values() for each, _ in its))
+    for axes, (((corpus, family), attack), its) in zip(panels, shown.items()):
+        for name in dict.fromkeys(each.curve.name for each, _ in its):
+            of_it = [(each, auc) for each, auc in its if each.curve.name == name]
+            is_plain = of_it[0][0].curve.is_plain
+            (drawn[name],) = axes.plot(
+                [100 * each.entry.ser.mean for each, _ in of_it],
+                [auc for _, auc in of_it],
+                color="#000000" if name == "SGD" else COLOURS[names.index(name) - 1],
+                marker="s" if is_plain else "o", linestyle=":" if is_plain else "-",
+                markersize=9 if name == "SGD" else 5, linewidth=1.2,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        ticks = [5, 10, 20, 40, 80]
+        axes.set_xticks(ticks, list(map(str, ticks)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        title = f"{name_of(corpus)}, {family.upper()}, {attack}"
+        label_axes(axes, "SER on the test part, %", "AUC, %", legend=False, title=title)
+    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=4, frameon=False,
+                  fontsize=8)  # fmt: skip
+    save_figure(figure, PICTURE)
+
+
+def page(
+    found: Mapping[Tuple[str, str], Sequence[Point]], lacking: Sequence[str], options: str
+) -> str:
+    """Return the Markdown of what was measured, and of what is missing."""
+    points = [point for its in found.values() for point in its]
+    count = sum(len(point.entry.records) for point in points)
+    seeds = max((len(point.entry.records) for point in points), default=0)
+    blocks = [HEADER.format(options=options, count=count, seeds=seeds)]
+    for (corpus, family), its in found.items():
+        blocks += [f"## {name_of(corpus)}, {family.upper()}\n", table_of(its), ""]
+    if lacking:
+        blocks += ["## What is missing\n", *(f"- {line}" for line in lacking)]
+    return "\n".join(blocks).rstrip() + "\n"
+
+
+def measured(arguments: argparse.Namespace) -> Tuple[Dict[Tuple[str, str], List[Point]], str]:
+    """Do what the options say; return the points, and the page."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    asked = [(request, cells_of(request)) for request in requests_of(arguments)]
+    lacking = [line for request, cells in asked for line in train(request, cells, arguments)]
+    found = points_of([cell for _, its in asked for cell in its])
+    options = [
+        f"--{name} {' '.join(map(str, getattr(arguments, name)))}"
+        for name in ("corpora", "models", "seeds")
+    ]
+    return found, page(found, lacking, " ".join(options))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--corpora", nargs="+", default=CORPORA, choices=CORPORA, help="all")
+    add("--models", nargs="+", default=FAMILIES, choices=FAMILIES, help="all")
+    add("--seeds", nargs="+", type=whole, default=[0], help="one run for each (0)")
+    add("--lira", type=whole, default=16, help="shadow models (16)")
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
+    add("--runs", type=Path, default=RUNS, help=f"for the run directories ({RUNS})")
+    add("--dry-run", action="store_true", help="train nothing")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train and attack what is missing; write the page and its picture."""
+    start_logging(is_first=True)
+    found, text = measured(arguments)
+    write_text(PAGE, text)
+    if found:
+        draw(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("tradeoff", sys.argv[1:]))

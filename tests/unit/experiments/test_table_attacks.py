@@ -1,0 +1,283 @@
+"""The attacks on the runs of a table: who is whose shadow, and what remains of an attack."""
+
+import json
+import math
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.commands import CONFIGS, edp_mx
+from support.membership import made_scores
+from support.records import record_of
+
+from edp_mx.attacks.directory import write_outcome
+from edp_mx.attacks.membership.thresholds import Guesses
+from edp_mx.config import dump_config
+from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.record import run_id
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.trainings import Budget, Limits
+from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
+from experiments.tables.cells import Request, cells_of
+from experiments.tables.fill import fill
+
+
+def finished(folder, cell, **changes):
+    """A run of a cell, beside those that it has, without a model."""
+    run = RunDirectory(folder / f"trial-{cell.trial.hash}")
+    run.create("x", dump_config(cell.trial.config))
+    record = record_of(cell.corpus, cell.family, cell.trial.config.privacy.mechanism)
+    record.update({"hash": cell.trial.hash, "name": cell.trial.config.name, **changes})
+    cell.trial.records.append(record)
+    run.write("record", record)
+    run.write("results", {"test": record["test"]})
+    return run
+
+
+class Trainings:
+    """Attacks are pretended: a shadow's path is noted, and an outcome is written."""
+
+    def __init__(self, folder, generator):
+        self.folder, self.generator, self.made = folder, generator, []
+
+    def train(self, trials, budget, *, on_end):
+        assert trials and not any(trial.is_open for trial in trials)
+
+    def run(self, words, log):
+        run, option, shadow = words[words.index("attack") + 1 :][:3]
+        self.made.append((run, shadow))
+        if option != "--shadow":
+            self.made[-1] = (run, option, shadow)
+        if len(self.made) == 3:
+            log.write_text("edp-mx attack: the shadow has diverged\n")
+            return 2
+        scores = made_scores(self.generator, 60, gap=1.0)
+        values = np.where(scores.labels, 1.0, 0.0)
+        guess = Guesses("shadow classifier", "says", values)
+        facts = {"shadow corpus": "snips", "shadow": "private-folder", "shadows": 16}
+        name = "shadow" if option == "--shadow" else "lira"
+        attacked = RunDirectory(self.folder / run.split("/")[-1])
+        write_outcome(attacked, name, [guess], scores, facts=facts)
+        (attacked.path / f"attack-{name}" / "roc.csv").write_text("attack,fpr,tpr\n")
+        return 0
+
+
+@pytest.fixture
+def request_():
+    methods = ("sgd", "edp_none")
+    return Request(CONFIGS, ("atis",), ("clc",), methods, seeds=(0, 1), is_attacked=True)
+
+
+def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator, request_):
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    assert [(s.corpus, s.method, s.seed) for s in shadows] == [
+        ("snips", "sgd", 0),
+        ("snips", "sgd", 1),
+    ]
+    runs = {
+        each.name: str(finished(tmp_path / "runs", each).path) for each in (*cells, *shadows[:1])
+    }
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+
+    def attack(hours=math.inf):
+        budget = Budget(Limits(hours=hours))
+        return attack_cells(request_, cells, shadows, trainings, budget, records=records)
+
+    said = attack()
+    shadow = runs["snips_clc_sgd, seed 0"]
+    assert trainings.made == [(runs["atis_clc_sgd, seed 0"], shadow),
+                              (runs["atis_clc_edp_none, seed 0"], shadow)]  # fmt: skip
+    assert said == [
+        "atis_clc (sgd, edp_none), seed 1: the paper's attack: the run, or one that the attack "
+        "needs, is not trained yet"
+    ]
+
+    finished(tmp_path / "runs", shadows[1])
+    spent = attack(hours=0.0)
+    assert spent == ["atis_clc (sgd, edp_none), seed 1: the paper's attack: not made yet"]
+    assert len(trainings.made) == 2
+    folders = tmp_path / "runs", records
+    assert attacks_not_made(request_, cells, shadows, *folders) == spent
+    (failed,) = attack()
+    assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
+    assert len(trainings.made) == 4  # the first two are not made again
+
+    kept = {path.name: json.loads(path.read_text()) for path in records.glob("*-attack-*.json")}
+    assert len(kept) == 3 and all("attack-shadow" in name for name in kept)
+    assert len(list(records.iterdir())) == 6
+    for each in kept.values():
+        success = each["success"]["shadow classifier"]
+        assert success["auc"]["value"] == 1.0 and "0.01" in success["tpr_at_fpr"]
+        assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
+    assert {each["run"] for each in collect_attacks([tmp_path / "runs"])} == {
+        each["run"] for each in collect_attacks([records])}  # fmt: skip
+
+    shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
+    (tmp_path / "runs").mkdir()
+    (gone,) = attack()
+    assert gone == (
+        "atis_clc (sgd), seed 1: the paper's attack: of the run, or of one that the attack needs, "
+        "only the record is left; see --retrain"
+    )
+    assert not any(each.trial.is_open for each in (*cells, *shadows))
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    wanted = {each.name for each in (*cells, *shadows) if each.trial.is_open}
+    assert wanted == {"atis_clc_sgd, seed 1", "snips_clc_sgd, seed 1"}
+    (sgd,) = (each for each in cells if each.name == "atis_clc_sgd, seed 1")
+    sgd.trial.is_wanted_again = False
+    lacking = replace(sgd.trial.config.data.embeddings, path="not-there.vec")
+    data = replace(sgd.trial.config.data, embeddings=lacking)
+    sgd.trial.config = replace(sgd.trial.config, data=data)
+    shadows[1].trial.is_wanted_again = False
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    assert not sgd.trial.is_open  # it could not be trained
+    assert not shadows[1].trial.is_open  # which nothing else needs
+
+
+def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, generator, request_):
+    """LiRA lacks a run, whose attack by the shadow was made before: the shadow is not needed."""
+    request_ = request_._replace(seeds=(0,))
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    for each in (*cells, *shadows):
+        finished(tmp_path / "runs", each)
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    attack_cells(request_, cells, shadows, trainings, Budget(Limits()), records=records)
+    shutil.rmtree(tmp_path / "runs")
+    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    assert not any(each.trial.is_open for each in (*cells, *shadows))
+    for is_attacked in (False, True):
+        both = request_._replace(lira=16, is_attacked=is_attacked)
+        want_runs(both, cells, shadows, tmp_path / "runs", records)
+        assert all(each.trial.is_open for each in cells) and not shadows[0].trial.is_open
+    for each in cells:
+        each.trial.is_wanted_again = False
+        finished(tmp_path / "runs", each, date="2030-01-01")
+    trainings.made.clear()
+    assert attack_cells(both, cells, shadows, trainings, Budget(Limits()), records=records) == []
+    assert [words[1] for words in trainings.made] == ["--lira", "--shadows-of"]
+    first, second = (run_id(each) for each in cells[0].trial.records)
+    made = [(each["run"], each["attack"]) for each in collect_attacks([records])]
+    assert (first, "shadow") in made and (second, "lira") in made and len(made) == 4
+
+
+def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_models(
+    tmp_path, generator, request_
+):
+    """LiRA on the SGD run has a record, but its shadow models are gone, and eDP-SGD needs them."""
+    request_ = request_._replace(methods=("edp_none",), seeds=(0,), is_attacked=False, lira=16)
+    (cell,), (sgd,) = cells_of(request_), shadow_cells(request_)
+    folder, records = tmp_path / "runs", tmp_path / "records"
+    run = finished(folder, sgd)
+    trainings = Trainings(folder, generator)
+    trainings.run(["attack", str(run.path), "--lira", "16"], None)
+    keep_whole(run, records)
+    before = {path.name: path.read_text() for path in records.iterdir()}
+    assert len(before) == 2
+    shutil.rmtree(folder)
+    finished(folder, cell)
+    want_runs(request_, [cell], [sgd], folder, records)
+    assert sgd.trial.is_open
+    run = finished(folder, sgd, date="2030-01-01")
+    trainings.made.clear()
+    assert attack_cells(request_, [cell], [sgd], trainings, Budget(Limits()), records=records) == []
+    assert [words[1:] for words in trainings.made] == [
+        ("--lira", "16"),
+        ("--shadows-of", str(run.path)),
+    ]
+    after = {path.name: path.read_text() for path in records.iterdir()}
+    assert {name: after[name] for name in before} == before and len(after) == 6
+
+
+def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
+    tmp_path, generator, request_
+):
+    request_ = request_._replace(methods=("sgd",), seeds=(0,), is_attacked=False, lira=16)
+    cells = cells_of(request_)
+    finished(tmp_path / "runs", cells[0])
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    for count, made in ((16, 1), (8, 1), (64, 2)):
+        more = request_._replace(lira=count)
+        assert attack_cells(more, cells, [], trainings, Budget(Limits()), records=records) == []
+        assert len(trainings.made) == made
+
+
+def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_on_it(
+    tmp_path, generator, request_
+):
+    cell = cells_of(request_)[0]
+    folder, records = tmp_path / "runs", tmp_path / "records"
+    trainings = Trainings(folder, generator)
+    run = finished(folder, cell)
+    trainings.run(["attack", str(run.path), "--shadow", "x"], None)
+    keep_whole(run, records)
+    before = {path.name: path.read_text() for path in records.iterdir()}
+    shutil.rmtree(folder)
+    finished(folder, cell, date="2030-01-01")
+    for _ in range(2):
+        fill([cell], [], trainings, Budget(Limits()), records=records)
+        after = {path.name: path.read_text() for path in records.iterdir()}
+        assert {name: after[name] for name in before} == before and len(after) == 3
+    (new,) = set(after) - set(before)
+    assert json.loads(after[new])["date"] == "2030-01-01"
+    (attack,) = collect_attacks([records])
+    assert attack["run"] == run_id(cell.trial.records[0])
+
+
+@pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
+def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
+    tmp_path, generator, request_, methods
+):
+    """Also where the table does not ask for SGD, whose settings the shadow models have."""
+    request_ = request_._replace(methods=methods, seeds=(0,), is_attacked=False, lira=16)
+    cells, shadows = cells_of(request_), shadow_cells(request_)
+    assert [s.name for s in shadows] == ["atis_clc_sgd, seed 0"] * ("sgd" not in methods)
+    runs = {each.name: str(finished(tmp_path / "runs", each).path) for each in (*shadows, *cells)}
+    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    for _ in range(2):
+        budget = Budget(Limits(at_once=2))
+        assert attack_cells(request_, cells, shadows, trainings, budget, records=records) == []
+    sgd, private = runs["atis_clc_sgd, seed 0"], runs["atis_clc_edp_none, seed 0"]
+    assert trainings.made == [(sgd, "--lira", "16"), (private, "--shadows-of", sgd)]
+    assert len(list(records.glob("*-attack-lira.json"))) == 2
+
+
+def test_too_few_shadow_models_are_refused_before_anything_is_trained(tmp_path):
+    refused = edp_mx("experiments.table1", "--lira", 3, "--runs", tmp_path / "runs", code=2)
+    assert "--lira is 3; it must be 4 or more" in refused.stderr and not any(tmp_path.iterdir())
+
+
+def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, generator, request_):
+    cell = cells_of(request_)[0]
+    run = finished(tmp_path / "runs", cell)
+    Trainings(tmp_path / "runs", generator).run(["attack", str(run.path), "--shadow", "x"], None)
+    said = edp_mx("runs", "keep", run.path, "--into", tmp_path / "kept").stdout.split()
+    assert [name.split("/")[-1] for name in said] == [
+        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}.json",
+        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}-attack-shadow.json",
+    ]
+
+
+def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
+    both = request_._replace(corpora=("atis", "snips"), lira=16)
+    assert shadow_cells(both) == []
+    assert len(shadow_cells(both._replace(methods=("edp_none",)))) == 4
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"auc": None}, "auc"),
+        ({"auc": {"value": "much"}}, "auc.*value"),
+        ({"tpr_at_fpr": {"0.01": {"value": None}}}, "tpr_at_fpr"),
+    ],
+)
+def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
+    success = {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}, **changes}
+    record = {"name": "x", "attack": "lira", "attacked_run": "0" * 16,
+              "success": {"LiRA online": success}}  # fmt: skip
+    path = tmp_path / "x-attack-lira.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=f"x-attack-lira.json.*{said}"):
+        collect_attacks([tmp_path])
