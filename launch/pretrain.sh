@@ -2,9 +2,9 @@
 # Pre-trains a BERT on public text with Horovod workers:  launch/pretrain.sh CONFIG … [--set key=value …]
 #
 #   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
-#   NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml
-#   NP=2 launch/pretrain.sh --resume runs/pretrain_for_atis-20260101-120000
-#   NP=16 HOSTS=host1:8,host2:8 launch/pretrain.sh configs/pretrain/for_atis.yaml
+#   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set text.train=[text/for_atis.txt.gz]
+#   NP=2 launch/pretrain.sh --resume runs/pretraining-20260101-120000
+#   NP=16 HOSTS=host1:8,host2:8 launch/pretrain.sh configs/pretrain/public_text.yaml
 #
 # NP is the number of workers (default 8). EDP_MX_GPU=1 sets up for GPUs.
 set -euo pipefail

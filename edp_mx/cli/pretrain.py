@@ -15,9 +15,9 @@ from edp_mx.cli.start import add_start_options, start_run
 EXAMPLES = """\
 examples:
   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
-  edp-mx pretrain configs/pretrain/for_atis.yaml
-  NP=2 launch/pretrain.sh configs/pretrain/for_atis.yaml --set pretraining.epochs=5
-  NP=2 launch/pretrain.sh --resume runs/pretrain_for_atis-20260101-120000
+  edp-mx pretrain configs/pretrain/pretraining.yaml --set text.train=[text/for_atis.txt.gz]
+  NP=2 launch/pretrain.sh configs/pretrain/public_text.yaml --set pretraining.epochs=5
+  NP=2 launch/pretrain.sh --resume runs/pretraining-20260101-120000
 
 With several workers use launch/pretrain.sh, which starts them. RUN/model is then a
 BERT in Hugging Face's layout: set model.checkpoint to it to fine-tune it.

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 CONFIGS = ROOT / "configs"
 TRAINED = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 MECHANISMS = sorted(path.stem for path in CONFIGS.glob("mechanism/*.yaml"))
-PRETRAINED = sorted(path.stem for path in CONFIGS.glob("pretrain/*.yaml"))
+PRETRAINED = ("atis", "snips", "nlu_eval", "dstc8", "standins")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def clone(corpora, tmp_path_factory):
     names = ["atis", "snips", "nlu_eval", "communication", "health", "video"]
     whole = folder / "text" / "whole.txt.gz"
     edp_mx("data", "text", *names, "--size", 100, "--out", whole)
-    for name in (*names[:3], "dstc8", "standins"):
+    for name in PRETRAINED:
         beginning_of(whole, folder / "text" / f"for_{name}.txt.gz")
     return folder
 
@@ -36,9 +36,13 @@ def finished(folder, name):
 
 @pytest.fixture(scope="module")
 def pretrained(clone):
-    for name in (each for each in PRETRAINED if each != "pretraining"):
-        run = f"pretrain_{name.replace('public_text', 'public')}"
-        execute(f"edp-mx pretrain configs/pretrain/{name}.yaml --run runs/{run}", clone)
+    execute("edp-mx pretrain configs/pretrain/public_text.yaml --run runs/pretrain_public", clone)
+    for name in PRETRAINED:
+        execute(
+            f"edp-mx pretrain configs/pretrain/pretraining.yaml --run runs/pretrain_for_{name} "
+            f"--set text.train=[text/for_{name}.txt.gz]",
+            clone,
+        )
     return clone
 
 
@@ -75,33 +79,37 @@ def test_the_recipe_of_each_corpus(pretrained, layer):
     execute(
         f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz --force && "
         f"rm -rf {start} && "
-        f"edp-mx train configs/warm_start/{start.replace('runs/warm_', '')}.yaml --run {start} && "
+        f"edp-mx train configs/warm_start/bert.yaml --run {start} "
+        f"--set data.path=merged/for_{name}.jsonl.gz && "
         f"edp-mx train configs/{name}_bert.yaml configs/recipe/{layer.name} --run runs/r_{name}",
         pretrained,
     )
     assert 7.5 < read(pretrained / "runs" / f"r_{name}", "privacy")["holds_if"]["epsilon"] <= 8
 
 
-WARM_STARTS = sorted(path.stem for path in CONFIGS.glob("warm_start/*for_*.yaml"))
-
-
-@pytest.mark.parametrize("start", WARM_STARTS)
-def test_each_warm_start_trains(pretrained, start):
-    name = start.split("for_")[1]
+@pytest.mark.parametrize(
+    "name, layers", [("health", ("bert",)), ("dstc8", ("clc", "frozen_vectors"))]
+)
+def test_each_warm_start_trains(pretrained, name, layers):
+    run = f"runs/warm_for_{name}"
+    files = " ".join(f"configs/warm_start/{layer}.yaml" for layer in layers)
     vectors = f"vectors/for_{name}.vec.gz"  # of the same words and bytes each time
     execute(
         f"edp-mx data merge video:300 --out merged/for_{name}.jsonl.gz --force && "
         "edp-mx data train-embeddings text/banking77.txt.gz --lowercase --dimension 16 "
-        f"--buckets 200 --out {vectors} --force && rm -rf runs/warm_{start} && "
-        f"edp-mx train configs/warm_start/{start}.yaml --run runs/warm_{start}",
+        f"--buckets 200 --out {vectors} --force && rm -rf {run} && "
+        f"edp-mx train {files} --run {run} --set data.path=merged/for_{name}.jsonl.gz",
         pretrained,
     )
-    assert read(pretrained / "runs" / f"warm_{start}", "privacy")["mechanism"] == "none"
+    assert read(pretrained / run, "privacy")["mechanism"] == "none"
 
 
-@pytest.mark.parametrize("name, layer", [("dstc8", "clc_dstc8"), ("health", "clc_few")])
-def test_the_recipe_of_a_clc_starts_from_its_warm_start(pretrained, name, layer):
-    test_each_warm_start_trains(pretrained, f"for_{name}")
+@pytest.mark.parametrize(
+    "name, layer, layers",
+    [("dstc8", "clc_dstc8", ("clc", "frozen_vectors")), ("health", "clc_few", ("clc",))],
+)
+def test_the_recipe_of_a_clc_starts_from_its_warm_start(pretrained, name, layer, layers):
+    test_each_warm_start_trains(pretrained, name, layers)
     execute(
         f"edp-mx train configs/{name}_clc.yaml configs/recipe/{layer}.yaml --run runs/r_{layer} "
         f"--set model.start_from=runs/warm_for_{name}",

@@ -73,7 +73,12 @@ def execute(script, folder):
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": path, "EDP_MX_VENV": str(Path(sys.prefix))},
+        env={
+            **os.environ,
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),  # for the experiments
+            "EDP_MX_VENV": str(Path(sys.prefix)),
+        },
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

@@ -54,7 +54,10 @@ def shrunken_folder(folder, corpora):
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(ROOT / "configs", folder / "configs")
     shutil.copytree(ROOT / "results" / "records", folder / "results" / "records")
-    for path in (folder / "configs").rglob("*.yaml"):
+    shutil.copytree(ROOT / "experiments" / "grids", folder / "experiments" / "grids")
+    for path in [
+        each for name in ("configs", "experiments") for each in (folder / name).rglob("*.yaml")
+    ]:
         text = shrunken(path.read_text(), *_FILES)
         if path.parent.name == "pretrain":  # whose texts a page makes as long as they are
             text = text.replace("batch_size: 16", "batch_size: 256")

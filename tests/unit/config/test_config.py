@@ -284,39 +284,36 @@ def test_the_recipe_trains_the_heads_of_each_bert_alone(path):
     assert config.privacy.mechanism == "dp_sgd" and config.model.trained == "heads"
 
 
-@pytest.mark.parametrize("name, recipe, start", [
-    ("communication_clc", "clc", "for_communication"),
-    ("health_clc", "clc", "for_health"),
-    ("video_clc", "clc", "for_video"),
-    ("dstc8_clc", "clc_dstc8", "for_dstc8"),
-    ("quickstart", "quickstart", "quickstart"),
+@pytest.mark.parametrize("name, recipe, starts", [
+    ("communication_clc", "clc", ["clc"]),
+    ("health_clc", "clc", ["clc"]),
+    ("video_clc", "clc", ["clc"]),
+    ("dstc8_clc", "clc_dstc8", ["clc", "frozen_vectors"]),
+    ("quickstart", "quickstart", ["quickstart"]),
 ])  # fmt: skip
-def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, start):
+def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, starts):
     """What has another size in the warm start would be drawn anew, with nothing but a line said."""
     base = CONFIGS / f"{name}.yaml"
     private = load_config([base, CONFIGS / "recipe" / f"{recipe}.yaml"])
-    layers = [CONFIGS / "warm_start" / f"{start}.yaml"]
-    public = load_config([base, *layers] if start == name else layers)
+    layers = [CONFIGS / "warm_start" / f"{start}.yaml" for start in starts]
+    public = load_config([base, *layers] if starts == [name] else layers)
     for key in ("character_dimension", "character_filters", "hidden_size", "num_layers"):
         assert getattr(private.model, key) == getattr(public.model, key)
     assert private.data.embeddings.dimension == public.data.embeddings.dimension
     assert private.privacy.target_epsilon == 8 and public.privacy.mechanism == "none"
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("warm_start/*for_*.yaml")), ids=stem)
-def test_each_warm_start_has_no_privacy_and_a_bert_is_the_pre_trained_one(path):
-    config = load_config(path)
-    assert config.name == f"warm_{path.stem}" and config.privacy.mechanism == "none"
-    if config.model.family == "clc":
-        return
-    text = "for_dstc8" if "dstc8" in path.stem else "public_text"  # the latter has that of DSTC8
-    public = load_config(CONFIGS / "pretrain" / f"{text}.yaml", kind=PretrainingConfig)
-    assert config.model.checkpoint == f"runs/{public.name}/model"
+@pytest.mark.parametrize("family", ["bert", "clc"])
+def test_each_warm_start_has_no_privacy_and_a_bert_is_the_pre_trained_one(family):
+    config = load_config(CONFIGS / "warm_start" / f"{family}.yaml", ["data.path=merged/any.jsonl"])
+    assert config.model.family == family and config.privacy.mechanism == "none"
+    public = load_config(CONFIGS / "pretrain" / "public_text.yaml", kind=PretrainingConfig)
+    assert family == "clc" or config.model.checkpoint == f"runs/{public.name}/model"
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("pretrain/for_*.yaml")), ids=stem)
-def test_each_pre_training_loads_and_makes_the_bert_that_is_fine_tuned(path):
-    config = load_config(path, kind=PretrainingConfig)
-    assert config.name == f"pretrain_{path.stem}" and config.text.train
+def test_the_pre_training_makes_the_bert_that_is_fine_tuned():
+    path, texts = CONFIGS / "pretrain" / "pretraining.yaml", ["text/a.txt.gz"]
+    config = load_config(path, {"text.train": texts}, kind=PretrainingConfig)
+    assert list(config.text.train) == texts
     fine_tuned = load_config(CONFIGS / "atis_bert.yaml", ["model.checkpoint=null"])
     assert config.model == fine_tuned.model
