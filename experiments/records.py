@@ -1,9 +1,80 @@
-"""Where the records of the experiments are, beside those of finished runs."""
+"""Add the records below a folder, each in a file of its own or in a run, to the files of results/.
+
+Such as another clone has kept: a line for each run that is not there yet, and for each attack.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence
 
-GRIDS = Path("results/grids")  # of the trials of the paper's grids
-TIMES = Path("results/table2.json")  # where `python -m experiments.table2` keeps times of steps
-PERFORMANCE = Path("results/performance.json")  # of benchmarks/performance.py
+from edp_mx.errors import UserError
+from edp_mx.runs.record import RECORDS, Record, run_id
+from experiments.command import main
+
+GRIDS = RECORDS / "grids.jsonl"  # of the trials of the paper's grids
+TIMES = RECORDS / "table2.json"  # where `python -m experiments.table2` keeps times of steps
+PERFORMANCE = RECORDS / "performance.json"  # of benchmarks/performance.py
+EXAMPLES = """\
+examples:
+  python -m experiments.records add ../another_clone/results/records
+  python -m experiments.records add sweeps/paper_none --into results/grids.jsonl
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("action", choices=("add",))
+    add("places", nargs="+", type=Path, metavar="FOLDER", help="with records or runs")
+    add("--into", type=Path, default=RECORDS, metavar="FOLDER|FILE.jsonl",
+        help=f"folder of runs.jsonl and attacks.jsonl, or a file for runs ({RECORDS})")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Add what is new; say how much that is."""
+    from edp_mx.runs.attack_records import collect_attacks
+    from edp_mx.runs.record_files import ATTACKS, RUNS, key_of_attack, put_attacks, put_runs
+    from edp_mx.runs.records import collect, records_below
+
+    into = arguments.into
+    is_file = into.suffix == ".jsonl"
+    runs, attacks = (into, None) if is_file else (into / RUNS, into / ATTACKS)
+    found = [_without_source(each.record) for each in collect(arguments.places)]
+    there = [_without_source(each) for each in records_below(runs)]
+    new = _new(found, there, run_id)
+    made, made_there = collect_attacks(arguments.places), []
+    if attacks is None and made:
+        raise UserError(f"there are attacks too: name a folder with --into in place of {into}")
+    if attacks is not None and attacks.exists():
+        made_there = collect_attacks([attacks])
+    new_attacks = _new(made, made_there, key_of_attack)
+    put_runs(runs, new)
+    if attacks is not None:
+        put_attacks(attacks, new_attacks)
+    print(f"{len(new)} runs and {len(new_attacks)} attacks added; there already were "
+          f"{len(found) - len(new)} and {len(made) - len(new_attacks)}")  # fmt: skip
+    return 0
+
+
+def _without_source(record: Record) -> Record:
+    return {key: value for key, value in record.items() if key != "epsilon_from"}
+
+
+def _new(
+    found: Sequence[Record], there: Sequence[Record], key: Callable[[Record], Any]
+) -> List[Record]:
+    """The records that are not there; refuse one that is there and says something else."""
+    known: Dict[Any, Record] = {key(each): each for each in there}
+    for each in found:
+        if known.setdefault(key(each), each) != each:
+            raise UserError(
+                f"{each['name']} ({run_id(each)}) is there already and says something else, so "
+                "that nothing was added; replace it on purpose with `edp-mx runs keep`"
+            )
+    return [known[each] for each in known if each not in set(map(key, there))]
+
+
+if __name__ == "__main__":
+    sys.exit(main("records", sys.argv[1:]))

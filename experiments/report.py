@@ -18,7 +18,7 @@ from experiments.records import GRIDS, PERFORMANCE, TIMES
 EXAMPLES = """\
 examples:
   python -m experiments.report --out results/report.html
-  python -m experiments.report results/records runs/table1 --out report.html
+  python -m experiments.report results runs/table1 --out report.html
 """
 
 
@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"records, runs, and folders of them ({RECORDS})")  # fmt: skip
     add("--times", type=Path, default=TIMES, metavar="FILE.json",
         help=f"the record of Table 2, if it is there ({TIMES})")  # fmt: skip
-    add("--grids", type=Path, default=GRIDS, metavar="FOLDER",
+    add("--grids", type=Path, default=GRIDS, metavar="FILE.jsonl",
         help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.html",
         help="the page; beside it lies FILE.md, without pictures")  # fmt: skip

@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="for the run directories (runs/table1)")  # fmt: skip
     add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
-    add("--grids", type=Path, default=GRIDS, metavar="FOLDER",
+    add("--grids", type=Path, default=GRIDS, metavar="FILE.jsonl",
         help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
     add("--small", action="store_true",

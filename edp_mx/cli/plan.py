@@ -19,7 +19,7 @@ examples:
   what to expect with 5000 utterances in the training part at epsilon 4:
     edp-mx plan --num-examples 5000 --epsilon 4
   from records of your own as well:
-    edp-mx plan --num-examples 5000 --epsilon 4 --records results/records runs
+    edp-mx plan --num-examples 5000 --epsilon 4 --records results runs
 """
 
 

@@ -15,7 +15,7 @@ from edp_mx.runs.record import RECORDS
 EXAMPLES = """\
 examples:
   edp-mx report runs --out report.html
-  edp-mx report results/records runs sweeps/atis --out report.html
+  edp-mx report results runs sweeps/atis --out report.html
 """
 
 

@@ -19,16 +19,16 @@ from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
 examples:
-  all below runs/ and results/records/:
+  all below runs/ and in results/runs.jsonl:
     edp-mx runs
   some of them, the best first:
     edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort ser
-    edp-mx runs results/records --where 'name=atis_*' --json
-  copy records, and those of attacks on the runs, as results/records/NAME-HASH-RUN.json:
+    edp-mx runs results --where 'name=atis_*' --json
+  add their records to results/runs.jsonl, and those of attacks on them to results/attacks.jsonl:
     edp-mx runs keep runs/atis_clc-20260101-120000
-    edp-mx runs keep sweeps/atis/trial-* --into results/records
+    edp-mx runs keep sweeps/atis/trial-* --into elsewhere
   draw SER against epsilon and the number of utterances, and batch size x learning rate:
-    edp-mx runs plot results/records sweeps/atis --out pictures
+    edp-mx runs plot results sweeps/atis --out pictures
 """
 _KEEP, _PLOT = "keep", "plot"
 _PLACES = (Path("runs"), RECORDS)
@@ -37,8 +37,13 @@ _PLACES = (Path("runs"), RECORDS)
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="what to list or plot (runs/ and results/records/); after keep, runs")  # fmt: skip
-    add("--into", type=Path, metavar="FOLDER", help=f"with keep: the folder to copy to ({RECORDS})")
+        help="what to list or plot (runs/ and results/); after keep, runs")  # fmt: skip
+    add(
+        "--into",
+        type=Path,
+        metavar="FOLDER",
+        help=f"with keep: the folder of runs.jsonl ({RECORDS})",
+    )
     add("--out", type=Path, metavar="FOLDER", help="with plot: the folder for the pictures")
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "

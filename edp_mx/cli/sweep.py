@@ -2,7 +2,7 @@
 
 Each trial is an `edp-mx train` with a run directory of its own below --out, where trials.png shows
 what they came to. Call the same command again after an interruption: what is finished, here or in
-results/records, is not trained again.
+results/runs.jsonl, is not trained again.
 No epsilon covers a choice that was made on private data.
 """
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import csv
+import fnmatch
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.runs.by_epoch import rounded
-from edp_mx.runs.record import id_kept_at, keep, run_id
+from edp_mx.runs.record import record_to_keep, run_id
+from edp_mx.runs.record_files import (
+    ATTACKS,
+    RUNS,
+    is_attack,
+    is_run,
+    key_of_attack,
+    name_of,
+    put_attacks,
+    put_runs,
+    read_lines,
+    walk,
+)
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
-from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 
 AttackRecord = Dict[str, Any]
@@ -72,44 +84,44 @@ def _tprs(path: Path) -> Dict[str, List[float]]:
     return found
 
 
-def keep_whole(run: RunDirectory, folder: Path) -> List[Path]:
-    """Copy the record of a finished run, and beside it those of all attacks on it.
+def keep_whole(run: RunDirectory, folder: Path) -> List[str]:
+    """Add the record of a finished run, and those of all attacks on it, to the files of a folder.
 
     Returns:
-        Where they are, the run's own first.
+        A line for each: the file, and what the record is called.
     """
-    kept = [keep(run, folder)]
-    for record in attack_records_of(run):
-        kept.append(folder / f"{kept[0].stem}-attack-{record['attack']}.json")
-        write_json(kept[-1], record)
-    return kept
+    record, attacks = record_to_keep(run), attack_records_of(run)
+    put_runs(folder / RUNS, [record])
+    put_attacks(folder / ATTACKS, attacks)
+    name = name_of(record)
+    of_attacks = [f"{folder / ATTACKS}: {name}, {each['attack']}" for each in attacks]
+    return [f"{folder / RUNS}: {name}", *of_attacks]
 
 
 def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
-    """Return the records of attacks at, or anywhere below, each path, and those of runs there.
-
-    One that an older version kept does not say which of several runs with the same settings was
-    attacked: it is the one whose record lies beside it, under the same name.
-    """
-    found: Dict[Tuple[str, str], AttackRecord] = {}
+    """Return the records of attacks at, or anywhere below, each path, and those of runs there."""
+    found: Dict[Tuple[str, ...], AttackRecord] = {}
     for path in paths:
-        files = [path] if path.is_file() else sorted(path.rglob("*-attack-*.json"))
-        read = [(file, read_json(file)) for file in files if file.suffix == ".json"]
-        records = [_checked(value, file) for file, value in read if _is_attack(value)]
-        for attack in {file.parent.parent for file in path.glob("**/attack-*/attack.json")}:
-            records += attack_records_of(RunDirectory(attack))
-        for record in records:
-            found[record["run"], record["attack"]] = record
+        found.update((key_of_attack(record), record) for record in _below(path))
     return list(found.values())
 
 
-def _checked(value: Any, file: Path) -> AttackRecord:
-    record = check_file("attack_record", value, file)
-    if "run" not in record:
-        stem = file.name.rpartition("-attack-")[0]
-        record["run"] = id_kept_at(file.with_name(f"{stem}.json"))
-    return record
+def _below(path: Path) -> Iterator[AttackRecord]:
+    if path.is_file():
+        yield from _in_file(path)
+        return
+    for folder, files in walk(path):
+        if is_run(files):
+            yield from attack_records_of(RunDirectory(folder))
+            continue
+        for name in files:
+            if name == ATTACKS or fnmatch.fnmatch(name, "*-attack-*.json"):
+                yield from _in_file(folder / name)
 
 
-def _is_attack(value: Any) -> bool:
-    return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)
+def _in_file(path: Path) -> Iterator[AttackRecord]:
+    """The records in a file with a record a line, or with a single one."""
+    if path.suffix == ".jsonl":
+        yield from filter(is_attack, read_lines(path))
+    elif path.suffix == ".json" and is_attack(value := read_json(path)):
+        yield check_file("attack_record", value, path)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import platform
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
@@ -21,8 +20,7 @@ from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.blas import cpuinfo
-from edp_mx.runtime.files import sha256_of, write_json
-from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.yaml_tree import leaves
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 Record = Dict[str, Any]
 
-RECORDS = Path("results/records")  # where records are kept
+RECORDS = Path("results")  # the folder where records are kept
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1
@@ -210,11 +208,6 @@ def run_id(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def id_kept_at(path: Path) -> str:
-    """Return the id of the run whose record a file has; "" if it is not there."""
-    return run_id(check_file("record", read_json(path), path)) if path.exists() else ""
-
-
 def _is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/")
 
@@ -263,10 +256,8 @@ def records_like(
             yield record
 
 
-def keep(run: RunDirectory, folder: Path) -> Path:
-    """Copy the record of a finished run, with the ε of its ledger, and return where it is.
-
-    It lies beside those of other runs with the same settings, none of which it replaces.
+def record_to_keep(run: RunDirectory) -> Record:
+    """Return the record of a finished run, with the ε of its ledger, as it is to be kept.
 
     Raises:
         UserError: the run is not finished or has no record.
@@ -276,9 +267,4 @@ def keep(run: RunDirectory, folder: Path) -> Path:
         raise UserError(f"{run.path} {what}: there is nothing to keep")
     record = record_of(run, run.read("results"))
     del record["epsilon_from"]
-    name = re.sub(r"[^\w.-]+", "_", record["name"])
-    path = folder / f"{name}-{record['hash']}.json"  # as older versions called it
-    if id_kept_at(path) != run_id(record):
-        path = folder / f"{name}-{record['hash']}-{run_id(record)}.json"
-    write_json(path, record)
-    return path
+    return record

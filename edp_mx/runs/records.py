@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import json
 import math
-import os
 from pathlib import Path
 from typing import (
     Any,
@@ -23,6 +22,7 @@ from typing import (
 
 from edp_mx.errors import UserError
 from edp_mx.runs.record import Record, record_of, run_id, validation_ser
+from edp_mx.runs.record_files import RUNS, is_record, name_of, read_lines, walk
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
@@ -32,7 +32,7 @@ _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mecha
 
 
 class Found(NamedTuple):
-    """A record and where it is: a run directory or a file."""
+    """A record and where it is: a run directory, a file, or a file and its name in that."""
 
     place: Path
     record: Record
@@ -69,40 +69,42 @@ def are_stated(records: Iterable[Mapping[str, Any]]) -> bool:
     )
 
 
-def records_below(folder: Path) -> List[Record]:
-    """Return the records below a folder, none if it is not there."""
-    return [found.record for found in collect([folder])] if folder.exists() else []
+def records_below(path: Path) -> List[Record]:
+    """Return the records in a file or below a folder, none if it is not there."""
+    return [found.record for found in collect([path])] if path.exists() else []
 
 
 def _below(path: Path) -> Iterator[Found]:
     if path.is_file():
-        record = read_json(path)
-        if not _is_record(record):
+        found = list(_in_file(path))
+        if not found:
             raise UserError(f"{path} is not a record of a run, such as `edp-mx runs keep` writes")
-        yield Found(path, _checked(record, path))
+        yield from found
         return
-    for name, folders, files in os.walk(path):
-        folder = Path(name)
+    for folder, files in walk(path):
         if "config.yaml" in files:
-            folders.clear()
             run = RunDirectory(folder)
             results = run.read("results") if run.has("results") else {}
             if "test" in results:  # else unfinished, or a pre-training
                 yield Found(folder, record_of(run, results))
             continue
-        folders.sort()
-        for file in sorted(each for each in files if each.endswith(".json")):
-            record = read_json(folder / file)
-            if _is_record(record):
-                yield Found(folder / file, _checked(record, folder / file))
+        for name in files:
+            if name == RUNS or name.endswith(".json"):
+                yield from _in_file(folder / name)
 
 
-def _is_record(value: Any) -> bool:
-    return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
+def _in_file(path: Path) -> Iterator[Found]:
+    """The records in a file with a record a line, or with a single one; none if it has others."""
+    if path.suffix == ".jsonl":
+        for each in filter(is_record, read_lines(path)):
+            yield Found(path / name_of(each), _stated(each))
+    elif is_record(record := read_json(path)):
+        yield Found(path, _stated(check_file("record", record, path)))
 
 
-def _checked(record: Any, path: Path) -> Record:
-    return {**check_file("record", record, path), "epsilon_from": "record"}
+def _stated(record: Record) -> Record:
+    """The same record, which says that its ε are its own word."""
+    return {**record, "epsilon_from": "record"}
 
 
 def where(texts: Sequence[str]) -> Callable[[Record], bool]:

@@ -118,7 +118,7 @@ SHAPES: Dict[str, Shape] = {
         "name!": "a text",
         "attack!": "a text",
         "attacked_run!": "a text",
-        "run": "a text",
+        "run!": "a text",
         "success!": {"*": {"auc!": _ESTIMATE, "tpr_at_fpr!": {"0.01!": _ESTIMATE}}},
         "roc": {"fpr!": ["a number above 0", 1], "tpr!": {"*": ["a number"]}},
     },
@@ -171,8 +171,12 @@ def _lacks(path: Any, key: str) -> str:
     return f"{path} lacks {key!r}; it was cut or changed, or is of another version"
 
 
-def check_file(name: str, value: Any, path: Path) -> Any:
-    """Return the content of `<name>.json`, with `Written` objects; refuse what no run writes."""
+def check_file(name: str, value: Any, path: Any) -> Any:
+    """Return the content of `<name>.json`, with `Written` objects; refuse what no run writes.
+
+    Args:
+        path: of the file, or of a line in one.
+    """
     check(value, SHAPES.get(name, {}), path)
     if name == "record":
         _refuse_uneven(value.get("by_epoch", {}), path, "by_epoch")

@@ -28,8 +28,9 @@ def test_a_killed_sweep_goes_on_without_repeating_a_trial(tmp_path):
                           if (run / "record.json").exists()]  # fmt: skip
     assert record["name"] == "quickstart" and record["workers"] == 1 and record["epochs"] == 1
     assert str(tmp_path) not in json.dumps(record)
-    kept = edp_mx("runs", "keep", first, "--into", tmp_path / "kept").stdout.strip()
-    assert [kept] == list(map(str, (tmp_path / "kept").glob(f"quickstart-{record['hash']}-*.json")))
+    edp_mx("runs", "keep", first, "--into", tmp_path / "kept")
+    kept = tmp_path / "kept" / "runs.jsonl"
+    assert [json.loads(kept.read_text())] == [record]
 
     said = edp_mx(*command)
     assert "2 trials, 1 of them to be trained" in said.stderr

@@ -42,3 +42,9 @@ def kept(folder, records):
     for number, each in enumerate(records):
         (folder / f"{number}-{each['hash']}.json").write_text(json.dumps(each))
     return folder
+
+
+def lines_in(folder):
+    """(the lines of runs.jsonl, those of attacks.jsonl) in a folder of kept records."""
+    paths = [folder / name for name in ("runs.jsonl", "attacks.jsonl")]
+    return [path.read_text().splitlines() if path.exists() else [] for path in paths]

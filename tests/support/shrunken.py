@@ -53,7 +53,9 @@ def shrunken_folder(folder, corpora):
     """A clone's folder with small configurations, and the beginnings of the public texts."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(ROOT / "configs", folder / "configs")
-    shutil.copytree(ROOT / "results" / "records", folder / "results" / "records")
+    (folder / "results").mkdir()
+    for path in (ROOT / "results").glob("*.jsonl"):
+        shutil.copy(path, folder / "results")
     shutil.copytree(ROOT / "experiments" / "grids", folder / "experiments" / "grids")
     for path in [
         each for name in ("configs", "experiments") for each in (folder / name).rglob("*.yaml")

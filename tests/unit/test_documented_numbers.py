@@ -1,18 +1,23 @@
 """Every measured number of a page is that of the records which a comment beside it names.
 
 `<!-- records: NAME, NAME -->` stands in a paragraph, or on top of a table, where each row may have
-names of its own, after a `|` or on a line. A name is the beginning of a file's in results/records,
-or a page of results/.
+names of its own, after a `|` or on a line. A name is the beginning of that of a record in
+results/runs.jsonl, or a page of results/.
 """
 
-import json
 import re
 
 import pytest
 from support.documentation import ROOT
 
+from edp_mx.runs.record import run_id
+from edp_mx.runs.record_files import name_of, read_lines
+
 PAGES = ("README", "docs/index", "docs/recipe", "docs/attacks", "docs/bert", "docs/own-corpus")
-RECORDS = ROOT / "results" / "records"
+RUNS, ATTACKS = (
+    list(read_lines(ROOT / "results" / f"{name}.jsonl")) for name in ("runs", "attacks")
+)
+IDS = {run_id(record) for record in RUNS}
 COMMENT = re.compile(r"<!-- records:\s(.*?)\s*-->\n?", re.S)
 # Settings stand in code; versions, and the rate of false alarms that is asked for, are given.
 NOT_MEASURED = re.compile(
@@ -24,31 +29,33 @@ SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
 
-def said_by(stem):
+def said_by(record):
     """The columns that a record is of, and what it and the attacks on its run say of which key."""
-    said, column = {}, ""
-    path = RECORDS / f"{stem}.json"
-    if path.exists():  # not of each run that was attacked
-        record = json.loads(path.read_text())
-        holds = record["holds"]["epsilon"] or record["holds_if"]["epsilon"]  # None: infinite
-        column = f"ε = {holds:.0f}" if holds else "no privacy"
-        said = {
-            "SER": [100 * record["test"]["ser"]],
-            "intents right": [100 * record["test"]["intent_accuracy"]],
-            "F1": [100 * record["test"]["slot_f1"]],
-            "n": [record["n"]],
-            "minutes": [record["seconds"] / 60],
-            "steps": [record["steps"]],
-            "δ": [record["delta"]],
-            "ε publ": [record["as_published"]["epsilon"] or 0],
-            "ε that holds": [holds or 0],
-        }
-    for attack in RECORDS.glob(f"{stem}-attack-*.json"):
-        for name, success in json.loads(attack.read_text())["success"].items():
+    holds = record["holds"]["epsilon"] or record["holds_if"]["epsilon"]  # None: infinite
+    said = {
+        "SER": [100 * record["test"]["ser"]],
+        "intents right": [100 * record["test"]["intent_accuracy"]],
+        "F1": [100 * record["test"]["slot_f1"]],
+        "n": [record["n"]],
+        "minutes": [record["seconds"] / 60],
+        "steps": [record["steps"]],
+        "δ": [record["delta"]],
+        "ε publ": [record["as_published"]["epsilon"] or 0],
+        "ε that holds": [holds or 0],
+    }
+    of_run = [each for each in ATTACKS if each["run"] == run_id(record)]
+    return f"ε = {holds:.0f}" if holds else "no privacy", {**said, **said_by_attacks(of_run)}
+
+
+def said_by_attacks(attacks):
+    """What attacks say of which key."""
+    said = {}
+    for attack in attacks:
+        for name, success in attack["success"].items():
             rates = {"AUC %": success["auc"], "TPR %": success["tpr_at_fpr"]["0.01"]}
             for rate, found in rates.items():
                 said[f"{rate}, {name}"] = [100 * found[end] for end in ("value", "low", "high")]
-    return column, said
+    return said
 
 
 def sources_of(names):
@@ -59,10 +66,17 @@ def sources_of(names):
             numbers = NUMBER.finditer((ROOT / name).read_text())
             sources.append(("", {"page": [float(each[1].replace(",", "")) for each in numbers]}))
             continue
-        stems = {path.stem.split("-attack-")[0] for path in RECORDS.glob(f"{name}*.json")}
-        assert stems, f"there is no record {name}"
-        sources += map(said_by, sorted(stems))
+        found = [said_by(record) for record in RUNS if name_of(record).startswith(name)]
+        for attack in ATTACKS:  # on a run of which no record is left
+            if attack["run"] not in IDS and name_of_attacked(attack).startswith(name):
+                found.append(("", said_by_attacks([attack])))
+        assert found, f"there is no record {name}"
+        sources += found
     return sources
+
+
+def name_of_attacked(attack):
+    return f"{attack['name']}-{attack['attacked_run']}"
 
 
 def is_named(key, label):

@@ -105,7 +105,7 @@ def test_delta_is_written_and_must_be_below_one_over_n(mine):
 
 def test_measured_runs_say_what_to_expect(mine):
     (Path("results")).mkdir()
-    (Path("results") / "records").symlink_to(ROOT / "results" / "records")
+    (Path("results") / "runs.jsonl").symlink_to(ROOT / "results" / "runs.jsonl")
     write_jsonl("more.jsonl", make_utterances("communication", size=2500, seed=1))
     whole = " ".join(init("more.jsonl").split())
     assert "- clc from a public start: Expect, over the corpora, SER " in whole

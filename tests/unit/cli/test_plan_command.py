@@ -12,7 +12,7 @@ from edp_mx.config import load_config
 from edp_mx.runs.record import settings_of
 from edp_mx.runs.records import collect
 
-RECORDS = ROOT / "results" / "records"
+RECORDS = ROOT / "results"
 
 
 LAYERS = ["model/bert.yaml", "recipe/heads.yaml"]

@@ -94,7 +94,7 @@ def test_both_commands_print_the_grids(tmp_path):
     assert 'aria-label="ATIS, CLC, eDP-SGD, no decay, α ÷ largest: validation SER' in html
     assert f"--grids {grids}" in text
     dry = ["experiments.table1", "--corpora", "atis", "--models", "clc", "--methods", "edp_none",
-           "--dry-run", "--records", ROOT / "results" / "records", "--runs", tmp_path / "runs",
+           "--dry-run", "--records", ROOT / "results", "--runs", tmp_path / "runs",
            "--small", "--grids", grids, "--configs", ROOT / "configs"]  # fmt: skip
     said = edp_mx(*dry).stdout
     assert "The choice of settings" not in said  # the grid is of another model

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.commands import CONFIGS, edp_mx
 from support.membership import made_scores
-from support.records import record_of
+from support.records import lines_in, record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
@@ -104,10 +104,9 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
 
-    kept = {path.name: json.loads(path.read_text()) for path in records.glob("*-attack-*.json")}
-    assert len(kept) == 3 and all("attack-shadow" in name for name in kept)
-    assert len(list(records.iterdir())) == 6
-    for each in kept.values():
+    of_runs, kept = (list(map(json.loads, lines)) for lines in lines_in(records))
+    assert len(of_runs) == len(kept) == 3 and {each["attack"] for each in kept} == {"shadow"}
+    for each in kept:
         success = each["success"]["shadow classifier"]
         assert success["auc"]["value"] == 1.0 and "0.01" in success["tpr_at_fpr"]
         assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
@@ -173,7 +172,7 @@ def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_mod
     trainings = Trainings(folder, generator)
     trainings.run(["attack", str(run.path), "--lira", "16"], None)
     keep_whole(run, records)
-    before = {path.name: path.read_text() for path in records.iterdir()}
+    before = sum(lines_in(records), [])
     assert len(before) == 2
     shutil.rmtree(folder)
     finished(folder, cell)
@@ -186,8 +185,8 @@ def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_mod
         ("--lira", "16"),
         ("--shadows-of", str(run.path)),
     ]
-    after = {path.name: path.read_text() for path in records.iterdir()}
-    assert {name: after[name] for name in before} == before and len(after) == 6
+    after = sum(lines_in(records), [])
+    assert set(before) < set(after) and len(after) == 6
 
 
 def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
@@ -212,15 +211,15 @@ def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_o
     run = finished(folder, cell)
     trainings.run(["attack", str(run.path), "--shadow", "x"], None)
     keep_whole(run, records)
-    before = {path.name: path.read_text() for path in records.iterdir()}
+    before = sum(lines_in(records), [])
     shutil.rmtree(folder)
     finished(folder, cell, date="2030-01-01")
     for _ in range(2):
         fill([cell], [], trainings, Budget(Limits()), records=records)
-        after = {path.name: path.read_text() for path in records.iterdir()}
-        assert {name: after[name] for name in before} == before and len(after) == 3
+        after = sum(lines_in(records), [])
+        assert set(before) < set(after) and len(after) == 3
     (new,) = set(after) - set(before)
-    assert json.loads(after[new])["date"] == "2030-01-01"
+    assert json.loads(new)["date"] == "2030-01-01"
     (attack,) = collect_attacks([records])
     assert attack["run"] == run_id(cell.trial.records[0])
 
@@ -240,7 +239,7 @@ def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
         assert attack_cells(request_, cells, shadows, trainings, budget, records=records) == []
     sgd, private = runs["atis_clc_sgd, seed 0"], runs["atis_clc_edp_none, seed 0"]
     assert trainings.made == [(sgd, "--lira", "16"), (private, "--shadows-of", sgd)]
-    assert len(list(records.glob("*-attack-lira.json"))) == 2
+    assert [json.loads(line)["attack"] for line in lines_in(records)[1]] == ["lira", "lira"]
 
 
 def test_too_few_shadow_models_are_refused_before_anything_is_trained(tmp_path):
@@ -252,11 +251,10 @@ def test_the_record_of_an_attack_is_kept_beside_that_of_its_run(tmp_path, genera
     cell = cells_of(request_)[0]
     run = finished(tmp_path / "runs", cell)
     Trainings(tmp_path / "runs", generator).run(["attack", str(run.path), "--shadow", "x"], None)
-    said = edp_mx("runs", "keep", run.path, "--into", tmp_path / "kept").stdout.split()
-    assert [name.split("/")[-1] for name in said] == [
-        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}.json",
-        f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}-attack-shadow.json",
-    ]
+    said = edp_mx("runs", "keep", run.path, "--into", tmp_path / "kept").stdout.splitlines()
+    name = f"atis_clc_sgd-{cell.trial.hash}-{run_id(cell.trial.records[0])}"
+    assert said == [f"{tmp_path}/kept/runs.jsonl: {name}",
+                    f"{tmp_path}/kept/attacks.jsonl: {name}, shadow"]  # fmt: skip
 
 
 def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
@@ -275,7 +273,7 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
 )
 def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
     success = {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}, **changes}
-    record = {"name": "x", "attack": "lira", "attacked_run": "0" * 16,
+    record = {"name": "x", "attack": "lira", "attacked_run": "0" * 16, "run": "0" * 16,
               "success": {"LiRA online": success}}  # fmt: skip
     path = tmp_path / "x-attack-lira.json"
     path.write_text(json.dumps(record))

@@ -102,7 +102,7 @@ def test_a_cell_of_the_map_is_the_best_on_validation_of_what_was_tried():
 
 
 def test_pictures_and_pages_of_the_committed_records(tmp_path):
-    said = edp_mx("runs", "plot", ROOT / "results" / "records", "--out", tmp_path).stdout
+    said = edp_mx("runs", "plot", ROOT / "results", "--out", tmp_path).stdout
     assert "ser_by_epsilon.png" in said
     page = (tmp_path / "ser_by_epsilon.md").read_text()
     assert "](ser_by_epsilon.png)" in page and "| snips " in page

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from support.commands import edp_mx
 from support.made_ledgers import poisson_plan, write_plan
 from support.made_runs import AFTER_THREE, SIX_EPOCHS, TRUE, cut, finished
+from support.records import lines_in
 
 from edp_mx import api
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
@@ -192,7 +193,7 @@ def test_an_edited_record_and_log_are_not_printed(tmp_path, monkeypatch):
     assert "| 5.39 " in page and "0.01 " not in page and "ledger was counted" not in page
     kept = tmp_path / "kept"
     edp_mx("runs", "keep", run.path, "--into", kept)
-    (record,) = [json.loads(path.read_text()) for path in kept.iterdir()]
+    (record,) = map(json.loads, lines_in(kept)[0])
     assert record["holds"]["epsilon"] == pytest.approx(TRUE, rel=1e-5)
     assert record["ledger_end"] == read_ledger(run.ledger).chain.end
     assert "epsilon_from" not in record

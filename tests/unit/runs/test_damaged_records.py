@@ -25,7 +25,8 @@ RECORD = {**record_of(), "machine": {"cores": 2, "packages": {"numpy": "1"},
                                          "blas": {"numpy": {"kernels": "Haswell"}}},
           "by_epoch": {"epoch": [1, 2], "loss": [1.0, None]}}  # fmt: skip
 ATTACK = {
-    "attack": "lira", "name": RECORD["name"], "attacked_run": RECORD["hash"], "shadows": 4,
+    "attack": "lira", "name": RECORD["name"], "attacked_run": RECORD["hash"], "run": "0" * 16,
+    "shadows": 4,
     "success": {"lira": {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.1}}}},
     "roc": {"fpr": [0.1, 1], "tpr": {"lira": [0.2, 1]}},
 }  # fmt: skip

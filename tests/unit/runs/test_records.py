@@ -1,17 +1,22 @@
 """Records of finished runs: their hash, where they are found, and what is filtered."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import pytest
 import yaml
 from support.commands import edp_mx
+from support.records import lines_in
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
-from edp_mx.runs.record import keep, records_like, run_id, settings_hash, settings_of
+from edp_mx.runs.record import records_like, run_id, settings_hash, settings_of
+from edp_mx.runs.record_files import put_runs
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -122,12 +127,12 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
     run = finished_run(tmp_path / "runs" / "b", second)
     (tmp_path / "runs" / "b" / "results.json").unlink()
     with pytest.raises(UserError, match="is not finished"):
-        keep(run, tmp_path / "kept")
+        keep_whole(run, tmp_path / "kept")
     run.write("results", {"test": {}})
-    path = keep(run, tmp_path / "kept")
-    assert path.name == f"b-{second['hash']}-{run_id(second)}.json"
-    assert json.loads(path.read_text()) == second
-    assert keep(run, tmp_path / "kept") == path
+    said = [f"{tmp_path}/kept/runs.jsonl: b-{second['hash']}-{run_id(second)}"]
+    for _ in range(2):
+        assert keep_whole(run, tmp_path / "kept") == said
+        assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [second]
     (tmp_path / "kept" / "performance.json").write_text("[1]")
     found = collect([tmp_path / "runs", tmp_path / "kept"])
     assert [each.record["name"] for each in select(found, [], "ser")] == ["b", "a"]
@@ -146,15 +151,19 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
 
 
 def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
-    """The first by an older version, whose attack does not say which of the two it was made on."""
-    first, kept = made("a", ser=0.3), tmp_path / "kept"
-    kept.mkdir()
-    stem = f"a-{first['hash']}"
-    (kept / f"{stem}.json").write_text(json.dumps(first))
+    """The first with its attack in files of their own."""
+    first, old, kept = made("a", ser=0.3), tmp_path / "old", tmp_path / "kept"
+    old.mkdir()
+    (old / "a.json").write_text(json.dumps(first))
     success = {"x": {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}}}
-    attack = {"attack": "t", "attacked_run": first["hash"], "name": "a", "success": success}
-    (kept / f"{stem}-attack-t.json").write_text(json.dumps(attack))
-    before = {path: path.read_text() for path in kept.iterdir()}
+    attack = {"attack": "t", "attacked_run": first["hash"], "run": run_id(first), "name": "a",
+              "success": success}  # fmt: skip
+    (old / "a-attack-t.json").write_text(json.dumps(attack))
+    add = ["experiments.records", "add", old, "--into", kept]
+    assert edp_mx(*add).stdout == "1 runs and 1 attacks added; there already were 0 and 0\n"
+    assert edp_mx(*add).stdout == "0 runs and 0 attacks added; there already were 1 and 1\n"
+    before = lines_in(kept)
+    assert [[json.loads(line) for line in lines] for lines in before] == [[first], [attack]]
 
     second = {**first, "test": {**first["test"], "ser": 0.2}}
     run = finished_run(tmp_path / "run", second)
@@ -166,25 +175,77 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
     (folder / "attack.json").write_text(json.dumps(outcome))
     (folder / "roc.csv").write_text("attack,fpr,tpr\nx,0.0,0.25\nx,1.0,1.0\n")
     for _ in range(2):
-        said = edp_mx("runs", "keep", run.path, "--into", kept).stdout.split()
-        stem_2 = f"{stem}-{run_id(second)}"
-        assert said == [str(kept / f"{stem_2}.json"), str(kept / f"{stem_2}-attack-t.json")]
-        assert {path: path.read_text() for path in before} == before
-        assert len(list(kept.iterdir())) == 4
+        edp_mx("runs", "keep", run.path, "--into", kept)
+        for lines, one in zip(lines_in(kept), before):
+            assert len(lines) == 2 and set(one) < set(lines)
 
     assert [each.record["test"]["ser"] for each in select(collect([kept]), [], "ser")] == [0.2, 0.3]
     found = {each["run"]: each["success"]["x"]["auc"]["value"] for each in collect_attacks([kept])}
     assert found == {run_id(first): 0.6, run_id(second): 0.7}
 
-    old = finished_run(tmp_path / "old", first)  # its record stays where the older version left it
-    assert keep_whole(old, kept) == [kept / f"{stem}.json"] and len(list(kept.iterdir())) == 4
+    (old / "a.json").write_text(json.dumps({**first, "delta": 2e-4}))
+    whole = lines_in(kept)
+    said = edp_mx(*add, code=2).stderr
+    assert f"a ({run_id(first)}) is there already and says something else" in said
+    said = edp_mx(*add[:3], "--into", tmp_path / "grids.jsonl", code=2).stderr
+    assert "there are attacks too" in said and lines_in(kept) == whole
+
+
+def test_records_keep_their_order_so_that_a_new_one_is_one_added_line(tmp_path):
+    names = ["b", "a_b", "c", "a", "a-b"]
+    for name in names:
+        before = lines_in(tmp_path)[0]
+        put_runs(tmp_path / "runs.jsonl", [made(name)])
+        after = lines_in(tmp_path)[0]
+        assert [line for line in after if line in before] == before
+    assert [json.loads(line)["name"] for line in after] == ["a-b", "a", "a_b", "b", "c"]
+    assert after[0].startswith('{"name": "a-b", ') and (tmp_path / "runs.jsonl").stat().st_size
+
+
+def add_one(name, folder):
+    put_runs(folder / "runs.jsonl", [made(name)])
+
+
+def test_two_processes_that_keep_records_at_once_lose_none(tmp_path):
+    names = [f"run_{number}" for number in range(12)]
+    with ProcessPoolExecutor(4, get_context("fork")) as pool:
+        list(pool.map(partial(add_one, folder=tmp_path), names))
+    assert {json.loads(line)["name"] for line in lines_in(tmp_path)[0]} == {*names}
+
+
+@pytest.mark.parametrize("damage, said", [
+    (lambda line: line[: len(line) // 2], "not JSON"),
+    (lambda line: line.replace('"n": 100', '"n": "many"'), "n is 'many', not a whole number"),
+    (lambda _: '{"a": 1}', "is no record"),
+])  # fmt: skip
+def test_a_torn_line_is_refused_with_its_file_and_number_and_nothing_is_added(
+    tmp_path, damage, said
+):
+    path = tmp_path / "runs.jsonl"
+    for name in "abc":
+        add_one(name, tmp_path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], damage(lines[2])]))
+    whole = path.read_bytes()
+    for read in (lambda: collect([tmp_path]), lambda: add_one("d", tmp_path)):
+        with pytest.raises(UserError, match=rf"runs\.jsonl, line 3.*{said}"):
+            read()
+    assert path.read_bytes() == whole
+
+
+def test_what_lies_below_kept_records_is_not_among_them(tmp_path):
+    """Such as those of the trade-off below results/."""
+    add_one("a", tmp_path)
+    add_one("b", tmp_path / "tradeoff")
+    (found,) = collect([tmp_path])
+    assert found.place == tmp_path / "runs.jsonl" / f"a-{found.record['hash']}-{run_id(made('a'))}"
 
 
 def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
     old = made("a")
     run = finished_run(tmp_path / "run", old)
-    path = keep(run, tmp_path / "kept")
-    assert json.loads(path.read_text()) == old  # there is no log either
+    keep_whole(run, tmp_path / "kept")
+    assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [old]  # there is no log either
     rows = [{"epoch": i, "ser": 100 / (i + 1), "loss": 1.23456 * i, "noise_multiplier": None,
              "clipped_fraction": 0.5, "seconds": 3.0, "processor_seconds": None if i == 7 else 2.5}
             for i in range(200)]  # fmt: skip
@@ -199,8 +260,9 @@ def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
         for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):
             assert loss == pytest.approx(1.23456 * (epoch - 1), rel=1e-3)
             assert ser == pytest.approx(1 / epoch, rel=1e-3)
-    assert "by_epoch" in json.loads(keep(run, tmp_path / "kept").read_text())
-    assert path.stat().st_size < 10_000
+    keep_whole(run, tmp_path / "kept")
+    (line,) = lines_in(tmp_path / "kept")[0]
+    assert "by_epoch" in json.loads(line) and len(line) < 10_000
 
 
 def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
@@ -214,8 +276,9 @@ def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
     )
     assert len(keep_whole(run, tmp_path / "kept")) == 1
     (folder / "roc.csv").write_text("attack,fpr,tpr\nloss,0.0,0.25\nloss,1.0,1.0\n")
-    _, path = keep_whole(run, tmp_path / "kept")
-    assert json.loads(path.read_text())["roc"]["tpr"]["loss"][0] == 0.25
+    assert len(keep_whole(run, tmp_path / "kept")) == 2
+    (line,) = lines_in(tmp_path / "kept")[1]
+    assert json.loads(line)["roc"]["tpr"]["loss"][0] == 0.25
 
 
 def test_the_table_fits_a_terminal(tmp_path):

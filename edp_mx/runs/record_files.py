@@ -1,0 +1,123 @@
+"""Kept records: `runs.jsonl` and `attacks.jsonl` of a folder, a record a line, in a fixed order."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+
+from edp_mx.errors import UserError
+from edp_mx.runs.record import Record, run_id
+from edp_mx.runs.shapes import check_file
+from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import json_in
+
+RUNS, ATTACKS = "runs.jsonl", "attacks.jsonl"
+_OF_A_RUN = ("config.yaml", "record.json")
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """Return what a record is called: its run's name, the hash of its settings and its run's id."""
+    name = re.sub(r"[^\w.-]+", "_", record["name"])
+    return f"{name}-{record['hash']}-{run_id(record)}"
+
+
+def is_record(value: Any) -> bool:
+    """Return whether a value is the record of a run."""
+    return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
+
+
+def is_attack(value: Any) -> bool:
+    """Return whether a value is the record of an attack."""
+    return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)
+
+
+def read_lines(path: Path) -> Iterator[Record]:
+    """Yield the records of a file with one on each line, of runs or of attacks.
+
+    Raises:
+        UserError: a line is torn or is no record; it names the file and the line.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if line:
+            place = f"{path}, line {number}"
+            value = json_in(line, place)
+            if not is_record(value) and not is_attack(value):
+                raise UserError(f"{place} is no record, such as `edp-mx runs keep` writes")
+            yield check_file("record" if is_record(value) else "attack_record", value, place)
+
+
+def walk(path: Path) -> Iterator[Tuple[Path, List[str]]]:
+    """Yield each folder below one with its files, but nothing inside a run or kept records."""
+    for name, folders, files in os.walk(path):
+        if {RUNS, ATTACKS, *_OF_A_RUN} & set(files):
+            folders.clear()
+        folders.sort()
+        yield Path(name), sorted(files)
+
+
+def is_run(files: Iterable[str]) -> bool:
+    """Return whether a folder with these files is a run's."""
+    return bool(set(_OF_A_RUN) & set(files))
+
+
+def put_runs(path: Path, records: Iterable[Record]) -> None:
+    """Add the records of runs to a file; one of a run that is there takes the place of its record.
+
+    Args:
+        path: of a file such as `runs.jsonl`, which is made if it is not there.
+    """
+    _put(path, records, key=run_id, order=name_of)
+
+
+def put_attacks(path: Path, records: Iterable[Record]) -> None:
+    """Add the records of attacks to a file, as `put_runs` does those of runs."""
+    _put(path, records, key=key_of_attack, order=key_of_attack)
+
+
+def key_of_attack(record: Mapping[str, Any]) -> Tuple[str, ...]:
+    """Return which run was attacked, and how; of an old one the id of the run may be unknown."""
+    return tuple(record[key] for key in ("name", "attacked_run", "run", "attack"))
+
+
+def _put(
+    path: Path,
+    records: Iterable[Record],
+    *,
+    key: Callable[[Record], Any],
+    order: Callable[[Record], Any],
+) -> None:
+    records = list(records)
+    if not records:
+        return
+    with _alone_in(path.parent):
+        kept: Dict[Any, Record] = {}
+        if path.exists():
+            kept = {key(each): each for each in read_lines(path)}
+        kept.update((key(each), each) for each in records)
+        ordered = sorted(kept.values(), key=order)
+        lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in ordered)
+        write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder, so that no other process adds records to a file there at the same time."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
