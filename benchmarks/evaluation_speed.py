@@ -112,7 +112,7 @@ def using(
         return encode_part(trained.config, utterances, trained.vocabulary, "test")
 
     def evaluate() -> None:
-        parts = trained.model, encoded(), utterances, trained.vocabulary
+        parts = trained.task, trained.model, encoded(), utterances, trained.vocabulary
         predict_utterances(*parts, batch_size=batch_size, workers=workers)
 
     def attack() -> None:

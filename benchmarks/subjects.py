@@ -17,8 +17,8 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze, frozen_part
-from edp_mx.models.intent_slot import IntentSlotModel, build_model, cross_entropy
 from edp_mx.runtime.distributed import Workers
+from edp_mx.tasks.intent_slot.model import IntentSlotModel, build_model, cross_entropy
 
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 PIECES, SLOTS, INTENTS = 30_522, 120, 20
@@ -85,7 +85,7 @@ def above_frozen(model: IntentSlotModel, batch: Batch) -> Tuple[IntentSlotModel,
     assert frozen is not None
     states, counts = frozen.states(batch)
     stored = StoredStates.write([(batch.indices, counts, states)], num_utterances=len(batch))
-    rest = IntentSlotModel(frozen.rest, model.intent, model.slot)
+    rest = model.upon(frozen.rest)
     rest.hybridize(static_alloc=True)
     return rest, replace(batch, inputs=stored.inputs(batch.indices, batch.inputs))
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from edp_mx.attacks.request import AttackRequest
     from edp_mx.dp.accounting.guarantee import Guarantee
     from edp_mx.runs.run_directory import RunDirectory
-    from edp_mx.runs.trained import TrainedRun, Understanding
+    from edp_mx.runs.trained import TrainedRun
+    from edp_mx.tasks.model import Answer
 
 PathLike = Union[str, Path]
 Run = Union[PathLike, "TrainedRun"]
@@ -72,7 +73,7 @@ def load(run: PathLike) -> TrainedRun:
     return load_run(Path(run))
 
 
-def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[Understanding]:
+def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[Answer]:
     """Return intent, slots and confidences of each utterance.
 
     Args:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
+from edp_mx.data.readers.columns_config import NO_SLOTS
 from edp_mx.dp.privacy.config import PrivacyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.adopted import adopt_sizes
 from edp_mx.models.clc import CLCConfig
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
-from edp_mx.runtime.settings import SettingError
+from edp_mx.runtime.settings import SettingError, Settings, setting
 from edp_mx.runtime.structured import NotOfKind, choose_kind, names_of, structure
 from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, put, read_layers
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.registry import TASKS
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
@@ -27,20 +30,37 @@ Overrides = Union[Sequence[str], Mapping[str, Any]]  # `key.path=value` texts, o
 
 
 @dataclass(frozen=True)
-class ExperimentConfig:
+class ExperimentConfig(Settings):
     """All settings of one training run.
 
     Attributes:
         name: the beginning of the run directory's name; by default the names of the files.
+        task: what is learned: intent_slot (an intent per utterance, and slots) or classification
+            (a label per text).
         model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
     """
 
     name: str = "run"
+    task: str = setting(INTENT_SLOT.name, one_of=tuple(TASKS))
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=CLCConfig)
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        """Have the corpus of a task without slots read without, and say so in its settings."""
+        super().__post_init__()
+        columns = self.data.columns
+        if TASKS[self.task].has_slots or columns.slots == NO_SLOTS:
+            return
+        for name in ("slots", "spans"):
+            if getattr(columns, name) is not None:
+                raise SettingError(
+                    f"data.columns.{name}", f"must be left out, because task: {self.task} has none"
+                )
+        data = replace(self.data, columns=replace(columns, slots=NO_SLOTS))
+        object.__setattr__(self, "data", data)
 
 
 @overload

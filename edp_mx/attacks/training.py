@@ -17,12 +17,12 @@ from edp_mx.data.corpus import Corpus
 from edp_mx.data.encoding import EncodedCorpus
 from edp_mx.data.splits import Split
 from edp_mx.data.utterance import Utterance
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build_training import build_training
 from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Progress
+from edp_mx.tasks.model import TaskModel
 
 
 def without_model_selection(config: ExperimentConfig) -> ExperimentConfig:
@@ -64,7 +64,7 @@ def train_prepared(
 
 
 def losses_of(
-    model: IntentSlotModel, corpus: EncodedCorpus, *, config: ExperimentConfig, workers: Workers
+    model: TaskModel, corpus: EncodedCorpus, *, config: ExperimentConfig, workers: Workers
 ) -> np.ndarray:
     """Return the loss of each utterance without dropout, (n,) float64; the same on all workers."""
     size = config.training.evaluation_batch_size

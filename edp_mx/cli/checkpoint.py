@@ -99,7 +99,7 @@ def run_export(arguments: argparse.Namespace) -> int:
         arguments.out,
         checkpoint,
         source=run,
-        more_tensors={**weights_of(model.intent), **weights_of(model.slot)},
+        more_tensors={n: w for head in model.heads.values() for n, w in weights_of(head).items()},
         more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
     )
 

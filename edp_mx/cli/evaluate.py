@@ -38,12 +38,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
     from edp_mx.data.readers import read_utterances
-    from edp_mx.metrics.baseline import constant_answer
     from edp_mx.reports import baselines
     from edp_mx.reports.siblings import describe_without_privacy
     from edp_mx.runs.trained import load_run
 
     trained = load_run(arguments.run_directory)
+    task = trained.task
     if arguments.file:
         columns = columns_of(arguments.columns, trained.config.data.columns)
         utterances = read_utterances(arguments.file, columns=columns)
@@ -51,18 +51,18 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
         utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
-    for line in baselines.unknown_labels(utterances, trained.vocabulary):
+    for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:
         print(json.dumps(scores.to_dict()))
         return 0
-    baseline = constant_answer(utterances).to_dict()
+    baseline = task.constant_answer(utterances)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print(scores.describe())
-    print(baselines.describe_baseline(baseline))
+    print(baselines.describe_baseline(baseline, task))
     if arguments.part == "test" and not arguments.file:
         for line in describe_without_privacy([trained.run]):
             print(line)
-    for line in baselines.verdict(scores.to_dict(), baseline, mechanism=mechanism):
+    for line in baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism):
         print(line)
     return 0

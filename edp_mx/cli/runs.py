@@ -22,7 +22,7 @@ examples:
   all below runs/ and in results/runs.jsonl:
     edp-mx runs
   some of them, the best first:
-    edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort ser
+    edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort score
     edp-mx runs results --where 'name=atis_*' --json
   add their records to results/runs.jsonl, and those of attacks on them to results/attacks.jsonl:
     edp-mx runs keep runs/atis_clc-20260101-120000

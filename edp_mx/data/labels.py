@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Sequence, Set, Tuple
+from typing import Any, List, Optional, Sequence, Set, Tuple
 
 from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
@@ -33,8 +33,8 @@ class LabelsConfig(Settings):
         source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
             public) or "file" (a public list).
         path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
-            names without B- and I-, which counts as public unless it has the key "private"; with
-            "sample" as for `data.vocabulary`.
+            names without B- and I- (none for a corpus without slots), which counts as public unless
+            it has the key "private"; with "sample" as for `data.vocabulary`.
     """
 
     source: str = setting("train", one_of=("train", "sample", "file"))
@@ -77,12 +77,13 @@ def labels_of(
 def _listed_labels(path: str) -> List[List[str]]:
     value = read_json(path)
     for key in ("slots", "intents"):
-        entries = value.get(key) if isinstance(value, dict) else None
+        absent: Any = [] if key == "slots" else None
+        entries = value.get(key, absent) if isinstance(value, dict) else None
         if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
             raise UserError(f'{path}: "{key}" is not a list of names')
         if len(set(entries)) != len(entries):
             raise UserError(f'{path}: a name occurs twice in "{key}"')
-    return [value["slots"], value["intents"]]
+    return [value.get("slots", []), value["intents"]]
 
 
 def _check_labels(

@@ -113,12 +113,15 @@ def own_split(
 ) -> Tuple[np.ndarray, Split]:
     """Return the places of all utterances, training first, (U,), and the split of these.
 
-    Without a validation part, the share `held_out` of the training part is drawn by
-    `split_by_keys`. `sizes` are those of the parts as read.
+    Without a test part, the validation part takes its place. Without a validation part, the share
+    `held_out` of the training part is drawn by `split_by_keys`. `sizes` are those of the parts as
+    read.
     """
     ends = np.cumsum(list(sizes.values()))
     read = {part: _range(end - sizes[part], end) for part, end in zip(sizes, ends)}
     own = [read.get(part, _range(0, 0)) for part in PARTS]
+    if len(own[2]) == 0:
+        own[1:] = own[2], own[1]
     if len(own[1]) == 0:
         train = own[0]
         fractions = (1.0 - held_out, held_out, 0.0)

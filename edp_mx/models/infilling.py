@@ -12,7 +12,7 @@ from mxnet.gluon import nn
 
 if TYPE_CHECKING:
     from edp_mx.models.bert import BERTConfig
-    from edp_mx.models.intent_slot import IntentSlotModel
+    from edp_mx.models.bert_encoder import BERTEncoder
 
 
 class MaskedTransform(gluon.HybridBlock):
@@ -68,7 +68,8 @@ class MaskState(MaskedTransform):
 
 
 def start_from_words(
-    model: IntentSlotModel,
+    encoder: BERTEncoder,
+    head: nn.Dense,
     pieces: Sequence[Sequence[int]],
     *,
     intents: Iterable[int],
@@ -80,15 +81,15 @@ def start_from_words(
     [MASK] get weights of 0.
 
     Args:
-        model: of a BERT that reads [MASK].
+        encoder: a BERT that reads [MASK].
+        head: of the intents.
         pieces: ids of each intent's label words.
         intents: which rows to set.
         bias: of each piece, (V,); without, the rows keep their biases.
 
     Departs: the rows are trained as weights of their own, not as the pieces' vectors.
     """
-    vectors = model.encoder.bert.piece_embedding.data().asnumpy()  # (V, H)
-    head = model.intent
+    vectors = encoder.bert.piece_embedding.data().asnumpy()  # (V, H)
     weights, biases = head.weight.data().asnumpy(), head.bias.data().asnumpy()  # (I, G H), (I,)
     for i in intents:
         chosen: List[int] = list(pieces[i])

@@ -139,11 +139,8 @@ def _of_run(run: RunDirectory) -> List[Part]:
     test = run.read("results")["test"]
     conditions: List[str] = []
     notes: List[str] = []
-    said = {
-        "SER %": f"{100 * test['ser']:.2f}",
-        "intents %": f"{100 * test['intent_accuracy']:.2f}",
-        "slot F1 %": f"{100 * test['slot_f1']:.2f}",
-    }
+    metrics = run.task.metrics
+    said = {f"{each.name} %": each.in_percent(test) for each in metrics}
     try:
         privacy = privacy_of(run, notes)
     except UserError as error:  # the attack is no worse for it

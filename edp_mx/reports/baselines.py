@@ -9,6 +9,8 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.metrics.spans import spans_of
 from edp_mx.reports.table import WIDTH
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.task import Task
 
 _NAMED = 5  # unknown labels that are named
 WITHOUT_PRIVACY = (
@@ -23,58 +25,55 @@ WITH_PRIVACY = (
 )
 
 
-def describe_baseline(baseline: Mapping[str, Any]) -> str:
+def describe_baseline(baseline: Mapping[str, Any], task: Task = INTENT_SLOT) -> str:
     """Return the line on `results.json`'s baseline for the console.
 
     Example:
-        >>> print(describe_baseline({"intent": "call", "ser": 0.75, "intent_accuracy": 0.5}))
-        always "call" and no slots: SER 75.00 %, intent accuracy 50.00 %, slot F1 0 %
+        >>> print(describe_baseline({"intent": "call", "ser": 0.75, "intent_accuracy": 0.5,
+        ...                          "slot_f1": 0.0}))
+        always "call" and no slots: SER 75.00 %, intent accuracy 50.00 %, slot F1 0.00 %
     """
-    return (
-        f'always "{baseline["intent"]}" and no slots: SER {100 * baseline["ser"]:.2f} %, '
-        f"intent accuracy {100 * baseline['intent_accuracy']:.2f} %, slot F1 0 %"
-    )
+    return f"{task.describe_constant(baseline)}: {task.sentence(baseline)}"
 
 
 def verdict(
-    scores: Mapping[str, Any], baseline: Mapping[str, Any], *, mechanism: Optional[str]
+    scores: Mapping[str, Any],
+    baseline: Mapping[str, Any],
+    task: Task = INTENT_SLOT,
+    *,
+    mechanism: Optional[str],
 ) -> List[str]:
     """Return wrapped lines that say that scores are no better than the baseline; none if they are.
 
     Args:
-        scores: with `ser` and `intent_accuracy`, ratios.
-        baseline: from `metrics.baseline`, of the same utterances.
+        scores: by the metrics of the task, as shares of 1.
+        baseline: of the constant answer, on the same utterances.
         mechanism: that the run was trained with, to say what to do next; None if the utterances
             are not of the run's own corpus.
     """
-    right, constant = (100 * each["intent_accuracy"] for each in (scores, baseline))
-    ser, without_slots = (100 * each["ser"] for each in (scores, baseline))
-    answer = f'always answering "{baseline["intent"]}"'
-    if right <= constant < 100:
-        than = "below" if right < constant else "the same as"
-        found = f"Intent accuracy {right:.2f} % is {than} {answer} ({constant:.2f} %)"
-        means = "nothing was learned" if mechanism else "the model is of no use here"
-    elif ser > without_slots:
-        found = f"SER {ser:.2f} % is above {answer} without any slot ({without_slots:.2f} %)"
-        means = "it inserts more wrong slots than it gets right"
-    else:
+    shortfall = task.shortfall(scores, baseline)
+    if shortfall is None:
         return []
+    means = shortfall.means if mechanism else "the model is of no use here"
     next_step = {None: "", "none": f" {WITHOUT_PRIVACY}"}.get(mechanism, f" {WITH_PRIVACY}")
-    return _wrap(f"{found}: {means}.{next_step}")
+    return _wrap(f"{shortfall.found}: {means}.{next_step}")
 
 
-def unknown_labels(utterances: Iterable[Utterance], vocabulary: Vocabulary) -> List[str]:
-    """Return wrapped lines on intents and slots that a model does not know, and so never answers.
+def unknown_labels(
+    utterances: Iterable[Utterance], vocabulary: Vocabulary, task: Task = INTENT_SLOT
+) -> List[str]:
+    """Return wrapped lines on labels and slots that a model does not know, and so never answers.
 
     Args:
         utterances: annotated ones that are to be scored.
         vocabulary: that of the model.
+        task: what the model has learned.
     """
     known = {tag[2:] for tag in vocabulary.slots}
     intents = [utterance.intent for utterance in utterances]
     slots = [span.type for utterance in utterances for span in spans_of(utterance.slots)]
     return [
-        *_unknown("utterances have an intent", intents, set(vocabulary.intents)),
+        *_unknown(f"utterances have {task.label}", intents, set(vocabulary.intents)),
         *_unknown("slots have a name", slots, known),
     ]
 

@@ -44,13 +44,8 @@ class Panel(NamedTuple):
     factor: float = 1.0
 
 
-TRAINING = (
-    Panel("loss (training)", (Line("loss", BLUE),)),
-    Panel("validation SER, %", (Line("ser", VERMILION),)),
-    Panel(
-        "right on validation, %",
-        (Line("intent_accuracy", GREEN, "intents"), Line("slot_f1", BLUE, "slot F1")),
-    ),
+LOSS = Panel("loss (training)", (Line("loss", BLUE),))
+PRIVACY = (
     Panel(
         "ε so far",
         (
@@ -64,7 +59,7 @@ TRAINING = (
     Panel("noise multiplier z_t", (Line("noise_multiplier", BLUE),)),
 )
 PRETRAINING = (
-    Panel("loss (training)", (Line("loss", BLUE),)),
+    LOSS,
     Panel(
         "held-out perplexity",
         (Line("perplexity", VERMILION, "BERT"), Line("unigram_perplexity", GREEN, "unigram")),
@@ -77,7 +72,7 @@ STEEP = 30.0
 
 def plot_curves(run: RunDirectory) -> None:
     """Write `curves.png` and `curves.csv` of a training from `metrics.jsonl`."""
-    _plot(run, TRAINING, "epoch")
+    _plot(run, _panels_of(run), "epoch")
 
 
 def plot_pretraining(run: RunDirectory) -> None:
@@ -105,10 +100,23 @@ def pictures_of_curves(run: RunDirectory) -> List[Picture]:
     """Return the curves of a training for a page, none where its budget permitted no epoch."""
     rows = run.epochs()
     known = {key for row in rows for key, value in row.items() if value is not None}
-    panels = [panel for panel in TRAINING if any(line.key in known for line in panel.lines)]
+    panels = [panel for panel in _panels_of(run) if any(line.key in known for line in panel.lines)]
     if not panels:
         return []
     return [Picture.of("By epoch", _figure(panels, rows, "epoch", columns=1))]
+
+
+def _panels_of(run: RunDirectory) -> List[Panel]:
+    """The panels of a training, with the scores of its task."""
+    metrics = run.task.metrics
+    errors = [
+        Panel(f"validation {each.name}, %", (Line(each.key, VERMILION),))
+        for each in metrics
+        if each.is_error
+    ]
+    right = [each for each in metrics if not each.is_error]
+    lines = tuple(Line(each.key, colour, each.name) for each, colour in zip(right, (GREEN, BLUE)))
+    return [LOSS, *errors, Panel("right on validation, %", lines), *PRIVACY]
 
 
 def _figure(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from typing import List, Sequence
+from collections import defaultdict
+from typing import Dict, List, Sequence
 
 from edp_mx.reports.summary import (
     footnotes,
@@ -13,33 +14,36 @@ from edp_mx.reports.summary import (
 )
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
-
-HEADER = ("run", "SER %", "intent", "F1", "ε publ.", "ε that holds")
+from edp_mx.tasks.registry import TASKS, task_of
+from edp_mx.tasks.task import Task
 
 
 def list_runs(found: Sequence[Found]) -> str:
-    """Return the table: test scores and both ε of each, in 80 columns."""
+    """Return a table for each task: test scores and both ε of each run, in 80 columns."""
     notes: List[str] = []
-    rows = []
-    for place, record in found:
-        test = record["test"]
-        rows.append(
-            [
-                place.stem if place.suffix == ".json" else place.name,
-                f"{100 * test['ser']:.2f}",
-                f"{100 * test['intent_accuracy']:.1f}",
-                f"{100 * test['slot_f1']:.1f}",
-                format_epsilon(record["as_published"]),
-                format_holding_epsilon(record, notes),
-            ]
-        )
-    table = [HEADER, *rows]
-    others = sum(max(3, *(len(row[i]) for row in table)) for i in range(1, len(HEADER)))
-    room = WIDTH - others - 3 * len(HEADER) - 1
-    rows = [[shortened(row[0], room), *row[1:]] for row in rows]
+    by_task: Dict[str, List[Found]] = defaultdict(list)
+    for each in found:
+        by_task[task_of(each.record["settings"]).name].append(each)
+    tables = [_table(TASKS[name], its, notes) for name, its in by_task.items()]
     told = [*footnotes(notes), *stated_note([each.record for each in found])]
     lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in told]
-    return "\n".join([render_table(HEADER, rows), *lines])
+    return "\n".join([*tables, *lines])
+
+
+def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:
+    header = ("run", *(f"{each.short} %" for each in task.metrics), "ε publ.", "ε that holds")
+    rows = [
+        [
+            place.stem if place.suffix == ".json" else place.name,
+            *(each.in_percent(record["test"]) for each in task.metrics),
+            format_epsilon(record["as_published"]),
+            format_holding_epsilon(record, notes),
+        ]
+        for place, record in found
+    ]
+    others = sum(max(3, *(len(row[i]) for row in [header, *rows])) for i in range(1, len(header)))
+    room = WIDTH - others - 3 * len(header) - 1
+    return render_table(header, [[shortened(row[0], room), *row[1:]] for row in rows])
 
 
 def shortened(text: str, width: int) -> str:

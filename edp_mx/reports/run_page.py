@@ -14,7 +14,6 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.yaml_tree import leaves
 
-SCORES = ("SER %", "intents right %", "slot F1 %")
 EPSILONS = {
     "as_published": "as the paper counts it",
     "holds": "that holds",
@@ -40,28 +39,24 @@ def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
         Part("Commands", commands=_commands(run)),
     ]
     epsilon = LogNumber.from_dict(privacy["holds"]).in_words()
-    summary = (
-        f"SER {100 * results['test']['ser']:.2f} % on the test part; the ε that holds is {epsilon}."
-    )
+    metric = run.task.metric
+    score = metric.in_percent(results["test"])
+    summary = f"{metric.name} {score} % on the test part; the ε that holds is {epsilon}."
     write_text(run.path / "report.html", as_html(run.path.resolve().name, summary, parts))
 
 
 def _scores(run: RunDirectory, results: Dict[str, Any], privacy: Dict[str, Any]) -> Part:
     test, baseline, other = results["test"], results["baseline"], without_privacy(run)
-    rows = [
-        ["this run", *_percents(test)],
-        [f'always "{baseline["intent"]}", no slots', *_percents({**baseline, "slot_f1": 0.0})],
-    ]
+    task = run.task
+    shown = {"this run": test, task.describe_constant(baseline): baseline}
     if other is not None:
-        row = [f"without privacy ({other.path.name})", *_percents(other.read("results")["test"])]
-        rows.insert(1, row)
-    table = PartTable.of_texts("On the test part", ("model", *SCORES), rows)
-    found = verdict(test, baseline, mechanism=privacy["mechanism"])
+        shown[f"without privacy ({other.path.name})"] = other.read("results")["test"]
+    rows = [[name, *(each.in_percent(of_it) for each in task.metrics)]
+            for name, of_it in shown.items()]  # fmt: skip
+    header = ("model", *(f"{each.name} %" for each in task.metrics))
+    table = PartTable.of_texts("On the test part", header, rows)
+    found = verdict(test, baseline, task, mechanism=privacy["mechanism"])
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])
-
-
-def _percents(scores: Dict[str, Any]) -> List[str]:
-    return [f"{100 * scores[name]:.2f}" for name in ("ser", "intent_accuracy", "slot_f1")]
 
 
 def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:

@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
-from edp_mx.runs.record import Record, record_of
+from edp_mx.runs.record import Record, record_of, validation_cost
 from edp_mx.runs.run_directory import RunDirectory
 
 
@@ -15,7 +15,7 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
     """Return a finished run without privacy in the same folder, whose three parts are the same.
 
     The parts are compared by their keyed fingerprints, so that utterances, labels and split are the
-    same. Of several runs it is the one with the best SER on the validation part; a run without
+    same. Of several runs it is the one with the best score on the validation part; a run without
     privacy has none.
     """
     parts = _parts(run)
@@ -27,8 +27,10 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
         try:
             if other.has("results") and parts == _parts(other):
                 record = _record(other)
+                if other.task is not run.task:
+                    continue
                 if record["mechanism"] == "none" and record["validation"]:
-                    found.append((record["validation"]["ser"], other.path.name, other))
+                    found.append((validation_cost(record), other.path.name, other))
         except (UserError, OSError, KeyError, TypeError):
             continue  # it is not a whole run of ours
     return min(found)[2] if found else None
@@ -46,12 +48,8 @@ def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
         if other is None or other.path in shown:
             continue
         shown.add(other.path)
-        scores = other.read("results")["test"]
-        said = (
-            f"without privacy ({other.path.name}): SER {100 * scores['ser']:.2f} %, intent "
-            f"accuracy {100 * scores['intent_accuracy']:.2f} %, slot F1 "
-            f"{100 * scores['slot_f1']:.2f} %"
-        )
+        scores = other.task.sentence(other.read("results")["test"])
+        said = f"without privacy ({other.path.name}): {scores}"
         lines += textwrap.wrap(said, WIDTH, subsequent_indent="  ")
     return lines
 

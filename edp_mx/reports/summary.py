@@ -13,42 +13,48 @@ from edp_mx.reports.table import render_table
 from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.tasks.task import Task
 
 STATED = (
     "The ε of a record whose run directory is not here is only what the record states: no ledger "
     "was counted."
 )
-HEADER = ("run", "SER %", "ΔSER %", "intent %", "F1 %", "ε publ.", "ε that holds")
 
 
 def compare(runs: Sequence[RunDirectory]) -> str:
-    """Return a table of finished runs: test scores, SER relative to the first run, both ε.
+    """Return a table of finished runs: test scores, the first relative to the first run, both ε.
 
     ε is counted anew from the ledgers. Below the table stand δ, the conditions of an ε, where
     `privacy.json` states another, the run without privacy that lies beside them, the baseline of
     the test part, and which runs are no better than that.
+
+    Raises:
+        UserError: they are of different tasks.
     """
+    task = _task_of_all(runs)
     rows: List[List[str]] = []
     notes: List[str] = []
     differences: List[str] = []
     counted: List[Dict[str, Any]] = []
-    first_ser = _scores(runs[0])["ser"]
+    first, *others = task.metrics
+    base = _scores(runs[0])[first.key]
     for run in runs:
         scores, privacy = _scores(run), privacy_of(run, differences)
         counted.append(privacy)
-        change = 100 * (scores["ser"] / first_ser - 1) if first_ser else 0.0
+        change = 100 * (scores[first.key] / base - 1) if base else 0.0
         rows.append(
             [
                 run.path.name,
-                f"{100 * scores['ser']:.2f}",
+                first.in_percent(scores),
                 "" if run is runs[0] else f"{change:+.1f}",
-                f"{100 * scores['intent_accuracy']:.2f}",
-                f"{100 * scores['slot_f1']:.2f}",
+                *(each.in_percent(scores) for each in others),
                 format_epsilon(privacy["as_published"]),
                 format_holding_epsilon(privacy, notes),
             ]
         )
-    lines = [render_table(HEADER, rows), _deltas(runs, counted), *footnotes(notes), *differences]
+    scored = (f"{first.short} %", f"Δ{first.short} %", *(f"{each.short} %" for each in others))
+    table = render_table(("run", *scored, "ε publ.", "ε that holds"), rows)
+    lines = [table, _deltas(runs, counted, task), *footnotes(notes), *differences]
     lines += _without_protection(counted)
     return "\n".join([*lines, *_beside_baselines(runs)])
 
@@ -76,13 +82,24 @@ def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
     return None if other is None else {"run": other.path.name, "test": _scores(other)}
 
 
-def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]]) -> str:
-    """Return the line on δ: one number, or one for each run where they differ."""
+def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
+    """The task of runs that are compared."""
+    tasks = {run: run.task for run in runs}
+    for run, task in tasks.items():
+        if task is not tasks[runs[0]]:
+            raise UserError(
+                f"{run.path} has task: {task.name} and {runs[0].path} has task: "
+                f"{tasks[runs[0]].name}: their scores cannot be compared"
+            )
+    return tasks[runs[0]]
+
+
+def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]], task: Task) -> str:
+    """Return what short names stand for, and δ: one number, or one for each run if they differ."""
+    named = [f"{each.short}: {each.name}; " for each in task.metrics if each.short != each.name]
     deltas = [f"{privacy['delta']:.2g}" for privacy in counted]
-    if len(set(deltas)) == 1:
-        return f"intent: accuracy; F1: of slots; ε at δ = {deltas[0]}"
     each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
-    return f"intent: accuracy; F1: of slots; ε at δ = {each}"
+    return f"{''.join(named)}ε at δ = {deltas[0] if len(set(deltas)) == 1 else each}"
 
 
 def _without_protection(counted: Sequence[Dict[str, Any]]) -> List[str]:
@@ -100,10 +117,11 @@ def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
         baseline = run.read("results").get("baseline")  # runs of older versions have none
         if baseline is None:
             continue
-        described = describe_baseline(baseline)
+        task = run.task
+        described = describe_baseline(baseline, task)
         lines += [described] if described not in lines else []
         mechanism = run.read("privacy").get("mechanism", "none")
-        found = verdict(_scores(run), baseline, mechanism=mechanism)
+        found = verdict(_scores(run), baseline, task, mechanism=mechanism)
         lines += ["", f"{run.path.name}:", *found] if found else []
     return lines
 

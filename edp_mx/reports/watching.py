@@ -11,6 +11,7 @@ from edp_mx.runs.recount import with_counted_epsilons
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.progress import duration
+from edp_mx.tasks.registry import TASKS
 
 LINES = 15  # of the table
 WIDTH = 40  # of the bar
@@ -20,14 +21,13 @@ def _epsilon(value: float) -> str:
     return LogNumber(log_of(value)).short(narrow=True)
 
 
+_METRICS = [metric for task in TASKS.values() for metric in task.metrics]
 # key in `metrics.jsonl`, name, format
 COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
     ("epoch", "epoch", "{:g}".format),
     ("step", "step", "{:g}".format),
     ("loss", "loss", "{:.4f}".format),
-    ("ser", "SER %", "{:.2f}".format),
-    ("intent_accuracy", "intent %", "{:.1f}".format),
-    ("slot_f1", "F1 %", "{:.1f}".format),
+    *((metric.key, f"{metric.short} %", "{:.2f}".format) for metric in _METRICS),
     ("perplexity", "perplexity", "{:.2f}".format),
     ("epsilon_holds_if", "ε so far", _epsilon),
     ("epsilon_as_published", "ε publ.", _epsilon),
@@ -39,7 +39,7 @@ def screen(run: RunDirectory) -> str:
     """Return what a run has come to: its state, how long it still takes, its last epochs."""
     rows = read_rows(run, LINES)
     lines = [f"{run.path}", state_of(run)]
-    if rows and "ser" in rows[-1]:
+    if rows and "epoch" in rows[-1]:
         lines.append(_bar(rows, _epochs(run)))
     if rows:
         lines += ["", table_of(rows)]

@@ -28,10 +28,11 @@ from edp_mx.models.checkpoints.huggingface import CONFIG, Checkpoint
 from edp_mx.models.checkpoints.names import PIECE_BIAS
 from edp_mx.models.frozen import freeze
 from edp_mx.models.infilling import start_from_words
-from edp_mx.models.intent_slot import IntentSlotModel, build_model
 from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.registry import family_of
 from edp_mx.runs.start_from import RunStart
+from edp_mx.tasks.model import TaskModel, draw_values
+from edp_mx.tasks.registry import TASKS
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ def read_or_learn_pieces(
 
 
 def start_from_pretrained(
-    model: IntentSlotModel,
+    model: TaskModel,
     config: ExperimentConfig,
     vocabulary: Vocabulary,
     checkpoint: Optional[Any],
@@ -145,7 +146,7 @@ def start_from_pretrained(
         bias = None  # a run keeps none
         if isinstance(checkpoint, Checkpoint):
             bias = checkpoint.tensors.get(PIECE_BIAS)
-        start_from_words(model, pieces, intents=intents, bias=bias)
+        start_from_words(model.encoder, model.label_head, pieces, intents=intents, bias=bias)
 
 
 def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarray:
@@ -203,17 +204,10 @@ def encode_part(
     return encoded
 
 
-def model_for(
-    config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context
-) -> IntentSlotModel:
+def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context) -> TaskModel:
     """Build a model of the configured family and size, with drawn values."""
     encoder = family_of(config.model).build(config.model, config.data, vocabulary)
     freeze(encoder, config.model.trained)
-    return build_model(
-        encoder,
-        num_slots=len(vocabulary.slots),
-        num_intents=len(vocabulary.intents),
-        seed=config.training.seed,
-        context=context,
-        intent_weight=config.model.intent_weight,
-    )
+    model = TASKS[config.task].build(encoder, vocabulary, config.model)
+    draw_values(model, seed=config.training.seed, context=context)
+    return model

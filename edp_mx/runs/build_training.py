@@ -11,7 +11,6 @@ from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.weights import broadcast_weights
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.rgp import CarriedWeight, carried_weights
 from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
@@ -21,6 +20,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.carried import CarriedTrainer
 from edp_mx.training.config import LearningRates
@@ -35,7 +35,7 @@ class Training:
     """
 
     prepared: Prepared
-    model: IntentSlotModel
+    model: TaskModel
     flat: FlatGradients
     spending: RunSpending
     loop: TrainingLoop
@@ -91,7 +91,7 @@ def build_training(
     return Training(prepared, whole, flat, spending, loop)
 
 
-def _carried(model: IntentSlotModel, config: ExperimentConfig) -> List[CarriedWeight]:
+def _carried(model: TaskModel, config: ExperimentConfig) -> List[CarriedWeight]:
     """The weights that have carriers, as they are before training; none without rgp."""
     if not isinstance(config.model, BERTConfig):
         return []
@@ -123,9 +123,9 @@ def _average(
     return WeightAverage(trainer.parameters, config.training.average, total_steps=total_steps)
 
 
-def set_learning_rates(model: IntentSlotModel, base: float, rates: LearningRates) -> None:
+def set_learning_rates(model: TaskModel, base: float, rates: LearningRates) -> None:
     """Give each parameter of a group its learning rate, as a multiple of the base."""
-    heads = [p for head in (model.intent, model.slot) for p in head.collect_params().values()]
+    heads = [p for head in model.heads.values() for p in head.collect_params().values()]
     for parameters, rate in (
         (model.encoder.embedding_parameters(), rates.embeddings),
         (heads, rates.heads),

@@ -5,32 +5,34 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.tasks.task import Task
 
 Columns = Dict[str, List[Optional[float]]]
 
 MOST_EPOCHS = 60
-# By the name in `metrics.jsonl`: the name in a record, and by what it is divided.
+# Beside loss and score, by the name in `metrics.jsonl`: the name in a record, and its divisor.
 _KEPT = {
-    "loss": ("loss", 1),
-    "ser": ("validation_ser", 100),
     "noise_multiplier": ("noise_multiplier", 1),
     "clipped_fraction": ("clipped_fraction", 1),
     "processor_seconds": ("processor_seconds", 1),
 }
 
 
-def by_epoch(rows: Sequence[Mapping[str, Any]]) -> Columns:
+def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
     """Return the columns of a record: `epoch`, from 1, and what was measured in it.
 
     Of a longer run, `MOST_EPOCHS` epochs are kept, the first and the last among them.
 
     Args:
         rows: the lines of `metrics.jsonl`.
+        task: of the run.
     """
     count = min(len(rows), MOST_EPOCHS)
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]
+    score = task.metric.key
+    kept = {"loss": ("loss", 1), score: (f"validation_{score}", 100), **_KEPT}
     columns: Columns = {"epoch": [place + 1 for place in places]}
-    for key, (name, divisor) in _KEPT.items():
+    for key, (name, divisor) in kept.items():
         values = [rows[place].get(key) for place in places]
         if any(value is not None for value in values):
             columns[name] = [None if v is None else rounded(v / divisor) for v in values]
@@ -41,7 +43,7 @@ def with_epochs(record: Dict[str, Any], run: RunDirectory) -> Dict[str, Any]:
     """Return the record of a run; where an older version wrote it, with the epochs of the log."""
     if "by_epoch" in record or not run.metrics.exists():
         return record
-    return {**record, "by_epoch": by_epoch(run.epochs())}
+    return {**record, "by_epoch": by_epoch(run.epochs(), run.task)}
 
 
 def rounded(value: float) -> float:

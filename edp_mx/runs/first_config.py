@@ -15,6 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from edp_mx.config import load_config
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.readers import has_own_split
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.splits import PARTS
@@ -224,7 +225,7 @@ def first_config(
         UserError: the corpus is too small for three parts, or names no users that could be the
             unit; or δ is not below 1/n.
     """
-    has_own = {"train", "test"} <= set(parts)
+    has_own = has_own_split(parts)
     name = path.name.partition(".")[0]
     if name in (*PUBLIC_CORPORA, *STANDINS):
         name = f"my_{name}"

@@ -10,9 +10,11 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.registry import task_of
 
 LARGEST_EPSILON = 100.0  # above, a guarantee says little
-SCORES = ("ser", "intent_accuracy", "slot_f1")
+SCORES = tuple(metric.key for metric in INTENT_SLOT.metrics)
 _SEED = "training.seed"
 _UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
 
@@ -59,8 +61,11 @@ class Measurement:
 def is_comparable(record: Record) -> bool:
     """Return whether a record's ε may be set beside others: one utterance's, at δ = 1/(2n).
 
-    A run without privacy always may; one with an ε above `LARGEST_EPSILON`, or with none, not.
+    Only intents and slots are compared. A run without privacy always may; one with an ε above
+    `LARGEST_EPSILON`, or with none, not.
     """
+    if task_of(record["settings"]) is not INTENT_SLOT:
+        return False
     if record["mechanism"] == "none":
         return True
     is_usual = math.isclose(2 * record["n"] * record["delta"], 1, rel_tol=0.01)

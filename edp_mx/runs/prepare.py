@@ -20,7 +20,6 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.models.frozen import frozen_part
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import (
     encode_parts,
     model_for,
@@ -31,6 +30,7 @@ from edp_mx.runs.build import (
 from edp_mx.runs.frozen_states import with_states
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
+from edp_mx.tasks.model import TaskModel
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Prepared:
     train: EncodedCorpus
     validation: EncodedCorpus
     test: EncodedCorpus
-    model: IntentSlotModel
+    model: TaskModel
     users: Optional[np.ndarray] = None
     frozen: Optional[FrozenPart] = None
 
@@ -73,10 +73,7 @@ class Prepared:
         frozen = frozen_part(self.model.encoder)
         if frozen is None:
             return self
-        whole = self.model
-        model = IntentSlotModel(
-            frozen.rest, whole.intent, whole.slot, intent_weight=whole.intent_weight
-        )
+        model = self.model.upon(frozen.rest)
         model.hybridize(static_alloc=True)
         train, validation, test = (
             with_states(encoded, frozen, folder=folder, heartbeat=heartbeat)

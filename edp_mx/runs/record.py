@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import platform
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +21,8 @@ from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.blas import cpuinfo
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.yaml_tree import leaves
+from edp_mx.tasks.registry import task_of
+from edp_mx.tasks.task import Task
 
 if TYPE_CHECKING:
     from edp_mx.config import ExperimentConfig
@@ -142,7 +143,7 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:
     """A record without a hash: what the files of a run tell, which any version wrote."""
     privacy, environment, rows = run.read("privacy"), run.read("environment"), run.epochs()
-    started = environment.get("started", "")
+    started, task = environment.get("started", ""), task_of(config)
     return {
         "name": config["name"],
         "hash": None,
@@ -151,8 +152,8 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "corpus": config["data"]["corpus"],
         "family": config["model"].get("family", "clc"),
         "mechanism": config["privacy"]["mechanism"],
-        "test": _scores(results["test"]),
-        "validation": _validation_scores(rows, config["training"].get("checkpoint")),
+        "test": task.shares(results["test"]),
+        "validation": _validation_scores(rows, config["training"].get("checkpoint"), task),
         **_of_privacy(privacy),
         "epochs": len(rows),
         "steps": privacy["steps"] // max(1, privacy["epochs"]) * len(rows),
@@ -161,7 +162,7 @@ def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any
         "machine": {key: environment.get(key) for key in _MACHINE},
         "corpus_files": None,
         "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
-        "by_epoch": by_epoch(rows),
+        "by_epoch": by_epoch(rows, task),
     }
 
 
@@ -212,21 +213,15 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/")
 
 
-def _scores(scores: Dict[str, Any]) -> Dict[str, float]:
-    return {key: round(scores[key], 6) for key in ("ser", "intent_accuracy", "slot_f1")}
-
-
-def _validation_scores(rows: Any, checkpoint: Optional[str]) -> Optional[Dict[str, float]]:
+def _validation_scores(
+    rows: Any, checkpoint: Optional[str], task: Task
+) -> Optional[Dict[str, float]]:
     """The scores of the epoch that the run ended with."""
     if not rows:
         return None
-    best = min(rows, key=lambda row: row["ser"]) if checkpoint == "best_on_validation" else rows[-1]
-    shares = {
-        "ser": best["ser"] / 100,
-        "intent_accuracy": best.get("intent_accuracy", 100 - best.get("intent_error", 0)) / 100,
-        "slot_f1": best["slot_f1"] / 100,
-    }
-    return _scores(shares)
+    scores = [{each.key: row[each.key] / 100 for each in task.metrics} for row in rows]
+    is_best = checkpoint == "best_on_validation"
+    return task.shares(min(scores, key=task.cost) if is_best else scores[-1])
 
 
 def machine_of(environment: Dict[str, Any]) -> Dict[str, Any]:
@@ -235,10 +230,12 @@ def machine_of(environment: Dict[str, Any]) -> Dict[str, Any]:
     return {"processor": processor, **{key: environment.get(key) for key in _MACHINE}}
 
 
-def validation_ser(record: Record) -> float:
-    """Return the SER on the validation part, by which settings are chosen; ∞ if there is none."""
-    scores = record["validation"]
-    return scores["ser"] if scores else math.inf
+def validation_cost(record: Record) -> float:
+    """Return the SER on the validation part, by which settings are chosen; ∞ if there is none.
+
+    Of another task than the paper's, it is a number of which less is better too.
+    """
+    return task_of(record["settings"]).cost(record["validation"] or {})
 
 
 def records_like(

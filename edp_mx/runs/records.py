@@ -21,11 +21,12 @@ from typing import (
 )
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, record_of, run_id, validation_ser
+from edp_mx.runs.record import Record, record_of, run_id, validation_cost
 from edp_mx.runs.record_files import RUNS, is_record, name_of, read_lines, walk
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
+from edp_mx.tasks.registry import task_of
 
 _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
            "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
@@ -117,7 +118,7 @@ def where(texts: Sequence[str]) -> Callable[[Record], bool]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UserError(f"--where {text}: write it as key=value, e.g. --where corpus=snips")
-        if key not in _FIELDS and "." not in key:
+        if key not in (*_FIELDS, "task") and "." not in key:
             near = difflib.get_close_matches(key, _FIELDS, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_FIELDS)}"
             raise UserError(f"--where {text}: there is no {key}; {hint} or a setting's dotted key")
@@ -154,10 +155,8 @@ def _epsilon(record: Record) -> float:
 SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newest on top
     "name": lambda record: record["name"],
     "date": lambda record: -int(record["date"].replace("-", "") or 0),
-    "ser": lambda record: record["test"]["ser"],
-    "validation": validation_ser,
-    "intent": lambda record: -record["test"]["intent_accuracy"],
-    "f1": lambda record: -record["test"]["slot_f1"],
+    "score": lambda record: task_of(record["settings"]).cost(record["test"]),
+    "validation": validation_cost,
     "epsilon": _epsilon,
     "seconds": lambda record: record["seconds"],
 }

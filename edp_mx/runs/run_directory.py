@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
 
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
@@ -18,6 +18,9 @@ from edp_mx.runs.shapes import check_epoch, check_file, check_settings
 from edp_mx.runtime.files import remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.yaml_tree import read_mapping
+
+if TYPE_CHECKING:
+    from edp_mx.tasks.task import Task
 
 README = """# {name}
 
@@ -193,6 +196,13 @@ class RunDirectory:
         """Read `config.yaml` as it stands, which a run of any version has."""
         return check_settings(read_mapping(self.config)[0], self.config)
 
+    @property
+    def task(self) -> Task:
+        """What is learned, as `config.yaml` says; the default where there is none."""
+        from edp_mx.tasks.registry import task_of  # here, since an account of ε needs no scores
+
+        return task_of(self.settings() if self.config.exists() else {})
+
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
         return (self.path / f"{name}.json").exists()
@@ -224,10 +234,11 @@ class RunDirectory:
         except OSError as error:
             raise UserError(f"cannot read {self.metrics}: {error.strerror}") from error
         rows: List[Dict[str, Any]] = []
+        task = self.task
         for number, line in enumerate(lines, start=1):
             try:
                 place = f"{self.metrics}, line {number}"
-                rows.append(check_epoch(parse_json(line), place))
+                rows.append(check_epoch(parse_json(line), place, task))
             except NotJSON as error:
                 if number < len(lines):
                     raise UserError(f"{place}: not JSON ({error})") from error

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Tuple
 
 from edp_mx.dp.accounting.choices import UNITS_OF
 from edp_mx.dp.accounting.decay import KINDS
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
+
+if TYPE_CHECKING:
+    from edp_mx.tasks.task import Task
 
 # A word of `_IS`; {key: shape} of the keys that are there, with "!" behind one that must be and
 # "*" for all others; [shape of each item], of which there must be one if a 1 follows; or (shape,)
@@ -49,8 +52,7 @@ _IS = {
     "an object": lambda value: isinstance(value, dict),
 }
 
-_SCORES = dict.fromkeys(("ser", "intent_accuracy", "slot_f1"), "a number")
-_ALL_SCORES = {f"{name}!": shape for name, shape in _SCORES.items()}
+_SCORES = {"*": "a number"}  # by the metrics of the task
 _END = {"lines!": "a whole number from 1", "sha256!": "a text"}  # of a ledger
 _BOUND = {
     "epsilon!": ("a number, 0 or more",),
@@ -78,10 +80,10 @@ _SETTINGS_KEPT = {
     "privacy.decay.rate": "a number, 0 or more",
     "privacy.decay.kind": f"one of {', '.join(KINDS)}",
     "*": "a setting",
-    **dict.fromkeys(("privacy.adjacency", "privacy.sampler", "model.trained"), "a text"),
+    **dict.fromkeys(("task", "privacy.adjacency", "privacy.sampler", "model.trained"), "a text"),
 }
 _PARTS = {part: ["a text"] for part in ("train", "validation", "test")}
-_BASELINE = {"intent": "a text", "ser": "a number", "intent_accuracy": "a number"}
+_BASELINE = {"*": "a setting"}
 SHAPES: Dict[str, Shape] = {
     "results": {"test": _SCORES, "baseline": _BASELINE, "training_seconds": "a number"},
     "environment": {
@@ -128,8 +130,8 @@ SHAPES: Dict[str, Shape] = {
         "results_version!": ("a whole number",),
         "date!": "a day",
         "mechanism!": f"one of {', '.join(_MECHANISMS)}",
-        "test!": _ALL_SCORES,
-        "validation!": (_ALL_SCORES,),
+        "test!": _SCORES,
+        "validation!": (_SCORES,),
         **dict.fromkeys(("as_published!", "holds!", "holds_if!"), _BOUND),
         "ledger_end": (_END,),
         "delta!": "a probability",
@@ -146,16 +148,14 @@ SHAPES: Dict[str, Shape] = {
 }
 SETTINGS: Shape = {
     "name": "a text",
+    "task": "a text",
     "data": {"corpus": "a text"},
     "model": {"family": "a text"},
     "training": {"epochs": "a whole number from 1", "checkpoint": "a text"},
     "privacy": {"mechanism": "a text", "target_epsilon": ("a number",)},
     "pretraining": "an object",
 }
-_MEASURED = {
-    "epoch": "a whole number",
-    **dict.fromkeys(("ser", "intent_accuracy", "intent_error", "slot_f1", "seconds"), "a number"),
-}
+_MEASURED = {"epoch": "a whole number", "seconds": "a number"}
 
 
 class Written(dict):
@@ -179,6 +179,11 @@ def check_file(name: str, value: Any, path: Any) -> Any:
     """
     check(value, SHAPES.get(name, {}), path)
     if name == "record":
+        from edp_mx.tasks.registry import task_of  # here, since few files have scores
+
+        metrics = {f"{metric.key}!": "a number" for metric in task_of(value["settings"]).metrics}
+        for part in ("test", "validation"):
+            check(value[part], metrics if part == "test" else (metrics,), path, (part,))
         _refuse_uneven(value.get("by_epoch", {}), path, "by_epoch")
     elif name == "attack_record" and "roc" in value:
         _refuse_uneven({"fpr": value["roc"]["fpr"], **value["roc"]["tpr"]}, path, "roc")
@@ -201,9 +206,9 @@ def check_settings(value: Any, path: Path) -> Dict[str, Any]:
     return checked(value, SETTINGS, path)
 
 
-def check_epoch(row: Any, place: str) -> Dict[str, Any]:
+def check_epoch(row: Any, place: str, task: Task) -> Dict[str, Any]:
     """Return a line of `metrics.jsonl`, which has numbers only."""
-    check(row, _MEASURED, place)
+    check(row, {**_MEASURED, **{metric.key: "a number" for metric in task.metrics}}, place)
     for key, value in row.items():
         check(value, ("a number",), place, (key,))
     return _written(row, place)

@@ -12,6 +12,7 @@ from edp_mx.runtime.progress import duration
 
 if TYPE_CHECKING:
     from edp_mx.dp.spending import Spending
+    from edp_mx.tasks.task import Task
     from edp_mx.training.loop import EpochSummary
 
 SHARE = 0.05  # of the time of training, that counting ε may take
@@ -43,18 +44,18 @@ class EpsilonSoFar:
         return {name: float("inf") if value is None else value for name, value in found.items()}
 
 
-def describe_epoch(row: Mapping[str, Any], epochs: int, *, left: float) -> str:
+def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: float) -> str:
     """Return a line on the scores of an epoch, and one on ε, clipping and time.
 
     Args:
         row: of `metrics.jsonl`; one that was read from there has None for what is not finite.
         epochs: T.
+        task: whose scores the row has.
         left: until the end of the training, in seconds.
     """
     scores = (
         f"epoch {row['epoch']}/{epochs}: loss {row['loss']:.4f}, "
-        f"validation SER {row['ser']:.2f} %, intents {row['intent_accuracy']:.1f} %, "
-        f"slot F1 {row['slot_f1']:.1f} %"
+        f"validation {', '.join(f'{m.name} {row[m.key]:.2f} %' for m in task.metrics)}"
     )
     more = [describe_epsilon(row)]
     if "clipped_fraction" in row:

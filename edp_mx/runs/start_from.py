@@ -15,16 +15,14 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
 from edp_mx.models.lora import merged
 from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.npz import Arrays, read_arrays
+from edp_mx.tasks.model import TaskModel
 
 logger = logging.getLogger(__name__)
-
-_INTENT = "intent_dense"  # how the names of the intent head's parameters begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ class RunStart:
 
     def load_into(
         self,
-        model: IntentSlotModel,
+        model: TaskModel,
         vocabulary: Vocabulary,
         intents: str = "pooled",
         *,
@@ -95,9 +93,8 @@ class RunStart:
                 fit, or it has no masked-LM head, which our intents need.
         """
         if intents != self.intents:
-            return self._without_intents(intents).load_into(
-                model, vocabulary, intents, by_names=by_names
-            )
+            other = self._without_labels(model, intents)
+            return other.load_into(model, vocabulary, intents, by_names=by_names)
         theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
         heads = self._named_heads(model, vocabulary) if by_names else {}
         left = []
@@ -129,24 +126,25 @@ class RunStart:
             taken,
             ", ".join(left) or "none",
         )
-        if model.intent.weight.name in left:
+        if model.label_head.weight.name in left:
             return [*range(len(vocabulary.intents))]
         if vocabulary.intents == self.vocabulary.intents:
             return []
         alike = most_alike(vocabulary.intents, self.vocabulary.intents)
         return [i for i, rows in enumerate(alike) if not rows]
 
-    def _without_intents(self, intents: str) -> RunStart:
-        """The same for a model that reads its intents in another way."""
+    def _without_labels(self, model: TaskModel, intents: str) -> RunStart:
+        """The same for a model that reads its labels in another way."""
         if intents == "infilling":
             raise UserError(
                 f"model.intents: infilling needs a masked-LM head, and the run {self.folder} has "
                 "none; train it with model.intents: infilling too, or start from a checkpoint"
             )
-        rest = {n: w for n, w in self.weights.items() if not n.startswith(_INTENT)}
+        head = model.label_head.collect_params()
+        rest = {name: values for name, values in self.weights.items() if name not in head}
         return replace(self, weights=rest, intents=intents)
 
-    def _named_heads(self, model: IntentSlotModel, vocabulary: Vocabulary) -> Arrays:
+    def _named_heads(self, model: TaskModel, vocabulary: Vocabulary) -> Arrays:
         """The parameters of the heads, by the names of labels that differ from the run's.
 
         Where our intent head reads more features than the run's, their weights are 0.
@@ -155,12 +153,12 @@ class RunStart:
         size = model.encoder.num_pooled * model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
-            for name in (n for n in weights if n.startswith(_INTENT)):
+            for name in (n for n in model.label_head.collect_params() if n in weights):
                 heads[name] = _widened(named_rows(weights[name], alike), size)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
-        if vocabulary.slots != theirs.slots:
+        if "slots" in model.heads and vocabulary.slots != theirs.slots:
             tags = alike_tags(vocabulary.slots, theirs.slots)
-            for name in (n for n in weights if n.startswith("slot_")):
+            for name in (n for n in model.heads["slots"].collect_params() if n in weights):
                 heads[name] = (
                     transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
                     if name.endswith("transitions")
@@ -168,9 +166,9 @@ class RunStart:
                 )
         return heads
 
-    def _same_labels(self, name: str, model: IntentSlotModel, vocabulary: Vocabulary) -> bool:
+    def _same_labels(self, name: str, model: TaskModel, vocabulary: Vocabulary) -> bool:
         """Whether a parameter is not a head's, or one whose labels are the same."""
-        for head, labels in ((model.intent, "intents"), (model.slot, "slots")):
+        for labels, head in model.heads.items():
             if name in head.collect_params():
                 return getattr(self.vocabulary, labels) == getattr(vocabulary, labels)
         return True
@@ -198,7 +196,7 @@ def _widened(rows: np.ndarray, size: int) -> np.ndarray:
     return rows if rows.ndim == 1 else np.pad(rows, ((0, 0), (0, size - rows.shape[1])))
 
 
-def _tables(model: IntentSlotModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
+def _tables(model: TaskModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
     """Which row of a parameter stands for which word, character or piece, by parameter."""
     tables = model.encoder.tables(vocabulary)
     return {name: {entry: i for i, entry in enumerate(rows)} for name, rows in tables.items()}

@@ -7,7 +7,7 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import astuple, replace
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 import mxnet as mx
 import numpy as np
@@ -19,8 +19,6 @@ from edp_mx.data.splits import PARTS
 from edp_mx.dp.privacy.factors import ClippingStatistics
 from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
-from edp_mx.metrics.baseline import constant_answer
-from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.evidence import END
@@ -35,6 +33,8 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
+from edp_mx.tasks.registry import TASKS
+from edp_mx.tasks.task import Scores
 from edp_mx.training.evaluate import predict_utterances
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSoFar, EpochSummary
@@ -89,6 +89,7 @@ class _Run:
         self.loop, self.spending, self.progress = training.loop, training.spending, progress
         self.workers, self.model = self.loop.workers, training.model
         self.average = training.loop.average
+        self.task = TASKS[config.task]
         self.selection = Selection(self.model, config.training)
         self.num_epochs = config.training.epochs
         self.begin, self.seconds = EpochSoFar(), 0.0  # what was done before an interruption
@@ -108,7 +109,7 @@ class _Run:
         if self.workers.is_first:
             results = {
                 "test": scores.to_dict(),
-                "baseline": constant_answer(self.training.prepared.corpus.test).to_dict(),
+                "baseline": self.task.constant_answer(self.training.prepared.corpus.test),
                 "training_seconds": self.seconds,
             }
             refuse_lost(self.directory)
@@ -122,7 +123,7 @@ class _Run:
         state = TrainingState.resume(path, self.workers)
         if state:
             state.restore(self.model, self.loop.trainer, path)
-            self.selection.resume(state.best_ser, state.best_epoch, state.best)
+            self.selection.resume(state.best_cost, state.best_epoch, state.best)
             if self.average is not None:
                 self.average.resume(state.average)
             self.seconds = state.seconds
@@ -187,8 +188,8 @@ class _Run:
             self.seconds += epoch.seconds
             self._refuse_diverged(epoch.epoch)
             with self.average.applied() if self.average else nullcontext():
-                scores = self._score("validation")
-                stops = self.selection.stops_after(epoch.epoch, scores.ser)
+                scores = self._score("validation").to_dict()
+                stops = self.selection.stops_after(epoch.epoch, self.task.cost(scores))
             row = self._row(epoch, scores)
             if log:
                 is_cut = epoch.steps < self.loop.sampler.steps_per_epoch
@@ -197,7 +198,7 @@ class _Run:
                 log.add(row)
                 done = row["epoch"] - self.begin.epoch
                 left = (time.perf_counter() - started) / done * (self.num_epochs - row["epoch"])
-                logger.info("%s", describe_epoch(row, self.num_epochs, left=left))
+                logger.info("%s", describe_epoch(row, self.num_epochs, self.task, left=left))
             self._checkpoint(EpochSoFar(epoch.epoch + 1))
             if stops:
                 break
@@ -221,7 +222,7 @@ class _Run:
 
     def _write_checkpoint(self, so_far: EpochSoFar, sums: Arrays) -> None:
         """Write it on rank 0; what goes wrong ends the run on all workers."""
-        best_ser, best_epoch, best = self.selection.standing
+        best_cost, best_epoch, best = self.selection.standing
         mark = self.spending.mark()
         TrainingState.of(
             self.model,
@@ -231,7 +232,7 @@ class _Run:
             steps=so_far.steps,
             epoch_seconds=so_far.seconds,
             so_far=sums,
-            best_ser=best_ser,
+            best_cost=best_cost,
             best_epoch=best_epoch,
             best=best,
             average=self.average.values if self.average else {},
@@ -247,15 +248,13 @@ class _Run:
         losses, clipping = (np.array(column, np.float64) for column in zip(*found))
         return {"loss": losses, "clipping": clipping}  # (N,), (N, 4)
 
-    def _row(self, epoch: EpochSummary, scores: Scores) -> Dict[str, Any]:
+    def _row(self, epoch: EpochSummary, scores: Mapping[str, Any]) -> Dict[str, Any]:
         row: Dict[str, Any] = {
             "epoch": epoch.epoch + 1,
             "loss": epoch.loss,
             "seconds": epoch.seconds,
             "processor_seconds": epoch.processor_seconds,
-            "ser": 100 * scores.ser,
-            "intent_accuracy": 100 * scores.intent_accuracy,
-            "slot_f1": 100 * scores.slot_f1,
+            **self.task.percentages(scores),
         }
         plan = self.spending.plan
         if plan.release is not None:
@@ -279,6 +278,7 @@ class _Run:
         prepared = self.training.prepared
         utterances = getattr(prepared.corpus, part)
         hypotheses = predict_utterances(
+            self.task,
             self.loop.model,
             getattr(prepared, part),
             utterances,
@@ -290,7 +290,7 @@ class _Run:
             heartbeat=self.loop.heartbeat,
         )
         mx.nd.waitall()
-        return evaluate(utterances, hypotheses)
+        return self.task.evaluate(utterances, hypotheses)
 
 
 def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:

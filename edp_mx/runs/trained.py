@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence
 
 import mxnet as mx
 
@@ -18,67 +18,17 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import load_weights
 from edp_mx.errors import UserError
-from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.metrics.spans import balanced, bracketed, spans_of
-from edp_mx.models.intent_slot import IntentSlotModel, Predictions
 from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
-from edp_mx.training.evaluate import fit_length, predict_utterances
+from edp_mx.tasks.model import Answer, TaskModel
+from edp_mx.tasks.registry import TASKS
+from edp_mx.tasks.task import Scores, Task
+from edp_mx.training.evaluate import predict_utterances
 
 logger = logging.getLogger(__name__)
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
-
-
-@dataclass(frozen=True)
-class Understanding:
-    """An utterance as the model understands it; a slot is as sure as the least sure of its tags."""
-
-    utterance: Utterance
-    intent_confidence: float
-    slot_confidences: Tuple[float, ...]
-
-    def spans(self) -> List[Dict[str, Any]]:
-        """Return the slots with their text; `end` is the first token after the slot."""
-        tokens = self.utterance.tokens
-        return [
-            {
-                "slot": span.type,
-                "text": " ".join(tokens[span.start : span.end]),
-                "start": span.start,
-                "end": span.end,
-                "confidence": confidence,
-            }
-            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)
-        ]
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return it as `predict` prints it for programs."""
-        return {
-            "tokens": list(self.utterance.tokens),
-            "slots": list(self.utterance.slots),
-            "intent": self.utterance.intent,
-            "intent_confidence": self.intent_confidence,
-            "spans": self.spans(),
-        }
-
-    def describe(self) -> str:
-        """Return it as `predict` prints it for people, a line for each slot."""
-        lines = [
-            " ".join(self.utterance.tokens),
-            f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
-        ]
-        lines += [
-            f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
-            for span in self.spans()
-        ]
-        return "\n".join(lines)
-
-    def line(self) -> str:
-        """Return it on one line: the intent, and the tokens with the slots in brackets."""
-        utterance = self.utterance
-        return f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +38,12 @@ class TrainedRun:
     run: RunDirectory
     config: ExperimentConfig
     vocabulary: Vocabulary
-    model: IntentSlotModel
+    model: TaskModel
+
+    @property
+    def task(self) -> Task:
+        """What the model has learned."""
+        return TASKS[self.config.task]
 
     def part(self, name: str) -> List[Utterance]:
         """Read a part of the run again, e.g. "test"; refuse a corpus that has changed."""
@@ -110,8 +65,9 @@ class TrainedRun:
         return part
 
     def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:
-        """Return SER, intent accuracy and slot F1 on annotated utterances."""
+        """Return the scores of the task on annotated utterances."""
         hypotheses = predict_utterances(
+            self.task,
             self.model,
             self._encode(utterances),
             utterances,
@@ -121,7 +77,7 @@ class TrainedRun:
             what="scoring",
             progress=progress,
         )
-        return evaluate(utterances, hypotheses)
+        return self.task.evaluate(utterances, hypotheses)
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""
@@ -129,8 +85,8 @@ class TrainedRun:
 
     def predict(
         self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
-    ) -> List[Understanding]:
-        """Predict the intent and slots of each list of tokens.
+    ) -> List[Answer]:
+        """Return what the model says of each list of tokens.
 
         Args:
             most_at_once: utterances, by default `training.evaluation_batch_size`. MXNet keeps the
@@ -139,24 +95,8 @@ class TrainedRun:
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
         size = most_at_once or self.config.training.evaluation_batch_size
         batches = evaluation_batches(self._encode(blank), size)
-        found: Dict[int, Understanding] = {}
-        for batch, predictions in self.model.predict_each(batches):
-            for row, index in enumerate(batch.indices.tolist()):
-                found[index] = self._understanding(blank[index], predictions, row)
+        found = dict(self.model.answers(batches, blank, self.vocabulary))
         return [found[index] for index in range(len(blank))]
-
-    def _understanding(
-        self, utterance: Utterance, predictions: Predictions, row: int
-    ) -> Understanding:
-        intent = int(predictions.intents[row])
-        tags = balanced([self.vocabulary.slots[tag] for tag in predictions.slots[row]])
-        slots = fit_length(tags, len(utterance.tokens))
-        confidences = predictions.slot_confidences[row]
-        return Understanding(
-            Utterance(utterance.tokens, slots, self.vocabulary.intents[intent]),
-            float(predictions.intent_probabilities[row, intent]),
-            tuple(float(confidences[span.start : span.end].min()) for span in spans_of(slots)),
-        )
 
     def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
         return encode_part(self.config, utterances, self.vocabulary, "given")

@@ -115,7 +115,7 @@ class TrainingConfig(Settings):
             noise, nor of the dropout of dp_sgd, whose masks have a secret key.
         checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
         checkpoints: how often the run writes down where it stands.
-        early_stop_patience: number of epochs without a better validation SER after which training
+        early_stop_patience: number of epochs without a better validation score after which training
             stops; 0 means never.
         length_buckets: number of groups of similar length that batches are drawn from; 0 draws
             from all utterances.

@@ -18,9 +18,9 @@ from edp_mx.dp.privacy.mechanism import AnyMechanism
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.sampling.draws import Draw, Sampler
 from edp_mx.dp.unit_losses import UnitBatch, UnitLosses
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
+from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.ending import Ending, nobody_asks
@@ -88,7 +88,7 @@ class TrainingLoop:
         is_asked: whether this worker was asked to end.
     """
 
-    model: IntentSlotModel
+    model: TaskModel
     corpus: EncodedCorpus
     sampler: Sampler
     mechanism: AnyMechanism

@@ -22,13 +22,13 @@ class Selection:
         self._model = model
         self._keeps_best = config.checkpoint == "best_on_validation"
         self._patience = config.early_stop_patience
-        self._best_ser, self._best_epoch = math.inf, 0
+        self._best_cost, self._best_epoch = math.inf, 0
         self._best_weights: Optional[Arrays] = None
 
-    def stops_after(self, epoch: int, ser: float) -> bool:
-        """Note the validation SER of an epoch; return True when patience is at its end."""
-        if ser < self._best_ser:
-            self._best_ser, self._best_epoch = ser, epoch
+    def stops_after(self, epoch: int, cost: float) -> bool:
+        """Note the validation cost of an epoch (less is better); return True at patience's end."""
+        if cost < self._best_cost:
+            self._best_cost, self._best_epoch = cost, epoch
             if self._keeps_best:
                 self._best_weights = weights_of(self._model)
         return self.has_stopped(epoch)
@@ -39,12 +39,12 @@ class Selection:
 
     @property
     def standing(self) -> Tuple[float, int, Arrays]:
-        """The best score, its epoch, and the weights if they are kept: what a resumed run needs."""
-        return self._best_ser, self._best_epoch, self._best_weights or {}
+        """The least cost, its epoch, and the weights if they are kept: what a resumed run needs."""
+        return self._best_cost, self._best_epoch, self._best_weights or {}
 
-    def resume(self, best_ser: float, best_epoch: int, best: Arrays) -> None:
+    def resume(self, best_cost: float, best_epoch: int, best: Arrays) -> None:
         """Go on from what `standing` was."""
-        self._best_ser, self._best_epoch, self._best_weights = best_ser, best_epoch, best or None
+        self._best_cost, self._best_epoch, self._best_weights = best_cost, best_epoch, best or None
 
     def restore(self) -> None:
         if self._best_weights is not None:

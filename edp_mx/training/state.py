@@ -17,7 +17,7 @@ class TrainingState(RunState):
         epoch_seconds: that these steps took; `seconds` are those of the whole epochs.
         so_far: what the epoch's log adds up over them, by worker: the losses `loss` (N,) and the
             clipping statistics `clipping` (N, 4); empty after a whole epoch.
-        best_ser, best_epoch, best: `Selection.standing`.
+        best_cost, best_epoch, best: `Selection.standing`.
         average: `WeightAverage.values`, if an average is kept.
         ledger_size, ledger_digest: see `ledger.LedgerMark`; 0 and "" without a mechanism.
     """
@@ -25,7 +25,7 @@ class TrainingState(RunState):
     KIND = "a training run"
 
     epochs: int
-    best_ser: float
+    best_cost: float
     best_epoch: int
     best: Arrays = field(default_factory=dict)
     average: Arrays = field(default_factory=dict)

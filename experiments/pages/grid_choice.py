@@ -13,7 +13,7 @@ from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.sweep_plot import Point, plot_sweep
 from edp_mx.runs.measured import Spread, spread_of
-from edp_mx.runs.record import Record, validation_ser
+from edp_mx.runs.record import Record, validation_cost
 from edp_mx.runs.records import value_of
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.paper import name_of
@@ -49,7 +49,7 @@ def choice_of_settings(
         has_pictures: with the SER on validation against each setting of a grid.
     """
     grids: Dict[Key, List[Record]] = {}
-    for record in (each for each in trials if math.isfinite(validation_ser(each))):
+    for record in (each for each in trials if math.isfinite(validation_cost(each))):
         method = method_of(record)
         if method and METHODS[method].decay:
             grids.setdefault((record["family"], record["corpus"], method), []).append(record)
@@ -83,7 +83,7 @@ def _is_like(entry: Entry, grid: Sequence[Record]) -> bool:
 def _best(grid: Sequence[Record]) -> Record:
     """The best of the trials that trained longest."""
     longest = max(record["epochs"] for record in grid)
-    return min((r for r in grid if r["epochs"] == longest), key=validation_ser)
+    return min((r for r in grid if r["epochs"] == longest), key=validation_cost)
 
 
 def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
@@ -96,9 +96,9 @@ def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
         METHODS[method].name,
         str(len(grid)),
         _settings(best),
-        f"{100 * validation_ser(best):.2f}",
+        f"{100 * validation_cost(best):.2f}",
         _settings(chosen),
-        _percent(spread_of([validation_ser(record) for record in entry.records])),
+        _percent(spread_of([validation_cost(record) for record in entry.records])),
         _log10(epsilon_of([chosen])),
         _log10(epsilon_of(grid)),
     ]
@@ -123,7 +123,7 @@ def _picture(key: Key, grid: Sequence[Record]) -> Optional[Picture]:
     """The SER on validation against each setting of a grid."""
     names = (*_CHOSEN.values(), RUNG)
     points = [
-        Point({name: value_of(record, name) for name in names}, validation_ser(record))
+        Point({name: value_of(record, name) for name in names}, validation_cost(record))
         for record in grid
     ]
     figure = plot_sweep(points, rung=RUNG, columns=1)

@@ -427,7 +427,7 @@ class Echo:
 
     def predict(self, token_lists):
         from edp_mx.data.utterance import Utterance
-        from edp_mx.runs.trained import Understanding
+        from edp_mx.tasks.intent_slot.understanding import Understanding
 
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "call") for tokens in token_lists]
         return [Understanding(one, 0.5, ()) for one in blank]

@@ -41,7 +41,7 @@ def test_a_killed_sweep_goes_on_without_repeating_a_trial(tmp_path):
     assert [e["event"] for e in events] == ["begun", "finished", "begun", "begun", "finished"]
     assert len({e["hash"] for e in events if e["event"] == "finished"}) == 2
 
-    listed = json.loads(edp_mx("runs", out, kept, "--json", "--sort", "ser").stdout)
+    listed = json.loads(edp_mx("runs", out, kept, "--json", "--sort", "score").stdout)
     assert len(listed) == 2 and listed[0]["test"]["ser"] <= listed[1]["test"]["ser"]
     (one,) = json.loads(edp_mx("runs", out, "--where", "training.seed=1", "--json").stdout)
     assert one["settings"]["training.seed"] == 1

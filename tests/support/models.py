@@ -15,8 +15,8 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze
-from edp_mx.models.intent_slot import build_model
 from edp_mx.models.lora import is_adapter
+from edp_mx.tasks.intent_slot.model import build_model
 
 FAMILIES = ("clc", "bert")
 SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}

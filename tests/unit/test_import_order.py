@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "edp_mx"
 ORDER = """
-errors runtime dp.accounting dp.sampling dp.privacy dp metrics data models training config runs
-attacks reports serving api cli
+errors runtime dp.accounting dp.sampling dp.privacy dp metrics data models tasks training config
+runs attacks reports serving api cli
 """.split()  # noqa: SIM905
 NO_MXNET = ("errors", "dp.accounting", "dp.sampling", "metrics", "data")
 MXNET_IN_RUNTIME = {"arrays.py", "blas_in_use.py", "distributed.py"}

@@ -13,11 +13,11 @@ from edp_mx.attacks.membership.scores import MembershipScores, Origin, hash_of
 from edp_mx.attacks.membership.signals import Signals, signals_of
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.errors import UserError
-from edp_mx.models.intent_slot import IntentSlotModel
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
 from edp_mx.runtime.progress import Progress
+from edp_mx.tasks.model import TaskModel
 
 SCORES = "scores.npz"
 
@@ -85,7 +85,7 @@ def saved_scores(path: Path) -> MembershipScores:
 
 
 def compute_signals(
-    model: IntentSlotModel, corpus: EncodedCorpus, *, batch_size: int, progress: Progress
+    model: TaskModel, corpus: EncodedCorpus, *, batch_size: int, progress: Progress
 ) -> Signals:
     """Compute all signals in the order of the corpus, without autograd and dropout.
 
@@ -93,7 +93,7 @@ def compute_signals(
     """
     if len(corpus) == 0:
         raise UserError("there are no utterances to compute scores of")
-    chain = model.slot.crf.chain()
+    chain = model.chain()
     parts: List[Tuple[np.ndarray, Signals]] = []
     total = -(-len(corpus) // batch_size)
     batches = progress(evaluation_batches(corpus, batch_size), "scores", total)

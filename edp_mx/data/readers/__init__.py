@@ -70,11 +70,17 @@ def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:
     ]
 
 
+def has_own_split(parts: Iterable[str]) -> bool:
+    """Return whether a corpus was published with a training part and one to test on."""
+    found = set(parts)
+    return "train" in found and not found.isdisjoint(("validation", "test"))
+
+
 def require_own_split(path: PathLike, parts: Iterable[str]) -> None:
-    """Refuse a corpus without a training and a test part."""
-    if not {"train", "test"} <= set(parts):
+    """Refuse a corpus without a training part, or without one to test on."""
+    if not has_own_split(parts):
         raise UserError(
-            f"{path} has no split of its own (it needs train, test and, optionally, valid): "
+            f"{path} has no split of its own (it needs train, and test or valid): "
             "set data.split to paper"
         )
 

@@ -16,13 +16,15 @@ class ColumnsConfig(Settings):
     """Which keys of a JSON line, or columns of a table, hold what; other layouts have none.
 
     Args:
-        text: the one with the utterance as text; by default "text".
+        text: the one with the utterance as text; by default "text", "sentence" or
+            "content".
         tokens: the one with the utterance as tokens; by default "tokens".
         slots: the one with the BIO tags of the tokens; by default "slots" or "ner_tags"; none for
-            a corpus without slots.
+            a corpus without slots, in any layout.
         spans: the one with the slots as `[{"start", "end", "label"}]`, in characters of the text;
             by default "spans".
-        intent: the one with the intent; by default "intent" or "label".
+        intent: the one with the intent, or the label of a text; by default "intent", "label" or
+            "category".
         user: the one with who said it; by default "user".
         label_names: a JSON file with the names of labels that are numbers, by key or column, such
             as `{"ner_tags": ["O", "B-who"]}`; or the `dataset_info.json` of a Hugging Face dataset.

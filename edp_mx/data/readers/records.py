@@ -11,11 +11,11 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
 
 _USUAL = {
-    "text": ("text",),
+    "text": ("text", "sentence", "content"),
     "tokens": ("tokens",),
     "slots": ("slots", "ner_tags"),
     "spans": ("spans",),
-    "intent": ("intent", "label"),
+    "intent": ("intent", "label", "category"),
     "user": ("user",),
 }
 _NEEDED = (("text", "tokens"), ("slots", "spans"), ("intent",))  # one of each

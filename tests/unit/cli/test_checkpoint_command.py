@@ -161,7 +161,7 @@ def test_adapters_are_merged_into_what_is_exported(tmp_path):
     start = plain.collect_params()["bert_pooler_weight"].data().asnumpy()
     load_bert(plain.encoder.bert, read_checkpoint(tmp_path / "out"))
     stored = load_file(tmp_path / "out" / "model.safetensors")
-    for head in (plain.intent, plain.slot):
+    for head in (plain.label_head, plain.slot):
         for name, parameter in head.collect_params().items():
             parameter.set_data(mx.nd.array(stored[name]))
     assert np.abs(plain.collect_params()["bert_pooler_weight"].data().asnumpy() - start).max() > 0.1

@@ -48,9 +48,9 @@ def test_a_running_job_is_shown_until_it_ends(run, monkeypatch):
     before, _, after = said.partition(f"{run.path}\nhas ended\n")
     assert [line[2] for line in before.splitlines()] == ["e", "-", "1", "2", "3"]
     assert "] 3 of 3 epochs\n" in after and "on conditions only" in after
-    counted = re.findall(r"60\.0 \| +([\d.]+) mn \|", after)
+    counted = re.findall(r"60\.00 \| +([\d.]+) mn \|", after)
     assert [float(each) for each in counted] == [2, 4, 6]  # the ledger's, not the log's
-    assert after.count("71.3") == 3 and "2.2 mn" not in said
+    assert after.count("71.26") == 3 and "2.2 mn" not in said
 
 
 def test_one_look_at_a_running_job(run):

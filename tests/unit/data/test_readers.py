@@ -101,7 +101,7 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
         (("a\nb c\n",), r"seq\.in, line 2: 2 tokens but 1 slot tags"),
         (("a\nb\n", "O\nX-y\n"), r"seq\.in, line 2: 'X-y' is not a BIO tag"),
         (("a\n\nb\n", "O\n\nO\n", "x\n\ny\n"), r"seq\.in, line 2: the utterance is empty"),
-        (("a\nb\n", "O\nO\n", "x\n \n"), r"seq\.in, line 2: the intent is missing"),
+        (("a\nb\n", "O\nO\n", "x\n \n"), r"seq\.in, line 2: the intent or label is missing"),
         ((b"a\n\xff\n",), r"seq\.in, line 2: not UTF-8"),
         (
             {"users": "ann\n"},
@@ -161,11 +161,15 @@ FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation
     [
         ("jsonl", "{", "not JSON"),
         ("jsonl", "[]", "not an object"),
-        ("jsonl", '{"tokens": ["a"], "slots": ["O"]}', '"intent" or "label" is missing'),
+        (
+            "jsonl",
+            '{"tokens": ["a"], "slots": ["O"]}',
+            '"label" or "category" is missing',
+        ),
         ("jsonl", GOOD.replace("}", ', "slot": 1}'), 'unknown key "slot"'),
         ("jsonl", GOOD.replace('["a"]', "5"), '"tokens" is not a list'),
         ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 tokens but 2 slot tags"),
-        ("jsonl", GOOD.replace('"x"', '""'), "intent is missing"),
+        ("jsonl", GOOD.replace('"x"', '""'), "intent or label is missing"),
         ("jsonl", GOOD.replace('"x"', "1"), '"intent" holds the number 1'),
         ("jsonl", GOOD.replace("}", ', "user": ""}'), "the user is empty"),
         ("jsonl", GOOD.replace("}", ', "user": 7}'), '"user" must be a string'),

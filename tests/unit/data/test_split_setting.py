@@ -78,7 +78,7 @@ def test_check_prints_the_sizes(files, capsys):
     ("key", "name", "content", "words"),
     [
         ("vocabulary", "words.txt", "\n", "holds no word"),
-        ("labels", "labels.json", '{"intents": ["call"]}', '"slots" is not a list of names'),
+        ("labels", "labels.json", '{"slots": ["call"]}', '"intents" is not a list of names'),
         ("labels", "labels.json", "{", "labels.json"),
     ],
 )

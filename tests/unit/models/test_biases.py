@@ -10,7 +10,7 @@ from support.models import loss_and_gradients, random_batch, tiny_bert
 @pytest.mark.parametrize("operators", ["ours", "MXNet's"])
 def test_gradients_are_those_of_training_all(operators, generator, monkeypatch):
     if operators != "ours":
-        monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+        monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     batch = random_batch(generator, [5, 1, 3, 7], "bert")
     losses, whole = loss_and_gradients(tiny_bert(), batch)
     found_losses, found = loss_and_gradients(tiny_bert(trained="biases"), batch)

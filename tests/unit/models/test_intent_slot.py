@@ -216,5 +216,5 @@ def test_outputs_of_batches_under_way_are_those_of_each_alone(family):
     assert [outputs.batch for outputs in found] == batches
     for (emissions, intent_scores), outputs in zip(alone, found):
         np.testing.assert_array_equal(outputs.emissions, emissions)
-        np.testing.assert_array_equal(outputs.intent_scores, intent_scores)
+        np.testing.assert_array_equal(outputs.label_scores, intent_scores)
     assert list(model.outputs([])) == []

@@ -77,7 +77,7 @@ def test_a_merged_weight_by_hand():
 
 def test_our_operators_and_mxnet_s_give_the_same(generator, monkeypatch):
     batch, ours = random_batch(generator, LENGTHS, "bert"), tiny_adapted_bert()
-    monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+    monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     theirs = tiny_adapted_bert()
     (losses, gradients), (expected_losses, expected) = (
         loss_and_gradients(model, batch) for model in (ours, theirs)

@@ -49,7 +49,7 @@ def test_prefixes_and_heads_are_trained(generator, monkeypatch):
     assert len(encoders) == 2 and all(name.endswith(VECTORS) for name in encoders)
     assert all(np.abs(gradients[name]).max() > 0 for name in encoders)
     np.testing.assert_allclose(model.loss(padded(batch)).asnumpy(), losses, rtol=1e-5)
-    monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+    monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     theirs = loss_and_gradients(tiny_bert(trained="prefix", prefix_length=2), batch)
     np.testing.assert_allclose(losses, theirs[0], rtol=1e-5)
     for name, gradient in gradients.items():

@@ -30,7 +30,7 @@ def made(tmp_path):
         told = guarantee(plan)
         run.write("privacy", told.to_dict())
         test = {"ser": 0.1234, "intent_accuracy": 0.5, "slot_f1": 0.75}
-        baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6}
+        baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6, "slot_f1": 0.0}
         run.write("results", {"test": test, "baseline": baseline})
         run.metrics.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, "epoch": 2}) + "\n")
         return run, told

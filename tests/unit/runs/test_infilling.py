@@ -117,10 +117,10 @@ def test_stored_states_give_the_losses_of_the_whole_model(tmp_path, folder, more
 
 def test_a_private_step_moves_the_intents_and_the_model_is_known_again(tmp_path, folder):
     found = prepared(tmp_path, written(folder, ", trained: heads"))
-    before = found.model.intent.weight.data().asnumpy()
+    before = found.model.label_head.weight.data().asnumpy()
     config = configured(tmp_path, written(folder, ", trained: heads"))
     train_prepared(found, config, start(), tmp_path / "run", lambda steps, *_: steps)
-    assert (found.model.intent.weight.data().asnumpy() != before).all()
+    assert (found.model.label_head.weight.data().asnumpy() != before).all()
     save_weights(found.model, tmp_path / "weights.npz")
     vocabulary = Vocabulary.from_json(json.loads(json.dumps(found.vocabulary.to_json())))
     again = model_for(config, vocabulary, mx.cpu())
@@ -153,7 +153,7 @@ def test_a_run_is_gone_on_with_and_new_labels_start_from_their_words(tmp_path, f
     vectors = other.model.encoder.bert.piece_embedding.data().asnumpy()
     pieces = label_pieces(label_words(other.vocabulary.intents, None), other.vocabulary.tokenizer)
     expected = [vectors[row].mean(axis=0) for row in pieces]
-    np.testing.assert_allclose(other.model.intent.weight.data().asnumpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(other.model.label_head.weight.data().asnumpy(), expected, rtol=1e-5)
 
 
 def test_a_pooled_intent_head_is_neither_taken_nor_given(tmp_path, folder):
@@ -162,8 +162,10 @@ def test_a_pooled_intent_head_is_neither_taken_nor_given(tmp_path, folder):
         prepared(tmp_path, f"intents: infilling, start_from: {pooled}")
     filled, first = finished(tmp_path, folder, written(folder), "filled")
     found = prepared(tmp_path, f"start_from: {filled}")
-    drawn_head = prepared(tmp_path, f"checkpoint: {folder}").model.intent.weight.data().asnumpy()
-    np.testing.assert_array_equal(found.model.intent.weight.data().asnumpy(), drawn_head)
+    drawn_head = (
+        prepared(tmp_path, f"checkpoint: {folder}").model.label_head.weight.data().asnumpy()
+    )
+    np.testing.assert_array_equal(found.model.label_head.weight.data().asnumpy(), drawn_head)
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def begun(plan, directory, *, epochs=1):
 def write_checkpoint(spending, directory):
     mark = spending.mark()
     TrainingState(
-        epochs=1, seconds=1.0, best_ser=1.0, best_epoch=0, weights={"w": np.zeros(2)},
+        epochs=1, seconds=1.0, best_cost=1.0, best_epoch=0, weights={"w": np.zeros(2)},
         optimizer={}, best={}, ledger_size=mark.size, ledger_digest=mark.digest,
     ).write(directory.checkpoint)  # fmt: skip
 

@@ -135,7 +135,7 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
         assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [second]
     (tmp_path / "kept" / "performance.json").write_text("[1]")
     found = collect([tmp_path / "runs", tmp_path / "kept"])
-    assert [each.record["name"] for each in select(found, [], "ser")] == ["b", "a"]
+    assert [each.record["name"] for each in select(found, [], "score")] == ["b", "a"]
     for wheres, names in (
         (["corpus=snips"], "b"),
         (["corpus=*i*", "workers=2"], "ab"),
@@ -179,7 +179,10 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
         for lines, one in zip(lines_in(kept), before):
             assert len(lines) == 2 and set(one) < set(lines)
 
-    assert [each.record["test"]["ser"] for each in select(collect([kept]), [], "ser")] == [0.2, 0.3]
+    assert [each.record["test"]["ser"] for each in select(collect([kept]), [], "score")] == [
+        0.2,
+        0.3,
+    ]
     found = {each["run"]: each["success"]["x"]["auc"]["value"] for each in collect_attacks([kept])}
     assert found == {run_id(first): 0.6, run_id(second): 0.7}
 

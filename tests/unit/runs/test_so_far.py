@@ -8,6 +8,7 @@ from support.made_ledgers import plan_with
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.runs import so_far
 from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.training.loop import EpochSummary
 
 ROW = {"epoch": 2, "loss": 1.25, "ser": 40.0, "intent_accuracy": 81.26, "slot_f1": 60.0,
@@ -60,16 +61,16 @@ def test_without_a_mechanism_there_is_no_epsilon(clock):
     spending.plan = plan_with()
     object.__setattr__(spending.plan, "release", None)
     assert EpsilonSoFar(spending).after(EpochSummary(0, 1, 1.0, 1.0, 1.0), is_last=True) == {}
-    text = describe_epoch({**ROW, "epoch": 4}, 4, left=0.0)
+    text = describe_epoch({**ROW, "epoch": 4}, 4, INTENT_SLOT, left=0.0)
     assert "ε" not in text and "left" not in text
 
 
 def test_the_line_of_an_epoch_has_scores_epsilon_clipping_and_time_left():
     row = {**ROW, "clipped_fraction": 0.925, "epsilon_as_published": 3.0,
            "epsilon_holds": math.inf, "epsilon_holds_if": 2.2e6}  # fmt: skip
-    first, second = describe_epoch(row, 4, left=100.0).splitlines()
+    first, second = describe_epoch(row, 4, INTENT_SLOT, left=100.0).splitlines()
     assert first == (
-        "epoch 2/4: loss 1.2500, validation SER 40.00 %, intents 81.3 %, slot F1 60.0 %"
+        "epoch 2/4: loss 1.2500, validation SER 40.00 %, intent accuracy 81.26 %, slot F1 60.00 %"
     )
     assert second == (
         "  ε so far ∞ (2.2 million on conditions; 3 as published), 92 % clipped, "

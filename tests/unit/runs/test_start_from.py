@@ -112,7 +112,7 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog
     for i, word in enumerate(second.vocabulary.words):
         row = old[words][first.vocabulary.words.index(word)] if word in shared else fresh[words][i]
         np.testing.assert_array_equal(new[words][i], row)
-    for name in second.model.intent.collect_params():
+    for name in second.model.label_head.collect_params():
         np.testing.assert_array_equal(new[name], fresh[name])
     assert f"starting from {folder}" in caplog.text and "intent_dense_weight" in caplog.text
 

@@ -12,8 +12,8 @@ from mxnet.gluon import nn
 
 from edp_mx.dp.weights import load_weights, save_weights, set_weights, weights_of
 from edp_mx.errors import UserError
+from edp_mx.tasks.intent_slot.task import fit_length
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.evaluate import fit_length
 from edp_mx.training.selection import Selection
 
 

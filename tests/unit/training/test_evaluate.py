@@ -15,6 +15,7 @@ from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.runs.build import encode_part, model_for
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.training.evaluate import predict_utterances
 
 MODELS = {
@@ -59,7 +60,7 @@ def parts(request):
 
 def predicted(parts, *, batch_size, workers=None, **settings):
     return predict_utterances(
-        *parts, batch_size=batch_size, workers=workers or Worker(0, 1), **settings
+        INTENT_SLOT, *parts, batch_size=batch_size, workers=workers or Worker(0, 1), **settings
     )
 
 

@@ -19,7 +19,7 @@ from edp_mx.training.state import TrainingState
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
 FACTS = {
-    TrainingState: {"epochs": 3, "best_ser": math.inf, "best_epoch": 1, "ledger_size": 123,
+    TrainingState: {"epochs": 3, "best_cost": math.inf, "best_epoch": 1, "ledger_size": 123,
                     "ledger_digest": "ab" * 32},
     PretrainingState: {"step": 7, "fingerprint": "ab", "num_workers": 2},
 }  # fmt: skip

@@ -125,7 +125,7 @@ def test_saved_weights_predict_the_same_either_way(tmp_path, monkeypatch, genera
     model = tiny("clc")
     assert type(model.encoder.lstm) is BiLSTM
     model.save_parameters(str(tmp_path / "weights"))
-    monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+    monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     other = tiny("clc")
     assert type(other.encoder.lstm) is bilstm.BiLSTM
     for parameter in other.collect_params().values():

@@ -425,7 +425,7 @@ def test_mxnets_own_lstms_are_clipped_as_ours_are(generator, monkeypatch):
     model = tiny("clc")
     ghost, _, _ = ghost_for(model, max_grad_norm=2.0)
     ours = taken(ghost.clip([lambda: model.loss(batch)]))
-    monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+    monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     model = tiny("clc")  # the same weights
     other, loop, _ = ghost_for(model, max_grad_norm=2.0)
     expected = by_loop(loop, model, batch)

@@ -39,7 +39,7 @@ MODELS = {
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_clipped_sum_is_the_loop_s(kind, operators, max_grad_norm, generator, monkeypatch):
     if operators != "ours":
-        monkeypatch.setattr("edp_mx.models.intent_slot.quicken", lambda *_: None)
+        monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     model = MODELS[kind]()
     batch = random_batch(generator, LENGTHS, "bert")
     flat = FlatGradients(layers_of(model))

@@ -1,0 +1,73 @@
+"""The task `classification`: a label per text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
+
+from edp_mx.data.utterance import Utterance
+from edp_mx.tasks.classification.scores import ClassificationScores, score_labels
+from edp_mx.tasks.task import Metric, Shortfall, Task
+
+if TYPE_CHECKING:
+    from edp_mx.data.vocabulary import Vocabulary
+    from edp_mx.models.encoder import Encoder, ModelConfig
+    from edp_mx.tasks.classification.model import Classifier
+
+
+class Classification(Task):
+    """One label per text."""
+
+    name = "classification"
+    metrics = (
+        Metric("accuracy", "accuracy", "accuracy"),
+        Metric("macro_f1", "macro F1", "F1"),
+    )
+    has_slots = False
+    label = "a label"
+
+    def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> Classifier:  # noqa: ARG002
+        """See `Task`."""
+        from edp_mx.tasks.classification.model import Classifier
+
+        return Classifier.upon_labels(encoder, num_labels=len(vocabulary.intents))
+
+    def fill(self, hypotheses: List[Utterance], guess: Any, vocabulary: Vocabulary) -> None:
+        """See `Task`."""
+        for index, label in zip(*(array.tolist() for array in guess)):
+            hypotheses[index] = replace(hypotheses[index], intent=vocabulary.intents[label])
+
+    def evaluate(
+        self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]
+    ) -> ClassificationScores:
+        """See `Task`."""
+        return score_labels(*([each.intent for each in side] for side in (references, hypotheses)))
+
+    def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
+        """See `Task`; of labels that are equally common, the first by name."""
+        labels = [each.intent for each in references]
+        common, _ = min(Counter(labels).items(), key=lambda item: (-item[1], item[0]))
+        scores = score_labels(labels, [common] * len(labels))
+        return {"label": common, **self.shares(scores.to_dict())}
+
+    def describe_constant(self, baseline: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        return f'always "{baseline["label"]}"'
+
+    def shortfall(
+        self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
+    ) -> Optional[Shortfall]:
+        """See `Task`."""
+        right, constant = (100 * each["accuracy"] for each in (scores, baseline))
+        if not right <= constant < 100:
+            return None
+        than = "below" if right < constant else "the same as"
+        found = (
+            f'Accuracy {right:.2f} % is {than} always answering "{baseline["label"]}" '
+            f"({constant:.2f} %)"
+        )
+        return Shortfall(found, "nothing was learned")
+
+
+CLASSIFICATION = Classification()

@@ -1,0 +1,1 @@
+"""Intents and slots: one label per utterance, one tag per token."""

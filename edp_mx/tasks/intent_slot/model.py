@@ -1,0 +1,152 @@
+"""The model of intents and slots: an encoder, an intent head and a slot head."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.data.batching import Batch
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.metrics.spans import balanced, spans_of
+from edp_mx.models.crf import SlotHead
+from edp_mx.models.encoder import Encoder
+from edp_mx.models.forward_backward import Chain, token_mask
+from edp_mx.models.id_ranges import check_ids
+from edp_mx.models.viterbi import best_tags
+from edp_mx.tasks.intent_slot.task import Understood, fit_length
+from edp_mx.tasks.intent_slot.understanding import Understanding
+from edp_mx.tasks.model import TaskModel, cross_entropy, draw_values, probabilities
+
+
+class Predictions(NamedTuple):
+    """The predicted labels of a batch.
+
+    Shapes: slots, N arrays (T_n,) of tag ids · slot_confidences, N arrays (T_n,) of their
+    probabilities · intents (N,) · intent_probabilities (N, I).
+    """
+
+    slots: List[np.ndarray]
+    slot_confidences: List[np.ndarray]
+    intents: np.ndarray
+    intent_probabilities: np.ndarray
+
+
+class IntentSlotModel(TaskModel):
+    """An encoder, an intent head and a slot head, with K tags."""
+
+    def __init__(
+        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
+    ) -> None:
+        super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
+        self.encoder, self.label_head, self.slot = encoder, intent, slot
+        self.intent_weight = intent_weight
+
+    @classmethod
+    def upon_labels(
+        cls, encoder: Encoder, *, num_slots: int, num_intents: int, intent_weight: float
+    ) -> IntentSlotModel:
+        """Put heads for so many tags and intents upon an encoder, without values."""
+        size = encoder.output_size
+        intent = nn.Dense(num_intents, in_units=encoder.num_pooled * size, prefix="intent_dense_")
+        slot = SlotHead(size, num_slots, prefix="slot_")
+        return cls(encoder, intent, slot, intent_weight=intent_weight)
+
+    @property
+    def heads(self) -> Dict[str, gluon.Block]:
+        """See `TaskModel`."""
+        return {**super().heads, "slots": self.slot}
+
+    def upon(self, encoder: Encoder) -> IntentSlotModel:
+        """See `TaskModel`."""
+        return IntentSlotModel(
+            encoder, self.label_head, self.slot, intent_weight=self.intent_weight
+        )
+
+    def chain(self) -> Chain:
+        """See `TaskModel`."""
+        return self.slot.crf.chain()
+
+    def forward(self, batch: Batch):
+        """Return emissions and intent scores. Shapes: (N, T, K), (N, I)."""
+        states, pooled = self.encoded(batch)
+        return self.slot(states), self.label_head(pooled)
+
+    def loss(self, batch: Batch) -> mx.nd.NDArray:
+        """Return the slots' negative log-likelihood plus the intent's cross entropy, (N,).
+
+        Source: paper, "sum of the CRF loss (NER) and the cross entropy loss (IC)".
+        """
+        mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
+        check_ids("slots", batch.slots[mask], self.slot.crf.num_tags)
+        check_ids("intents", batch.intents, self.label_head.weight.shape[0])
+        emissions, intent_scores = self(batch)
+        slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
+        intent_losses = cross_entropy(intent_scores, batch.intents)  # (N,)
+        return slot_losses + self.intent_weight * intent_losses
+
+    def predict(self, batch: Batch) -> Predictions:
+        """Return the most likely intents and slots with their probabilities."""
+        ((_, predictions),) = self.predict_each([batch])
+        return predictions
+
+    def predict_each(self, batches: Iterable[Batch]) -> Iterator[Tuple[Batch, Predictions]]:
+        """Yield each batch with its predictions; the next one is computed meanwhile."""
+        for batch, emissions, intent_scores in self.outputs(batches):
+            slots, slot_confidences = self.slot.crf.decode(emissions, batch.lengths)
+            intents = intent_scores.argmax(axis=1)  # (N,)
+            yield batch, Predictions(slots, slot_confidences, intents, probabilities(intent_scores))
+
+    def guesses(self, batches: Iterable[Batch]) -> Iterator[Understood]:
+        """See `TaskModel`."""
+        chain = self.chain()
+        for batch, emissions, intent_scores in self.outputs(batches):
+            paths, _ = best_tags(emissions, batch.lengths, chain)
+            tags = np.concatenate(paths).astype(np.int16)  # (tokens,)
+            yield batch.indices, batch.lengths, tags, intent_scores.argmax(axis=1)
+
+    def answers(
+        self,
+        batches: Iterable[Batch],
+        asked: Sequence[Utterance],
+        vocabulary: Vocabulary,
+    ) -> Iterator[Tuple[int, Understanding]]:
+        """See `TaskModel`."""
+        for batch, predictions in self.predict_each(batches):
+            for row, index in enumerate(batch.indices.tolist()):
+                yield index, _understanding(asked[index], predictions, row, vocabulary)
+
+
+def _understanding(
+    utterance: Utterance, predictions: Predictions, row: int, vocabulary: Vocabulary
+) -> Understanding:
+    intent = int(predictions.intents[row])
+    tags = balanced([vocabulary.slots[tag] for tag in predictions.slots[row]])
+    slots = fit_length(tags, len(utterance.tokens))
+    confidences = predictions.slot_confidences[row]
+    return Understanding(
+        Utterance(utterance.tokens, slots, vocabulary.intents[intent]),
+        float(predictions.intent_probabilities[row, intent]),
+        tuple(float(confidences[span.start : span.end].min()) for span in spans_of(slots)),
+    )
+
+
+def build_model(
+    encoder: Encoder,
+    *,
+    num_slots: int,
+    num_intents: int,
+    seed: int,
+    context: mx.Context,
+    intent_weight: float = 1.0,
+) -> IntentSlotModel:
+    """Build a model that is ready to train, with the same parameter names in every process."""
+    model = IntentSlotModel.upon_labels(
+        encoder, num_slots=num_slots, num_intents=num_intents, intent_weight=intent_weight
+    )
+    draw_values(model, seed=seed, context=context)
+    return model

@@ -1,0 +1,97 @@
+"""The task `intent_slot`: an intent per utterance, and slots as tags of its tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from edp_mx.data.utterance import Utterance
+from edp_mx.metrics.baseline import constant_answer
+from edp_mx.metrics.evaluation import Scores, evaluate
+from edp_mx.tasks.task import Metric, Shortfall, Task
+
+if TYPE_CHECKING:
+    from edp_mx.data.vocabulary import Vocabulary
+    from edp_mx.models.encoder import Encoder, ModelConfig
+    from edp_mx.tasks.intent_slot.model import IntentSlotModel
+
+# Of a batch: places in the corpus, lengths (N,), tag ids of all tokens one after the other, intents
+Understood = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class IntentSlot(Task):
+    """Intents and slots, the task of the paper."""
+
+    name = "intent_slot"
+    metrics = (
+        Metric("ser", "SER", "SER", is_error=True),
+        Metric("intent_accuracy", "intent accuracy", "intent"),
+        Metric("slot_f1", "slot F1", "F1"),
+    )
+    has_slots = True
+    label = "an intent"
+
+    def build(
+        self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig
+    ) -> IntentSlotModel:
+        """See `Task`."""
+        from edp_mx.tasks.intent_slot.model import IntentSlotModel
+
+        return IntentSlotModel.upon_labels(
+            encoder,
+            num_slots=len(vocabulary.slots),
+            num_intents=len(vocabulary.intents),
+            intent_weight=config.intent_weight,
+        )
+
+    def fill(self, hypotheses: List[Utterance], guess: Understood, vocabulary: Vocabulary) -> None:
+        """See `Task`."""
+        indices, lengths, tags, intents = (array.tolist() for array in guess)
+        names = [vocabulary.slots[tag] for tag in tags]  # (tokens,)
+        start = 0
+        for index, length, intent in zip(indices, lengths, intents):
+            utterance = hypotheses[index]
+            hypotheses[index] = Utterance(
+                tokens=utterance.tokens,
+                slots=fit_length(names[start : start + length], len(utterance.tokens)),
+                intent=vocabulary.intents[intent],
+                id=utterance.id,
+            )
+            start += length
+
+    def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:
+        """See `Task`."""
+        return evaluate(references, hypotheses)
+
+    def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
+        """See `Task`."""
+        return constant_answer(references).to_dict()
+
+    def describe_constant(self, baseline: Mapping[str, Any]) -> str:
+        """See `Task`."""
+        return f'always "{baseline["intent"]}" and no slots'
+
+    def shortfall(
+        self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
+    ) -> Optional[Shortfall]:
+        """See `Task`."""
+        right, constant = (100 * each["intent_accuracy"] for each in (scores, baseline))
+        ser, without_slots = (100 * each["ser"] for each in (scores, baseline))
+        answer = f'always answering "{baseline["intent"]}"'
+        if right <= constant < 100:
+            than = "below" if right < constant else "the same as"
+            found = f"Intent accuracy {right:.2f} % is {than} {answer} ({constant:.2f} %)"
+            return Shortfall(found, "nothing was learned")
+        if ser > without_slots:
+            found = f"SER {ser:.2f} % is above {answer} without any slot ({without_slots:.2f} %)"
+            return Shortfall(found, "it inserts more wrong slots than it gets right")
+        return None
+
+
+def fit_length(tags: Sequence[str], length: int) -> Tuple[str, ...]:
+    """Return tags for all tokens of an utterance that the model saw cut: O for the rest."""
+    return tuple(tags) + ("O",) * (length - len(tags))
+
+
+INTENT_SLOT = IntentSlot()

@@ -1,0 +1,154 @@
+"""A model of a task: an encoder and the task's heads."""
+
+from __future__ import annotations
+
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.data.batching import Batch
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.models.encoder import Encoder
+from edp_mx.models.forward_backward import Chain
+from edp_mx.models.initialization import initialize
+from edp_mx.models.quick import quicken
+
+
+class Outputs(NamedTuple):
+    """The network's outputs for a batch; values at padding are meaningless.
+
+    A model without tags has a single one, K = 1.
+
+    Shapes: emissions (N, T, K), label_scores (N, I).
+    """
+
+    batch: Batch
+    emissions: np.ndarray
+    label_scores: np.ndarray
+
+
+class Answer(Protocol):
+    """What a model says of one utterance."""
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return it for programs."""
+
+    def describe(self) -> str:
+        """Return it for people, on several lines."""
+
+    def line(self) -> str:
+        """Return it for people, on one line."""
+
+
+class TaskModel(gluon.Block):
+    """An encoder, and heads that read its outputs.
+
+    Attributes:
+        label_head: scores the labels of an utterance.
+
+    Guarantee: an example's loss depends on no other example of its batch, except through dropout's
+    random draws.
+    """
+
+    encoder: Encoder
+    label_head: nn.Dense
+
+    @property
+    def heads(self) -> Dict[str, gluon.Block]:
+        """The heads, each by the list of a `Vocabulary` that its outputs stand for."""
+        return {"intents": self.label_head}
+
+    def upon(self: M, encoder: Encoder) -> M:
+        """Return a model with the same heads upon another encoder."""
+        raise NotImplementedError
+
+    def loss(self, batch: Batch) -> mx.nd.NDArray:
+        """Return the loss of each example, (N,)."""
+        raise NotImplementedError
+
+    def guesses(self, batches: Iterable[Batch]) -> Iterator[Any]:
+        """Yield what is predicted for each batch, in a compact form for `Task.fill`."""
+        raise NotImplementedError
+
+    def answers(
+        self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
+    ) -> Iterator[Tuple[int, Answer]]:
+        """Yield the place of each utterance that was asked about, and the answer."""
+        raise NotImplementedError
+
+    def chain(self) -> Chain:
+        """Return the scores between tags; all 0 for a single tag."""
+        return Chain(np.zeros((1, 1)), np.zeros(1), np.zeros(1))
+
+    def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
+        """Return emissions, if the model has tags, and label scores. Shapes: (N, T, K), (N, I)."""
+        raise NotImplementedError
+
+    def encoded(self, batch: Batch) -> Tuple[mx.nd.NDArray, mx.nd.NDArray]:
+        """Return the encoder's outputs. Shapes: (N, T, H), (N, G H)."""
+        context = self.label_head.weight.list_ctx()[0]
+        return self.encoder(*self.encoder.inputs(batch, context))
+
+    def outputs(self, batches: Iterable[Batch]) -> Iterator[Outputs]:
+        """Yield the network's outputs per batch, without dropout and without recording.
+
+        MXNet computes in a thread of its own: the next batch is being computed while the caller
+        works on one, and the batch after it is being made.
+        """
+        started: Optional[Tuple[Batch, Optional[mx.nd.NDArray], mx.nd.NDArray]] = None
+        for batch in batches:
+            finished = None if started is None else _fetch(*started)
+            with mx.autograd.pause(train_mode=False):
+                started = (batch, *self(batch))
+            if finished is not None:
+                yield finished
+        if started is not None:
+            yield _fetch(*started)
+
+
+M = TypeVar("M", bound=TaskModel)
+
+
+def cross_entropy(scores: mx.nd.NDArray, labels: np.ndarray) -> mx.nd.NDArray:
+    """Return −log of the true label's probability. Shapes: scores (N, I) · labels (N,) → (N,)."""
+    labels = mx.nd.array(labels, ctx=scores.context, dtype="int32")
+    return -mx.nd.pick(mx.nd.log_softmax(scores, axis=1), labels, axis=1)
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Return the probabilities of labels in float64. Shapes: (N, I) → (N, I)."""
+    scores = scores.astype(np.float64)
+    found = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def draw_values(model: TaskModel, *, seed: int, context: mx.Context) -> None:
+    """Draw the initial weights, the same in every process, and make the model ready to train."""
+    initialize(model.encoder, seed=seed, context=context, rule=model.encoder.initial_values)
+    for head in model.heads.values():
+        initialize(head, seed=seed, context=context)
+    quicken(model, context)
+    model.hybridize(static_alloc=True)
+
+
+def _fetch(
+    batch: Batch, emissions: Optional[mx.nd.NDArray], label_scores: mx.nd.NDArray
+) -> Outputs:
+    if emissions is None:
+        return Outputs(batch, np.zeros((*batch.slots.shape, 1)), label_scores.asnumpy())
+    return Outputs(batch, emissions.asnumpy(), label_scores.asnumpy())

@@ -1,0 +1,20 @@
+"""The tasks that `task` chooses from; a new one is a room of its own and a line here."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping
+
+from edp_mx.errors import UserError
+from edp_mx.tasks.classification.task import CLASSIFICATION
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.task import Task
+
+TASKS: Dict[str, Task] = {task.name: task for task in (INTENT_SLOT, CLASSIFICATION)}
+
+
+def task_of(settings: Mapping[str, Any]) -> Task:
+    """Return the task that a run's settings, or those of its record, name."""
+    name = settings.get("task", INTENT_SLOT.name)
+    if name not in TASKS:
+        raise UserError(f"there is no task {name!r}; known: {', '.join(TASKS)}")
+    return TASKS[name]
