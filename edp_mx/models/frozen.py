@@ -48,11 +48,15 @@ def freeze(encoder: Encoder, trained: str) -> None:
 class GivenStates(Encoder):
     """What is left of an encoder that is frozen as a whole: its outputs, the pooled ones first.
 
+    Args:
+        reads_tokens: whether there are the states of tokens; else the pooled ones take their place.
+
     Shapes: (N, G + T, H) → states (N, T, H), pooled (N, G H).
     """
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, *, reads_tokens: bool) -> None:
         super().__init__(prefix="")
+        self._reads_tokens = reads_tokens
         self.output_size, self.num_pooled = encoder.output_size, encoder.num_pooled
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
@@ -62,12 +66,19 @@ class GivenStates(Encoder):
     def hybrid_forward(self, F, rows):
         """See the class."""
         pooled = F.slice_axis(rows, axis=1, begin=0, end=self.num_pooled)  # (N, G, H)
+        if not self._reads_tokens:
+            return pooled, F.reshape(pooled, (0, -1))
         states = F.slice_axis(rows, axis=1, begin=self.num_pooled, end=None)  # (N, T, H)
         return states, F.reshape(pooled, (0, -1))
 
 
-def frozen_part(encoder: Encoder) -> Optional[FrozenPart]:
-    """Return the part of an encoder that is the same at each step; None where there is none."""
+def frozen_part(encoder: Encoder, *, reads_tokens: bool = True) -> Optional[FrozenPart]:
+    """Return the part of an encoder that is the same at each step; None where there is none.
+
+    Args:
+        reads_tokens: whether the rest of the model reads the states of tokens; else an encoder that
+            is frozen as a whole keeps its G pooled vectors alone.
+    """
     if any(p.grad_req != "null" for p in encoder.collect_params().values()):
         return encoder.frozen_part()
 
@@ -75,10 +86,12 @@ def frozen_part(encoder: Encoder) -> Optional[FrozenPart]:
         with autograd.pause(train_mode=False):
             tokens, pooled = encoder(*encoder.inputs(batch, context_of(encoder)))
         above = pooled.asnumpy().reshape(len(batch), encoder.num_pooled, -1)  # (M, G, H)
+        if not reads_tokens:
+            return above, np.full(len(batch), encoder.num_pooled)
         rows = np.concatenate([above, tokens.asnumpy()], axis=1)
         return rows, batch.lengths + encoder.num_pooled
 
-    return FrozenPart(states, GivenStates(encoder))
+    return FrozenPart(states, GivenStates(encoder, reads_tokens=reads_tokens))
 
 
 def context_of(block: gluon.Block) -> mx.Context:

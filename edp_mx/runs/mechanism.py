@@ -70,7 +70,7 @@ def build_mechanism(
         plan.release,
         flat,
         prepared.model,
-        chunk_size=min(privacy.chunk_size, prepared.model.slot.crf.most_at_once),
+        chunk_size=min(privacy.chunk_size, prepared.model.most_at_once),
     )
     if isinstance(clipping, GhostClipping):
         check_ghost(clipping, prepared, unit=plan.release.unit)

@@ -70,7 +70,7 @@ class Prepared:
         Returns:
             Itself where no layer at the bottom is frozen. Parameters are shared either way.
         """
-        frozen = frozen_part(self.model.encoder)
+        frozen = frozen_part(self.model.encoder, reads_tokens=self.model.reads_tokens)
         if frozen is None:
             return self
         model = self.model.upon(frozen.rest)

@@ -27,6 +27,7 @@ from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import Chain
 from edp_mx.models.initialization import initialize
 from edp_mx.models.quick import quicken
+from edp_mx.runtime.limits import MOST_AT_ONCE
 
 
 class Outputs(NamedTuple):
@@ -60,6 +61,8 @@ class TaskModel(gluon.Block):
 
     Attributes:
         label_head: scores the labels of an utterance.
+        reads_tokens: whether a head reads the states of tokens.
+        most_at_once: of how many utterances the loss may be computed at once.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
     random draws.
@@ -67,6 +70,8 @@ class TaskModel(gluon.Block):
 
     encoder: Encoder
     label_head: nn.Dense
+    reads_tokens = False
+    most_at_once = MOST_AT_ONCE
 
     @property
     def heads(self) -> Dict[str, gluon.Block]:

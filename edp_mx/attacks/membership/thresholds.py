@@ -32,6 +32,9 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
     signals, loss = scores.judged_signals, scores.judged_signals.loss  # (U,)
     entropy = signals.intent_modified_entropy + signals.slot_modified_entropy  # (U,)
     margin = np.minimum(signals.intent_margin, 1e6) + np.minimum(signals.slot_margin, 1e6)  # (U,)
+    of_slots = Guesses(
+        "loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss
+    )
     found = [
         Guesses(
             "loss",
@@ -41,9 +44,7 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
             threshold=-float(loss[scores.labels].mean()),
         ),
         Guesses("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
-        Guesses(
-            "loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss
-        ),
+        *([of_slots] if signals.slot_loss.any() else []),  # without slots there is one tag
         Guesses(
             "modified entropy",
             "right intent and tags with high certainty (Song and Mittal)",

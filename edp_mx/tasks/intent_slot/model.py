@@ -39,12 +39,15 @@ class Predictions(NamedTuple):
 class IntentSlotModel(TaskModel):
     """An encoder, an intent head and a slot head, with K tags."""
 
+    reads_tokens = True
+
     def __init__(
         self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
     ) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self.encoder, self.label_head, self.slot = encoder, intent, slot
         self.intent_weight = intent_weight
+        self.most_at_once = slot.crf.most_at_once
 
     @classmethod
     def upon_labels(
