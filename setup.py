@@ -14,6 +14,7 @@ LIVING = [
     "fasttext-numpy2>=0.10",
     "jinja2>=3",
     "matplotlib>=3.5,<3.11",
+    "optuna>=4,<6",
     "pooch>=1.8",
     "pyarrow>=14,<18",
     "pyyaml>=6",

@@ -208,11 +208,8 @@ class Place:
 
     def _refuse_repeated(self) -> None:
         """Each trial was finished once, though some were begun more often."""
-        journal = self.folder / "runs" / "journal.jsonl"
-        events = [json.loads(line) for line in journal.read_text().splitlines()]
-        done = Counter(e["hash"] for e in events if e["event"] == "finished")
-        records = [each for each in self.runs() if each.run.has("results")]
-        assert len(records) == 3 and max(done.values()) == 1, done
+        records = [each.run.read("record") for each in self.runs() if each.run.has("results")]
+        assert len(records) == len({each["hash"] for each in records}) == 3, records
 
 
 def tried(name: str, folder: Path, kills: int, draw: random.Random) -> List[str]:

@@ -94,12 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.records import records_below
-    from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+    from edp_mx.runs.sweep.budget import Budget, Limits
     from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
     from experiments.pages.table1_page import table1_page
     from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
     from experiments.tables.cells import cells_of, find_for_cell
     from experiments.tables.fill import fill, look_up
+    from experiments.tables.trainings import Trainings
 
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")

@@ -23,7 +23,7 @@ from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.measured import granted
-from edp_mx.runs.sweep.trainings import Budget, Limits, Trainings
+from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
@@ -34,6 +34,7 @@ from experiments.tables.fill import fill, look_up, problems
 from experiments.tables.methods import FAMILIES, Method
 from experiments.tables.paper import name_of
 from experiments.tables.query import Entry, entry_of, successes_of
+from experiments.tables.trainings import Trainings
 
 PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
 RECORDS, RUNS = Path("results/tradeoff"), Path("runs/tradeoff")

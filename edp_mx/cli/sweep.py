@@ -1,8 +1,8 @@
-"""Train many settings and find the best on validation: a grid, random draws, successive halving.
+"""Train many settings and find the best on validation: a grid, random draws, or TPE, by Optuna.
 
 Each trial is an `edp-mx train` with a run directory of its own below --out, where trials.png shows
-what they came to. Call the same command again after an interruption: what is finished, here or in
-results/runs.jsonl, is not trained again.
+what they came to; a pruner may stop it early. Call the same command again after an interruption:
+what is finished, here or in results/runs.jsonl, is not trained again.
 No epsilon covers a choice that was made on private data.
 """
 
@@ -23,7 +23,7 @@ from edp_mx.runtime.files import keep_private
 from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
-    from edp_mx.runs.sweep.run import Sweep
+    from edp_mx.runs.sweep.search import Sweep
     from edp_mx.runs.sweep.trial import Trial
 
 EXAMPLES = """\
@@ -39,14 +39,15 @@ examples:
 
 A sweep's file, with paths relative to it:
   base: [../quickstart.yaml, ../mechanism/sgd.yaml]
-  method: halving            # or grid (lists only), or random
-  trials: 9
+  method: tpe                # or grid (lists only), or random
+  trials: 18
   parameters:
     training.learning_rate: {log_uniform: [1.0e-3, 1.0e-2]}
     training.batch_size: [16, 32]
     model.hidden_size: {int: [32, 96]}
     model.dropout: {uniform: [0.0, 0.5]}
-  halving: {key: training.epochs, rungs: [2, 6], eta: 3}
+  pruner: halving            # or median, or none: by the SER on validation after each epoch
+  first_epochs: 2
 """
 
 
@@ -61,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--workers-at-once", type=whole, default=1, metavar="K",
         help="trials that train at the same time (1)")  # fmt: skip
     add("--workers", type=whole, metavar="NP", help="Horovod workers of each trial ($NP, or 1)")
-    add("--records", type=Path, default=RECORDS, metavar="FOLDER",
+    add("--records", type=Path, default=RECORDS, metavar="FOLDER|FILE",
         help=f"records of runs that are not trained again ({RECORDS})")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
     add("--json", action="store_true", help="print the trials as JSON")
@@ -71,9 +72,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train the trials and print what was found."""
     from edp_mx.reports.sweep_table import describe_sweep
+    from edp_mx.runs.sweep.budget import Limits
     from edp_mx.runs.sweep.config import load_sweep
-    from edp_mx.runs.sweep.run import Sweep
-    from edp_mx.runs.sweep.trainings import Limits
+    from edp_mx.runs.sweep.search import Sweep
 
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("edp-mx sweep starts the workers itself: leave out horovodrun")
@@ -118,7 +119,7 @@ def _draw(sweep: Sweep) -> Optional[Path]:
     from edp_mx.reports.sweep_plot import Point, plot_sweep
 
     points = [Point(trial.values, trial.ser) for trial in sweep.trials if trial.ser is not None]
-    figure = plot_sweep(points, rung=sweep.rung_key)
+    figure = plot_sweep(points)
     if figure is None:
         return None
     path = sweep.folder / "trials.png"
@@ -127,5 +128,5 @@ def _draw(sweep: Sweep) -> Optional[Path]:
 
 
 def _as_json(trial: Trial) -> Dict[str, Any]:
-    names = ("hash", "values", "ser", "error", "record")
+    names = ("hash", "values", "ser", "error", "is_stopped", "records")
     return {name: getattr(trial, name) for name in names}

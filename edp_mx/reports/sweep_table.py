@@ -16,7 +16,7 @@ from edp_mx.runs.sweep.trial import Trial
 
 
 def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
-    """Return the table, the trials that failed, the best one's `--set`, and the price.
+    """Return the table, what failed or was stopped, the best trial's `--set`, and the price.
 
     Args:
         folder: that has the trials' runs.
@@ -34,8 +34,9 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
     ]
     header = ("trial", "valid. SER %", *(key.split(".")[-1] for key in keys), "min")
     lines = [render_table(header, rows)] if rows else ["no trial was trained to its end"]
-    failed = [trial for trial in trials if trial.error]
-    lines += [f"failed: {' '.join(overrides_of(t.values))}: {t.error}" for t in failed]
+    for trial in (each for each in trials if each.error):
+        what = "stopped" if trial.is_stopped else "failed"
+        lines.append(f"{what}: {' '.join(overrides_of(trial.values))}: {trial.error}")
     if scored:
         lines += ["", *_best(scored)]
     lines += _price(trials, folder)

@@ -10,11 +10,12 @@ from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import absent_files, run_id
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.processes import log_of
-from edp_mx.runs.sweep.trainings import Budget, Trainings
 from edp_mx.runs.sweep.trial import last_sentence
 from experiments.tables.cells import Cell, Request, cells_of
 from experiments.tables.fill import lines_of, runs_below
+from experiments.tables.trainings import Trainings
 
 Made = Set[Tuple[str, str]]  # attacks: the run's id, and their name
 _NAMES = {"shadow": "the paper's attack", "lira": "LiRA"}

@@ -21,11 +21,11 @@ from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RESULTS_VERSION, Record, absent_files, records_like, settings_of
 from edp_mx.runs.sweep.config import overrides_of
-from edp_mx.runs.sweep.trial import Trial
 from edp_mx.runtime.yaml_tree import override
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS, Method, N, layers_of
 from experiments.tables.paper import TABLE_1
 from experiments.tables.paper_point import paper_point
+from experiments.tables.trainings import TableTrial
 
 _CORPUS = ("data.path", "data.split")  # no other corpus answers for one
 _SHARE = "privacy.micro_batches_per_worker"
@@ -68,7 +68,7 @@ class Cell(NamedTuple):
     family: str
     method: str
     seed: int
-    trial: Trial
+    trial: TableTrial
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ def cells_of(request: Request) -> List[Cell]:
 
 def _trial(
     request: Request, corpus: str, family: str, method: str, seed: int, given: Dict[str, Any]
-) -> Trial:
+) -> TableTrial:
     chosen = request.known[method]
     layers, values = layers_of(request.configs, corpus, family, chosen, is_small=request.is_small)
     values.update({"name": f"{corpus}_{family}_{method}", "training.seed": seed})
@@ -115,7 +115,7 @@ def _trial(
         assert point is not None  # only the paper's rows are asked for
         values.update({"privacy.noise_multiplier": point.noise_multiplier,
                        "privacy.decay.rate": point.decay.rate})  # fmt: skip
-    return Trial.of({**values, **given}, layers, workers=request.workers)
+    return TableTrial.of({**values, **given}, layers, workers=request.workers)
 
 
 def refuse_other_folder(configs: Path) -> None:

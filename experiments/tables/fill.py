@@ -10,9 +10,10 @@ from edp_mx.runs.attack_records import keep_whole
 from edp_mx.runs.record import absent_files, run_id
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.processes import Ended
-from edp_mx.runs.sweep.trainings import Budget, Trainings
 from experiments.tables.cells import Cell
+from experiments.tables.trainings import TableTrial, Trainings
 
 logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
 
@@ -63,7 +64,7 @@ def fill(
         if its_id in wanted:
             keep_whole(RunDirectory(place), records)
 
-    def ended(one: Ended) -> None:
+    def ended(one: Ended[TableTrial]) -> None:
         if not one.trial.error:
             keep_whole(one.run, records)
         on_end()

@@ -110,7 +110,7 @@ class LedgerFile:
             )
 
     def stop(self) -> None:
-        """Write down that the program ends the run because its weights are no longer finite."""
+        """Write down that the program ends the run because of what was released, such as NaN."""
         self._append(_STOPPED)
 
     def read(self) -> Ledger:

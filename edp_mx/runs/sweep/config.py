@@ -1,14 +1,11 @@
-"""The settings of a sweep, and the trials that they ask for."""
+"""The settings of a sweep."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
@@ -18,31 +15,6 @@ from edp_mx.runtime.settings import SettingError, Settings, setting
 Values = Dict[str, Any]  # what a trial sets, by dotted key
 
 RANGES = ("uniform", "log_uniform", "int")
-_DRAWS_PER_TRIAL = 50  # how often a trial is drawn anew that was drawn already
-
-
-@dataclass(frozen=True)
-class Halving(Settings):
-    """Successive halving: many short trials, of which the best are trained longer.
-
-    Attributes:
-        key: the setting that grows from rung to rung.
-        rungs: its values, rising.
-        eta: η; after each rung, the best 1/η on validation go on to the next.
-
-    Source: Jamieson & Talwalkar 2016, "Non-stochastic Best Arm Identification and Hyperparameter
-    Optimization". Departs: a trial is trained anew in each rung, because the schedule of the
-    learning rate and of the noise depends on the number of epochs.
-    """
-
-    key: str = "training.epochs"
-    rungs: Tuple[int, ...] = ()
-    eta: int = setting(3, at_least=2, at_most=MOST_WIDE)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if list(self.rungs) != sorted(set(self.rungs)):
-            raise SettingError("rungs", f"must rise, e.g. [2, 6, 18], not {list(self.rungs)}")
 
 
 @dataclass(frozen=True)
@@ -54,18 +26,29 @@ class SweepConfig(Settings):
         base: configuration files that are merged, with paths relative to the sweep's file.
         parameters: by dotted key a list of values, or a range: `{uniform: [low, high]}`,
             `{log_uniform: [low, high]}` or `{int: [low, high]}`, which include both ends.
-        method: grid (all combinations of lists), random, or halving.
-        trials: how many are drawn, of random and of the first rung of halving.
-        seed: of the draws; the first n do not depend on `trials`.
+        method: how Optuna proposes trials: grid (all combinations of lists), random, or tpe, which
+            looks at those before.
+        trials: how many at most; by default a whole grid, or 16.
+        seed: of the draws, and of the order of a grid; the first n do not depend on `trials`.
+        pruner: whether trials are stopped early by their SER on validation: none, halving (the best
+            1/eta of those that came so far go on after first_epochs, eta · first_epochs, …), or
+            median (one that is worse than half of the others at the same epoch ends).
+        first_epochs: no trial is stopped before the end of so many.
+        eta: η of halving.
+
+    Source: Akiba et al. 2019, "Optuna"; Bergstra et al. 2011 (TPE); Li et al. 2020, "A System for
+    Massively Parallel Hyperparameter Tuning" (halving).
     """
 
     name: str = "sweep"
     base: Tuple[str, ...] = ()
     parameters: Dict[str, Any] = field(default_factory=dict)
-    method: str = setting("grid", one_of=("grid", "random", "halving"))
-    trials: int = setting(16, at_least=1, at_most=MOST_WIDE)
+    method: str = setting("grid", one_of=("grid", "random", "tpe"))
+    trials: Optional[int] = setting(None, at_least=1, at_most=MOST_WIDE)
     seed: int = setting(0, at_least=0, at_most=MOST_SEED)
-    halving: Halving = field(default_factory=Halving)
+    pruner: str = setting("none", one_of=("none", "halving", "median"))
+    first_epochs: int = setting(1, at_least=1, at_most=MOST_WIDE)
+    eta: int = setting(3, at_least=2, at_most=MOST_WIDE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,27 +58,6 @@ class SweepConfig(Settings):
             raise SettingError("parameters", "must name settings, e.g. training.seed: [0, 1, 2]")
         for key, choices in self.parameters.items():
             _check(key, choices, is_grid=self.method == "grid")
-        if self.method == "halving" and not self.halving.rungs:
-            raise SettingError("halving.rungs", "must have values, e.g. [2, 6, 18]")
-        if self.method == "halving" and self.halving.key in self.parameters:
-            raise SettingError(
-                f"parameters.{self.halving.key}", "must be left out: halving sets it by rung"
-            )
-
-    def proposals(self) -> List[Values]:
-        """Return what the trials, or those of the first rung, set."""
-        if self.method == "grid":
-            grid = itertools.product(*self.parameters.values())
-            return [dict(zip(self.parameters, values)) for values in grid]
-        found: Dict[str, Values] = {}
-        for number in range(self.trials * _DRAWS_PER_TRIAL):
-            if len(found) < self.trials:
-                values = self._draw(random.Random(f"{self.seed}/{number}"))
-                found.setdefault(json.dumps(values), values)
-        return list(found.values())
-
-    def _draw(self, generator: random.Random) -> Values:
-        return {key: _draw(choices, generator) for key, choices in self.parameters.items()}
 
 
 def _check(key: str, choices: Any, *, is_grid: bool) -> None:
@@ -118,20 +80,6 @@ def _check(key: str, choices: Any, *, is_grid: bool) -> None:
             f"must have a lower and a higher {'whole ' * (kind == 'int')}number"
             f"{' above 0' * (kind == 'log_uniform')} after {kind}, not {ends}",
         )
-
-
-def _draw(choices: Any, generator: random.Random) -> Any:
-    """Draw a value; one from a range has four digits, so that it can be written down."""
-    if isinstance(choices, list):
-        return generator.choice(choices)
-    ((kind, (low, high)),) = choices.items()
-    if kind == "int":
-        return generator.randint(low, high)
-    if kind == "uniform":
-        value = generator.uniform(low, high)
-    else:
-        value = math.exp(generator.uniform(math.log(low), math.log(high)))
-    return min(max(float(f"{value:.4g}"), low), high)
 
 
 def load_sweep(path: Path) -> Tuple[SweepConfig, List[Path]]:

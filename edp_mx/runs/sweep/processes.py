@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.run_directory import RunDirectory
@@ -18,10 +19,14 @@ from edp_mx.runtime.processes import end_with_parent, launcher
 PAUSE = 0.2  # seconds between two looks at the processes
 
 
-class Ended(NamedTuple):
+T = TypeVar("T", bound=Trial)
+
+
+@dataclass(frozen=True)
+class Ended(Generic[T]):
     """A training that has ended, well or not."""
 
-    trial: Trial
+    trial: T
     run: RunDirectory
     code: int
     seconds: float
@@ -53,19 +58,23 @@ def launched(module: Sequence[str], workers: int) -> List[str]:
 
 
 def train_all(
-    trials: Iterator[Trial],
-    run_of: Callable[[Trial], RunDirectory],
+    trials: Iterator[T],
+    run_of: Callable[[T], RunDirectory],
     *,
     workers: int,
     at_once: int,
     lock: int,
-) -> Iterator[Ended]:
+    is_hopeless: Callable[[T, RunDirectory], bool] = lambda *_: False,
+) -> Iterator[Ended[T]]:
     """Train trials, some at once, and yield each that has ended.
 
     A training ends with this process, even if this one is killed; until then it holds the file
     descriptor `lock`, so that nobody resumes its run beside it.
+
+    Args:
+        is_hopeless: asked again and again of each training; one that is gets a SIGTERM.
     """
-    training: Dict[int, Tuple[Trial, RunDirectory, subprocess.Popen, float]] = {}
+    training: Dict[int, Tuple[T, RunDirectory, subprocess.Popen, float]] = {}
     number, is_more = 0, True
     threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers) // at_once
     try:
@@ -80,6 +89,9 @@ def train_all(
                 training[number] = (trial, run, process, time.monotonic())
                 number += 1
             time.sleep(PAUSE if training else 0)
+            for trial, run, process, _ in training.values():
+                if not trial.error and process.poll() is None and is_hopeless(trial, run):
+                    process.terminate()
             for key in [k for k, (_, _, each, _) in training.items() if each.poll() is not None]:
                 trial, run, process, began = training.pop(key)
                 yield Ended(trial, run, process.returncode, time.monotonic() - began)

@@ -1,16 +1,12 @@
-"""One trial of a sweep or a table: what it sets, and what became of it."""
+"""One trial of a sweep: what it sets, and what became of it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import re
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Dict, List, Optional, Sequence
+from typing import List, Optional, Sequence, Type, TypeVar
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
@@ -18,7 +14,6 @@ from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import Record, settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
-from edp_mx.runtime.json_text import parse_json
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
 _SENTENCE = re.compile(
@@ -26,33 +21,34 @@ _SENTENCE = re.compile(
 )  # of a command, or of its watchdog
 
 
+T = TypeVar("T", bound="Trial")
+
+
 @dataclass
 class Trial:
     """A combination of settings.
 
     Attributes:
-        values: what it sets, the rung included.
+        values: what it sets.
         base: the configuration files that it sets this on top of.
-        cost: how long it takes relative to the others, as far as the rung tells.
         hash: of all its settings.
         records: of all its runs, once it has been trained, here or before.
-        error: why it failed.
-        is_wanted_again: it is to be trained although it has records.
+        error: why it failed, or was stopped.
+        is_stopped: it was, because others did better at the same epoch.
     """
 
     values: Values
     base: Sequence[Path]
-    cost: float = 1.0
     hash: str = ""
     config: Optional[ExperimentConfig] = None
     records: List[Record] = field(default_factory=list)
     error: Optional[str] = None
-    is_wanted_again: bool = False
+    is_stopped: bool = False
 
     @classmethod
-    def of(cls, values: Values, base: Sequence[Path], *, workers: int, cost: float = 1.0) -> Trial:
+    def of(cls: Type[T], values: Values, base: Sequence[Path], *, workers: int) -> T:
         """Return a trial, which has failed if its settings are refused."""
-        trial = cls(values, base, cost)
+        trial = cls(values, base)
         try:
             trial.config = load_config(list(base), overrides_of(values))
             trial.hash = settings_hash(settings_of(trial.config), workers)
@@ -69,7 +65,7 @@ class Trial:
     @property
     def is_open(self) -> bool:
         """Whether it is still to be trained."""
-        return (not self.records or self.is_wanted_again) and self.error is None
+        return not self.records and self.error is None
 
 
 def folder_of(trial: Trial, folder: Path) -> RunDirectory:
@@ -92,34 +88,3 @@ def last_sentence(log: Path) -> str:
     lines = [_PREFIX.sub("", line).strip() for line in text.splitlines()]
     said = list(filter(_SENTENCE.match, lines)) or list(filter(None, lines))
     return _SENTENCE.sub("", said[-1]) if said else "it said nothing"
-
-
-class Journal:
-    """What happened in a folder of runs, a line for each event; a torn last line is left out.
-
-    Which trials are finished stands in their records; the journal knows those that failed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def add(self, event: str, trial: Trial, **facts: Any) -> None:
-        """Append a line, on disk when this returns."""
-        date = time.strftime("%Y-%m-%dT%H:%M:%S")
-        line = {"date": date, "event": event, "hash": trial.hash, "set": trial.values, **facts}
-        torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n")
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write("\n" * torn + json.dumps(line, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def failures(self) -> Dict[str, str]:
-        """Return the errors of the trials that failed, by hash."""
-        found: Dict[str, str] = {}
-        text = self._path.read_bytes() if self._path.exists() else b""
-        for line in text.splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                row = parse_json(line)
-                if row["event"] == "failed":
-                    found[str(row["hash"])] = str(row["error"])
-        return found

@@ -18,7 +18,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.trainings import Budget, Limits
+from edp_mx.runs.sweep.budget import Budget, Limits
 from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
 from experiments.tables.cells import Request, cells_of
 from experiments.tables.fill import fill

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
+import json
 import logging
-import math
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
-from edp_mx.errors import UserError
 from edp_mx.runs.record import Record, record_of, records_like
 from edp_mx.runs.records import collect
+from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.processes import Ended, log_of, start, train_all
-from edp_mx.runs.sweep.trial import Journal, Trial, folder_of, last_sentence
+from edp_mx.runs.sweep.trial import Trial, folder_of, last_sentence
+from edp_mx.runtime.json_text import parse_json
 
-logger = logging.getLogger(__name__)
-_WAIT_FOR_LOCK = 60.0  # seconds; the trainings of a killed call take some to end
+logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
 
 
-class Limits(NamedTuple):
-    """What one call may spend: trainings, hours, and how many trainings at once."""
+@dataclass
+class TableTrial(Trial):
+    """A training of a table.
 
-    runs: float = math.inf
-    hours: float = math.inf
-    at_once: int = 1
+    Attributes:
+        is_wanted_again: it is to be trained although it has records.
+    """
+
+    is_wanted_again: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be trained."""
+        return super().is_open or (self.is_wanted_again and self.error is None)
 
 
 class Trainings:
@@ -54,7 +63,7 @@ class Trainings:
         self._lock: Optional[IO[str]] = None
         if not is_read_only:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = _locked(folder / ".lock")
+            self._lock = locked(folder / ".lock")
         self._journal = Journal(folder / "journal.jsonl")
         self._failures = {} if is_retried else self._journal.failures()
         places = [path for path in (folder, *records) if path.exists()]
@@ -66,7 +75,7 @@ class Trainings:
         if self._lock is not None:
             self._lock.close()
 
-    def look_up(self, trial: Trial) -> None:
+    def look_up(self, trial: TableTrial) -> None:
         """Give a trial its records, or the error of its last attempt, where there is one."""
         if trial.config is not None:
             trial.records = list(self._find(self._records, trial.config, workers=self.workers))
@@ -74,16 +83,14 @@ class Trainings:
 
     def train(
         self,
-        trials: Sequence[Trial],
+        trials: Sequence[TableTrial],
         budget: Budget,
         *,
-        later: float = 0.0,
-        on_end: Callable[[Ended], None] = lambda _: None,
+        on_end: Callable[[Ended[TableTrial]], None] = lambda _: None,
     ) -> None:
         """Train those that are open, as far as the budget goes.
 
         Args:
-            later: the cost of what will be trained after them, for the time that is left.
             on_end: told of each training that has ended, well or not.
         """
         if self._lock is None:
@@ -91,7 +98,7 @@ class Trainings:
         waiting = [trial for trial in trials if trial.is_open]
         logger.info("%d trials, %d of them to be trained", len(trials), len(waiting))
 
-        def permitted() -> Iterator[Trial]:
+        def permitted() -> Iterator[TableTrial]:
             for trial in waiting:
                 if not budget.permits():
                     return
@@ -108,7 +115,7 @@ class Trainings:
             self._note(ended)
             budget.note(ended)
             on_end(ended)
-            left = sum(trial.cost for trial in trials if trial.is_open) + later
+            left = sum(trial.is_open for trial in trials)
             done = sum(not trial.is_open for trial in trials)
             logger.info(
                 "trial %d of %d, %s: %s%s",
@@ -116,7 +123,7 @@ class Trainings:
                 len(trials),
                 ", ".join(f"{key}={value}" for key, value in ended.trial.values.items()),
                 _said(ended.trial),
-                budget.time_left(left / budget.at_once),
+                budget.time_left(left),
             )
 
     def run(self, words: Sequence[str], log: Path) -> int:
@@ -126,7 +133,7 @@ class Trainings:
         threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
         return start(words, log, threads, self._lock.fileno()).wait()
 
-    def _note(self, ended: Ended) -> None:
+    def _note(self, ended: Ended[TableTrial]) -> None:
         """Write down what became of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
@@ -141,52 +148,38 @@ class Trainings:
         self._journal.add("failed", trial, error=trial.error)
 
 
-class Budget:
-    """What this call has spent, and how long the rest will take."""
+class Journal:
+    """What happened in a folder of runs, a line for each event; a torn last line is left out.
 
-    def __init__(self, limits: Limits) -> None:
-        self.at_once = limits.at_once
-        self._limits, self._began = limits, time.monotonic()
-        self._runs = 0
-        self._seconds = self._cost = 0.0
+    Which trials are finished stands in their records; the journal knows those that failed.
+    """
 
-    def permits(self) -> bool:
-        """Return whether one more training may begin; count it if so."""
-        hours = (time.monotonic() - self._began) / 3600
-        if self._runs >= self._limits.runs or hours >= self._limits.hours:
-            return False
-        self._runs += 1
-        return True
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
-    def note(self, ended: Ended) -> None:
-        """Count a training that has ended."""
-        if not ended.trial.error:
-            self._seconds += ended.seconds
-            self._cost += ended.trial.cost
+    def add(self, event: str, trial: TableTrial, **facts: Any) -> None:
+        """Append a line, on disk when this returns."""
+        date = time.strftime("%Y-%m-%dT%H:%M:%S")
+        line = {"date": date, "event": event, "hash": trial.hash, "set": trial.values, **facts}
+        torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n")
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write("\n" * torn + json.dumps(line, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
-    def time_left(self, cost: float) -> str:
-        """Return the end of a sentence: how long trials of such a cost will take."""
-        if not self._cost or not cost:
-            return ""
-        minutes = self._seconds / self._cost * cost / 60
-        return f"; about {minutes:.0f} min left" if minutes >= 1 else "; less than a minute left"
+    def failures(self) -> Dict[str, str]:
+        """Return the errors of the trials that failed, by hash."""
+        found: Dict[str, str] = {}
+        text = self._path.read_bytes() if self._path.exists() else b""
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                row = parse_json(line)
+                if row["event"] == "failed":
+                    found[str(row["hash"])] = str(row["error"])
+        return found
 
 
-def _said(trial: Trial) -> str:
+def _said(trial: TableTrial) -> str:
     if trial.error:
         return f"failed: {trial.error}"
     return "no validation part" if trial.ser is None else f"validation SER {100 * trial.ser:.2f} %"
-
-
-def _locked(path: Path) -> IO[str]:
-    """Open the file that only one process per folder may hold at a time."""
-    file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (open as long as the trainings)
-    until = time.monotonic() + _WAIT_FOR_LOCK
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
-        except OSError:
-            if time.monotonic() > until:
-                raise UserError(f"another process trains in {path.parent}: let it end") from None
-            time.sleep(1)

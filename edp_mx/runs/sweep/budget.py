@@ -1,0 +1,67 @@
+"""What one call may spend on trainings, and the folder in which it alone may train."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import time
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from edp_mx.errors import UserError
+from edp_mx.runs.sweep.processes import Ended
+
+_WAIT_FOR_LOCK = 60.0  # seconds; the trainings of a killed call take some to end
+
+
+class Limits(NamedTuple):
+    """What one call may spend: trainings, hours, and how many trainings at once."""
+
+    runs: float = math.inf
+    hours: float = math.inf
+    at_once: int = 1
+
+
+class Budget:
+    """What this call has spent, and how long the rest will take."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.at_once = limits.at_once
+        self._limits, self._began = limits, time.monotonic()
+        self._runs = self._finished = 0
+        self._seconds = 0.0
+
+    def permits(self) -> bool:
+        """Return whether one more training may begin; count it if so."""
+        hours = (time.monotonic() - self._began) / 3600
+        if self._runs >= self._limits.runs or hours >= self._limits.hours:
+            return False
+        self._runs += 1
+        return True
+
+    def note(self, ended: Ended) -> None:
+        """Count a training that has ended."""
+        if not ended.trial.error:
+            self._seconds += ended.seconds
+            self._finished += 1
+
+    def time_left(self, count: int) -> str:
+        """Return the end of a sentence: how long so many more trainings will take."""
+        if not self._finished or not count:
+            return ""
+        minutes = self._seconds / self._finished * count / self.at_once / 60
+        return f"; about {minutes:.0f} min left" if minutes >= 1 else "; less than a minute left"
+
+
+def locked(path: Path) -> IO[str]:
+    """Open the file that only one process per folder may hold at a time."""
+    file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (open as long as the trainings)
+    until = time.monotonic() + _WAIT_FOR_LOCK
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.monotonic() > until:
+                raise UserError(f"another process trains in {path.parent}: let it end") from None
+            time.sleep(1)

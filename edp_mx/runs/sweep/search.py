@@ -1,0 +1,168 @@
+"""A whole sweep: trains the trials that Optuna proposes, and goes on after an interruption."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Dict, Iterator, List, Sequence
+
+from optuna import Trial as Proposed
+from optuna.trial import TrialState
+
+from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
+from edp_mx.errors import UserError
+from edp_mx.runs.record import record_of, records_like
+from edp_mx.runs.records import collect
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.budget import Budget, Limits, locked
+from edp_mx.runs.sweep.config import SweepConfig
+from edp_mx.runs.sweep.processes import Ended, log_of, train_all
+from edp_mx.runs.sweep.study import Study, error_of
+from edp_mx.runs.sweep.trial import Trial, folder_of, last_sentence
+from edp_mx.runtime.yaml_tree import read_layers
+
+logger = logging.getLogger(__name__)
+
+
+class Sweep:
+    """The trials of a sweep and the folder that has their runs.
+
+    Args:
+        base: the configuration files on which each trial is laid.
+        records: folders and files with records of other runs, which are not trained again.
+        is_retried: train again what failed.
+
+    Attributes:
+        trials: that were made or are known from records, each setting once.
+    """
+
+    def __init__(
+        self,
+        config: SweepConfig,
+        base: List[Path],
+        folder: Path,
+        *,
+        workers: int,
+        records: Sequence[Path],
+        is_retried: bool = False,
+    ) -> None:
+        self.base, self.folder, self.workers = base, folder, workers
+        self._is_pruned = config.pruner != "none"
+        settings, _ = read_layers(base)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = locked(folder / ".lock")
+        places = [path for path in (folder, *records) if path.exists()]
+        self._records = [each.record for each in collect(places) if each.record["hash"]]
+        self._study = Study(
+            config, folder, settings={**settings, "workers": workers}, is_retried=is_retried
+        )
+        self._found: Dict[str, Trial] = {}
+        self._proposed: Dict[str, Proposed] = {}  # of the trials that are being trained
+        for told in self._study.finished():
+            trial = self._trial(self._study.values(told))
+            if not trial.records:
+                trial.error = error_of(told)
+                trial.is_stopped = told.state == TrialState.PRUNED
+        for key in [k for k, each in self._found.items() if is_retried and each.error]:
+            del self._found[key]
+
+    @property
+    def trials(self) -> List[Trial]:
+        return [trial for trial in self._found.values() if not trial.is_open]
+
+    def close(self) -> None:
+        """Let another sweep work in the folder."""
+        self._lock.close()
+
+    def run(self, limits: Limits) -> bool:
+        """Train until all is done or the limits are reached; return whether all is done.
+
+        Raises:
+            UserError: the settings of every trial are refused.
+        """
+        budget = Budget(limits)
+        for ended in train_all(
+            self._permitted(budget),
+            lambda trial: folder_of(trial, self.folder),
+            workers=self.workers,
+            at_once=budget.at_once,
+            lock=self._lock.fileno(),
+            is_hopeless=self._is_hopeless,
+        ):
+            self._note(ended)
+            budget.note(ended)
+            left = self._study.left()
+            logger.info("%d trial%s left%s", left, "s" * (left != 1), budget.time_left(left))
+        if self.trials and all(trial.config is None for trial in self.trials):
+            raise UserError(str(self.trials[0].error))
+        return not self._study.left()
+
+    def _permitted(self, budget: Budget) -> Iterator[Trial]:
+        """Yield the trials to be trained; what is known of the others is told to the study."""
+        for proposed in self._study.asked():
+            trial = self._trial(self._study.values(proposed))
+            if not trial.is_open:
+                self._tell(proposed, trial)
+            elif trial.hash not in self._proposed:
+                if not budget.permits():
+                    return  # the next call goes on with it
+                self._proposed[trial.hash] = proposed
+                yield trial
+            else:  # the same is being trained
+                self._study.tell_failed(proposed, "is trained already", is_stopped=False)
+
+    def _trial(self, values: Dict[str, object]) -> Trial:
+        """Return the trial of some settings, with the records of its runs."""
+        trial = Trial.of(values, self.base, workers=self.workers)
+        if trial.config is not None:
+            found = records_like(self._records, trial.config, workers=self.workers)
+            trial.records = list(found)
+        return self._found.setdefault(trial.hash or repr(values), trial)
+
+    def _is_hopeless(self, trial: Trial, run: RunDirectory) -> bool:
+        """Tell the study of the epochs that have ended; return whether a training is to stop."""
+        if not self._is_pruned:
+            return False
+        sers = {int(row["epoch"]): row["ser"] / 100 for row in run.epochs() if "ser" in row}
+        if self._study.is_hopeless(self._proposed[trial.hash], sers):
+            epoch, ser = max(sers.items())
+            trial.is_stopped = True
+            trial.error = f"after epoch {epoch} at a SER of {100 * ser:.2f} % on validation"
+        return trial.is_stopped
+
+    def _note(self, ended: Ended[Trial]) -> None:
+        """Tell the study what became of a training."""
+        trial, run = ended.trial, ended.run
+        if ended.code == 0 and run.has("record"):
+            trial.error, trial.is_stopped = None, False  # it came to its end before it was stopped
+            record = record_of(run, run.read("results"))
+            trial.records.append(record)
+            self._records.append(record)
+            if trial.ser is None:
+                trial.error = "has no validation part to be ranked by"
+        elif trial.is_stopped:
+            if run.ledger.exists():  # the whole plan counts: the stop depends on what was released
+                LedgerFile(run.ledger, read_ledger(run.ledger).plan).stop()
+        else:
+            trial.error = last_sentence(log_of(run))
+            if ended.code < 0:
+                trial.error = f"ended by signal {-ended.code}; {trial.error}"
+        self._tell(self._proposed.pop(trial.hash), trial)
+        logger.info("trial %d, %s: %s", len(self.trials), _settings(trial), _outcome(trial))
+
+    def _tell(self, proposed: Proposed, trial: Trial) -> None:
+        if trial.ser is None or trial.error:
+            error = trial.error or "has no validation part to be ranked by"
+            self._study.tell_failed(proposed, error, is_stopped=trial.is_stopped)
+        else:
+            self._study.tell(proposed, trial.ser)
+
+
+def _settings(trial: Trial) -> str:
+    return ", ".join(f"{key}={value}" for key, value in trial.values.items())
+
+
+def _outcome(trial: Trial) -> str:
+    if trial.error:
+        return f"{'stopped' if trial.is_stopped else 'failed'}: {trial.error}"
+    return f"validation SER {100 * (trial.ser or 0.0):.2f} %"
