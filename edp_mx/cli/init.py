@@ -13,20 +13,24 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
+from edp_mx.data.readers.columns_config import NO_SLOTS
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.progress import progress_bar, start_logging
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.registry import TASKS
 
 EXAMPLES = """\
 examples:
   edp-mx init mine.jsonl
   edp-mx init mine.jsonl --epsilon 4 --user-key user --start-from runs/public
-  edp-mx init mine.csv --columns text=utterance intent=category slots=none
+  edp-mx init reviews.csv --task classification --columns text=review intent=verdict
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
 """
+WITHOUT_SLOTS = f"slots={NO_SLOTS}"
 WARM_START = (
     "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
     "NP=2 launch/train.sh configs/warm_start/clc.yaml \\",
@@ -37,6 +41,8 @@ WARM_START = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
+    add("--task", choices=tuple(TASKS), default=INTENT_SLOT.name,
+        help="what is learned, default intent_slot; classification: a label per text")  # fmt: skip
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
     add("--delta", type=float, metavar="D",
         help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
@@ -48,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"public text to take words from, default {' '.join(STANDINS)}")  # fmt: skip
     add("--labels", type=Path, metavar="FILE.json", help="a public list of the labels")
     add("--labels-are-public", action="store_true",
-        help="the names of all intents and slots of the corpus are public")  # fmt: skip
+        help="the names of all labels of the corpus are public")  # fmt: skip
     add_columns(parser)
     add("--out", type=Path, metavar="FILE.yaml", help="default: the corpus' name, here")
     add("--force", action="store_true", help="write over files that are there")
@@ -75,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    columns = columns_of([*arguments.columns, *users])
+    task = TASKS[arguments.task]
+    columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
     refuse_without_recipes(start)
     start_logging(is_first=True)  # a large corpus is kept in the cache, which the log says
     progress = progress_bar(is_first=True)
@@ -87,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         path,
         parts=parts,
         columns=columns,
+        task=task,
         unit="user" if arguments.user_key else "utterance",
         epsilon=arguments.epsilon,
         delta=arguments.delta,
@@ -132,7 +140,7 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
         declared_by = "--labels-are-public" if arguments.labels_are_public else None
         labels = labels_in(told)
         write_labels(config.labels, labels, private=[str(config.path)], declared_by=declared_by)
-        said.append(f"  {config.labels}: the intents and slots of {config.path}")
+        said.append(f"  {config.labels}: the labels of {config.path}")
     write_text(out, text)
     batches = f"batches of {config.batch_size:,}, {config.epochs} epochs"
     return [*said, f"  {out}: {config.recipe.what} by DP-SGD, {batches}"]
@@ -149,7 +157,6 @@ def _refuse_private(public: List[str], corpus: Path) -> None:
 
 def _facts(told: Any, config: Any) -> List[str]:
     """Count the corpus, and what a constant answer to all of it scores."""
-    from edp_mx.metrics.baseline import baseline_of
     from edp_mx.reports.baselines import describe_baseline
 
     users = f", {told.users:,} users" if told.users else ""
@@ -161,10 +168,11 @@ def _facts(told: Any, config: Any) -> List[str]:
         )
     return [
         f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
-        f"{len(told.intents)} intents, {len(told.slots)} slots{users}",
+        f"{len(told.intents)} {'intents' if config.task.has_slots else 'labels'}"
+        f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}",
         config.sizes,
         *several,
-        describe_baseline(baseline_of(told.intents, sum(told.slots.values())).to_dict()),
+        describe_baseline(config.task.constant_answer(config.corpus.utterances), config.task),
     ]
 
 
@@ -177,6 +185,11 @@ def _outlook(config: Any) -> List[str]:
     from edp_mx.runs.records import collect
 
     n, epsilon = len(config.corpus.split.train), float(config.epsilon)
+    if config.task is not INTENT_SLOT:
+        return _wrap(
+            "What to expect is measured for intents and slots alone. Train with "
+            "configs/recipe/without_privacy.yaml too, to see what the noise costs."
+        )
     found = collect([RECORDS]) if RECORDS.exists() else []
     runs = exact_runs(measurements([each.record for each in found]))
     lines = [f"What to expect with {n:,} utterances at ε = {epsilon:g}, from measured runs:"]

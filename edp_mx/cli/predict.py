@@ -1,4 +1,4 @@
-"""Predict intent, slots and confidences. A text is cut as `data.tokenizer` of the run says.
+"""Predict labels, slots and confidences. A text is cut as `data.tokenizer` of the run says.
 
 From standard input each line is an utterance, or JSON with 'text' or 'tokens', and gets one answer.
 """

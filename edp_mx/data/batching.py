@@ -11,6 +11,7 @@ import numpy as np
 
 from edp_mx.data.template import Frame
 from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.data.utterance import SEPARATOR
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
@@ -134,8 +135,11 @@ class PieceTable:
                 f"data.max_pieces is {max_pieces}, of which model.template takes {frame.size}: "
                 "no room is left for the utterance; raise it or write a shorter template"
             )
-        offsets, pieces = _flatten(tokenizer.ids(token)[:room] for token in tokens)
-        return cls(offsets, pieces, frame, room, tokenizer.special_ids.pad)
+        special = tokenizer.special_ids
+        offsets, pieces = _flatten(
+            [special.sep] if token == SEPARATOR else tokenizer.ids(token)[:room] for token in tokens
+        )
+        return cls(offsets, pieces, frame, room, special.pad)
 
     @cached_property
     def counts(self) -> np.ndarray:

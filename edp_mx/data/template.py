@@ -7,8 +7,9 @@ from typing import List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.data.utterance import SEPARATOR
 
-UTTERANCE, MASK, SEP = "{}", "[MASK]", "[SEP]"
+UTTERANCE, MASK = "{}", "[MASK]"
 
 
 def is_template(text: str) -> bool:
@@ -48,7 +49,7 @@ class Frame:
             Its pieces between [CLS] and [SEP].
         """
         ids = tokenizer.special_ids
-        special = {MASK: [ids.mask], SEP: [ids.sep]}
+        special = {MASK: [ids.mask], SEPARATOR: [ids.sep]}
         words = split_tokens(UTTERANCE if template is None else template)
         at = words.index(UTTERANCE)
         before, after = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Tuple
 
+SEPARATOR = "[SEP]"  # the token between two texts
+
 
 @dataclass(frozen=True)
 class Utterance:

@@ -28,6 +28,7 @@ from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.runtime.yaml_tree import quoted
+from edp_mx.tasks.task import Task
 
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
 _PLAIN = re.compile(r"[\w./-]+")  # what YAML reads alike without quotation marks
@@ -115,6 +116,7 @@ class FirstConfig:
 
     Attributes:
         path: of the corpus.
+        task: what is learned.
         split: as YAML.
         unit: utterance or user.
         num_units: n, of utterances or of users in the training part.
@@ -127,6 +129,7 @@ class FirstConfig:
 
     path: Path
     columns: ColumnsConfig
+    task: Task
     corpus: Corpus
     split: str
     unit: str
@@ -203,6 +206,7 @@ def first_config(
     *,
     parts: Dict[str, int],
     columns: ColumnsConfig,
+    task: Task,
     unit: str,
     epsilon: float,
     delta: Optional[float],
@@ -215,6 +219,7 @@ def first_config(
         path: of the corpus.
         parts: how many utterances the corpus has in each part of its own.
         columns: which keys or columns hold what.
+        task: what is learned.
         unit: utterance or user.
         epsilon: that is to hold.
         delta: at which; None for 1/(2n).
@@ -240,4 +245,4 @@ def first_config(
     choose_delta(num_examples=n, delta=delta)  # refuses what training would refuse
     shares = ", ".join(f"{key}: {value}" for key, value in _SHARES.items())
     said = "own" if has_own else f"{{{shares}}}"
-    return FirstConfig(path, columns, corpus, said, unit, n, f"{epsilon:g}", delta, **rest)
+    return FirstConfig(path, columns, task, corpus, said, unit, n, f"{epsilon:g}", delta, **rest)

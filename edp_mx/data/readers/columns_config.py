@@ -25,6 +25,8 @@ class ColumnsConfig(Settings):
             by default "spans".
         intent: the one with the intent, or the label of a text; by default "intent", "label" or
             "category".
+        second: the one with a second text, such as the hypothesis beside a premise, which follows
+            the first one after the token [SEP]; by default none.
         user: the one with who said it; by default "user".
         label_names: a JSON file with the names of labels that are numbers, by key or column, such
             as `{"ner_tags": ["O", "B-who"]}`; or the `dataset_info.json` of a Hugging Face dataset.
@@ -37,6 +39,7 @@ class ColumnsConfig(Settings):
     slots: Optional[str] = None
     spans: Optional[str] = None
     intent: Optional[str] = None
+    second: Optional[str] = None
     user: Optional[str] = None
     label_names: Optional[str] = path_field()
     unbalanced: str = setting("repair", one_of=("repair", "refuse"))

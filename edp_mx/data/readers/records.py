@@ -6,15 +6,16 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
 from edp_mx.data.readers.columns_config import NO_SLOTS
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import SEPARATOR, Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
 
-_USUAL = {
+_USUAL: Dict[str, Tuple[str, ...]] = {
     "text": ("text", "sentence", "content"),
     "tokens": ("tokens",),
     "slots": ("slots", "ner_tags"),
     "spans": ("spans",),
+    "second": (),
     "intent": ("intent", "label", "category"),
     "user": ("user",),
 }
@@ -68,6 +69,9 @@ class RecordReader:
                 tags = _items(record, names["slots"], {str, int}, place)
                 if names["slots"] in self._label_names or not set(map(type, tags)) <= {str}:
                     tags = [self._label(tag, names["slots"], place) for tag in tags]
+        if "second" in names:
+            second = _items(record, names["second"], {str}, place)
+            tokens, tags = [*tokens, SEPARATOR, *second], [*tags, *["O"] * (1 + len(second))]
         user = record[names["user"]] if "user" in names else None
         if user is not None and not isinstance(user, str):
             raise UserError(f'{place}: "{names["user"]}" must be a string; leave it out if unknown')
@@ -92,9 +96,10 @@ class RecordReader:
         for fields in _NEEDED:
             if not any(field in found or field in self._absent for field in fields):
                 names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
+                without = ", and task: classification reads none" if "slots" in fields else ""
                 raise UserError(
                     f"{place}: the {self._what} {names} is missing; data.columns.{fields[0]} can "
-                    "name another"
+                    f"name another{without}"
                 )
         return found
 
