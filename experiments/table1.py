@@ -12,19 +12,25 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, List
+from typing import Callable, List, Sequence
 
+from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
 from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import RECORDS
+from edp_mx.runs.records import records_below
+from edp_mx.runs.sweep.budget import Budget, Limits
+from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
+from experiments.pages.table1_page import table1_page
 from experiments.records import GRIDS
+from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
+from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
+from experiments.tables.fill import fill, look_up
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS
-
-if TYPE_CHECKING:
-    from edp_mx.runs.attack_records import AttackRecord
-    from experiments.tables.cells import Request
+from experiments.tables.trainings import Trainings
 
 EXAMPLES = """\
 examples:
@@ -47,14 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     for name, known in (("corpora", CORPORA), ("models", FAMILIES), ("methods", tuple(METHODS))):
         add(f"--{name}", nargs="+", choices=known, default=known, metavar=name.upper(),
             help=f"of {', '.join(known)} (all)")  # fmt: skip
-    add(
-        "--seeds",
-        nargs="+",
-        type=whole,
-        default=[0],
-        metavar="SEED",
-        help="one training for each (0)",
-    )
+    add("--seeds", nargs="+", type=whole, default=[0], metavar="SEED",
+        help="one training for each (0)")  # fmt: skip
     add("--budget-hours", type=float, default=math.inf, metavar="H",
         help="no training of this call begins after so many hours")  # fmt: skip
     add("--workers-at-once", type=whole, default=1, metavar="K",
@@ -70,21 +70,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--grids", type=Path, default=GRIDS, metavar="FILE.jsonl",
         help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md", help="write the table there too")
-    add("--small", action="store_true",
-        help="small models (configs/small)")  # fmt: skip
-    add(
-        "--attacks",
-        action="store_true",
-        help="the paper's attack on each run too; its shadow, SGD on another corpus, is trained",
-    )
+    add("--small", action="store_true", help="small models (configs/small)")
+    add("--attacks", action="store_true",
+        help="the paper's attack on each run too; its shadow, SGD on another corpus, is trained"
+    )  # fmt: skip
     add("--lira", type=whole, default=0, metavar="K",
         help="LiRA on each run too, by K shadow models of SGD: 4 or more")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
-    add(
-        "--retrain",
-        action="store_true",
-        help="train again what an attack lacks and of which only the record is left",
-    )
+    add("--retrain", action="store_true",
+        help="train again what an attack lacks and of which only the record is left")  # fmt: skip
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
     add_wide(parser)
@@ -92,21 +86,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing and print the table."""
-    from edp_mx.runs.attack_records import collect_attacks
-    from edp_mx.runs.records import records_below
-    from edp_mx.runs.sweep.budget import Budget, Limits
-    from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
-    from experiments.pages.table1_page import table1_page
-    from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
-    from experiments.tables.cells import cells_of, find_for_cell
-    from experiments.tables.fill import fill, look_up
-    from experiments.tables.trainings import Trainings
-
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")
     request = _request(arguments)
-    cells = cells_of(request)
-    shadows = shadow_cells(request)
+    cells, shadows = cells_of(request), shadow_cells(request)
     start_logging(is_first=True)
     keep_private()
     folder, records = arguments.runs, arguments.records
@@ -115,18 +98,33 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         refuse_unwritable(arguments.out)
     grids = records_below(arguments.grids)
-    said: List[str] = []
 
-    def attacks() -> List[AttackRecord]:
-        return collect_attacks([path for path in (records, folder) if path.exists()])
-
-    def page() -> str:
-        return table1_page(request, cells, attacks(), said, grids)
-
-    def write() -> None:
+    def page(said: Sequence[str] = ()) -> str:
+        attacks = collect_attacks([path for path in (records, folder) if path.exists()])
+        text = table1_page(request, cells, attacks, said, grids)
         if arguments.out:
-            write_text(arguments.out, page())
+            write_text(arguments.out, text)
+        return text
 
+    said = _fill(arguments, request, cells, shadows, on_end=page)
+    show(page(said).rstrip(), is_wide=arguments.wide)
+    return 0
+
+
+def _fill(
+    arguments: argparse.Namespace,
+    request: Request,
+    cells: Sequence[Cell],
+    shadows: Sequence[Cell],
+    *,
+    on_end: Callable[[], object],
+) -> List[str]:
+    """Train and attack what is missing, as far as is asked for; return which attacks are not made.
+
+    Args:
+        on_end: called after each training and each attack.
+    """
+    folder, records = arguments.runs, arguments.records
     trainings = Trainings(
         folder,
         workers=request.workers,
@@ -141,22 +139,15 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.retrain:
             want_runs(request, cells, shadows, folder, records)
         if arguments.dry_run:
-            said += attacks_not_made(request, cells, shadows, folder, records)
-        else:
-            fill(cells, shadows, trainings, budget, records=records, on_end=write)
-            said += attack_cells(
-                request, cells, shadows, trainings, budget, records=records, on_end=write
-            )
-    write()
-    show(page().rstrip(), is_wide=arguments.wide)
-    return 0
+            return attacks_not_made(request, cells, shadows, folder, records)
+        fill(cells, shadows, trainings, budget, records=records, on_end=on_end)
+        return attack_cells(
+            request, cells, shadows, trainings, budget, records=records, on_end=on_end
+        )
 
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return what is asked for."""
-    from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
-    from experiments.tables.cells import Request
-
     workers = arguments.workers
     if workers is None:
         workers = int(os.environ.get("NP") or 1)

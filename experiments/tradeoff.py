@@ -10,30 +10,21 @@ import math
 import sys
 from contextlib import closing
 from itertools import product
-from operator import itemgetter, le
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
-
-from matplotlib.ticker import NullFormatter
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 from edp_mx.cli.console import whole
-from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
-from edp_mx.reports.parts import MISSING
-from edp_mx.reports.summary import log10_or_infinity
-from edp_mx.reports.table import render_table
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.measured import granted
 from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
-from experiments.pages.table1 import in_percent
+from experiments.pages.tradeoff import Curve, Point, draw, page
 from experiments.tables.attacks import attack_cells, shadow_cells
 from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
 from experiments.tables.fill import fill, look_up, problems
 from experiments.tables.methods import FAMILIES, Method
-from experiments.tables.paper import name_of
-from experiments.tables.query import Entry, entry_of, successes_of
+from experiments.tables.query import entry_of, successes_of
 from experiments.tables.trainings import Trainings
 
 PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
@@ -47,56 +38,6 @@ RATES = {"clc": 6e-3, "bert": 1e-3}  # of configs/small
 DROPOUTS = {"clc": (0.5, 0.7), "bert": (0.3, 0.5)}
 SGD, NONE = "mechanism/sgd.yaml", "mechanism/edp_none.yaml"
 NOISE, UNIT = "privacy.noise_multiplier", "privacy.layer_scales_unit"
-
-HEADER = """\
-# What eDP-SGD buys
-
-Made by `python -m experiments.tradeoff {options}`; not to be edited. Made from {count}
-runs of small models (`configs/small`), {seeds} of each row at most, each on one worker with the
-paper's N = 8 micro-batches, and from attacks on them. DP-SGD takes batches of 128 for 20 epochs,
-from random weights or the pre-trained encoder.
-
-SER is the semantic error rate on the test part; lower is better. AUC is that of the paper's attack,
-and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
-share of members that LiRA finds at a false-positive rate of 1 %. Both log₁₀ ε are those of Table 1;
-the second would hold if α and the vocabulary were public. Means over runs, with the least and
-the largest in brackets; an AUC of one run is known to about ±1.7 points. **Beaten by** names a run
-without privacy that has no more SER and of which no attack tells more: noise then bought nothing
-that fitting less closely would not have given.
-
-![SER against the AUC of attacks](../docs/pictures/tradeoff.png)
-"""
-ATTACKS = {"auc": "the paper's attack", "lira_auc": "LiRA"}  # by their fields in `Entry`
-COLUMNS = ("", "SER %", "AUC, paper's", "AUC, LiRA", "TPR %, LiRA", "log₁₀ ε publ.",
-           "log₁₀ ε holds", "runs", "beaten by")  # fmt: skip
-
-
-class Curve(NamedTuple):
-    """Runs that differ in one thing."""
-
-    name: str
-    points: Dict[str, Method]
-    is_plain: bool = False  # trained without privacy
-    only: Optional[Tuple[str, str]] = None  # corpus and family, if it has no others
-
-
-class Point(NamedTuple):
-    """What was measured of one method, over its seeds."""
-
-    name: str
-    curve: Curve
-    entry: Entry
-
-    def auc(self, attack: str) -> Optional[float]:
-        """Return the mean AUC of an attack, by its field in `Entry`; None if it was not made."""
-        spread = getattr(self.entry, attack)
-        return None if spread is None else spread.mean
-
-    @property
-    def log10_holds(self) -> float:
-        """The largest log₁₀ ε that holds, its conditions granted; ∞ where a run has none."""
-        holds = [granted(each, "log10_epsilon") for each in self.entry.records]
-        return max(math.inf if each is None else each for each in holds)
 
 
 def curves_of(family: str) -> List[Curve]:
@@ -221,88 +162,6 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     return found
 
 
-def beaten_by(point: Point, points: Sequence[Point]) -> str:
-    """Return the best plain run with no more SER from which neither attack learns more."""
-    ours = {name: auc for name in reversed(ATTACKS) if (auc := point.auc(name)) is not None}
-    if point.curve.is_plain or not ours:
-        return ""
-    rivals = []
-    for each in points:
-        aucs = [auc for name in ours if (auc := each.auc(name)) is not None]
-        is_whole = len(aucs) == len(ours)
-        if each.curve.is_plain and each.entry.ser.mean <= point.entry.ser.mean and is_whole:
-            rivals.append((aucs, f"{each.curve.name}, {each.name}"))
-    if not rivals:
-        return ""
-    fitting = [(aucs, name) for aucs, name in rivals if all(map(le, aucs, ours.values()))]
-    return min(fitting, key=itemgetter(0))[1] if fitting else "none"
-
-
-def table_of(points: Sequence[Point]) -> str:
-    rows = []
-    for point in points:
-        entry = point.entry
-        shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
-        published = max(log10_or_infinity(each["as_published"]) for each in entry.records)
-        epsilons = (published, point.log10_holds)
-        rows.append([
-            f"{point.curve.name}: {point.name}",
-            *(in_percent(spread, digits) if spread else MISSING for spread, digits in shares),
-            *(f"{each:.1f}" if math.isfinite(each) else "∞" for each in epsilons),
-            str(len(entry.records)),
-            beaten_by(point, points),
-        ])  # fmt: skip
-    return render_table(COLUMNS, rows)
-
-
-def draw(found: Mapping[Tuple[str, str], Sequence[Point]]) -> None:
-    """Draw SER against the AUC of each attack, a panel for each corpus, family and attack."""
-    shown = {}
-    for (place, points), (field, attack) in product(found.items(), ATTACKS.items()):
-        aucs = [(each, each.auc(field)) for each in points if not each.curve.only]
-        measured = [(each, 100 * auc) for each, auc in aucs if auc is not None]
-        if len(measured) > 2:
-            shown[place, attack] = measured
-    figure, panels = build_panels(len(shown), 5.2, 4.2, columns=2, least_columns=2, below=0.9)
-    drawn: Dict[str, Any] = {}
-    names = list(dict.fromkeys(each.curve.name for its in shown.values() for each, _ in its))
-    for axes, (((corpus, family), attack), its) in zip(panels, shown.items()):
-        for name in dict.fromkeys(each.curve.name for each, _ in its):
-            of_it = [(each, auc) for each, auc in its if each.curve.name == name]
-            is_plain = of_it[0][0].curve.is_plain
-            (drawn[name],) = axes.plot(
-                [100 * each.entry.ser.mean for each, _ in of_it],
-                [auc for _, auc in of_it],
-                color="#000000" if name == "SGD" else COLOURS[names.index(name) - 1],
-                marker="s" if is_plain else "o", linestyle=":" if is_plain else "-",
-                markersize=9 if name == "SGD" else 5, linewidth=1.2,
-            )  # fmt: skip
-        axes.set_xscale("log")
-        ticks = [5, 10, 20, 40, 80]
-        axes.set_xticks(ticks, list(map(str, ticks)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        title = f"{name_of(corpus)}, {family.upper()}, {attack}"
-        label_axes(axes, "SER on the test part, %", "AUC, %", legend=False, title=title)
-    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=4, frameon=False,
-                  fontsize=8)  # fmt: skip
-    save_figure(figure, PICTURE)
-
-
-def page(
-    found: Mapping[Tuple[str, str], Sequence[Point]], lacking: Sequence[str], options: str
-) -> str:
-    """Return the Markdown of what was measured, and of what is missing."""
-    points = [point for its in found.values() for point in its]
-    count = sum(len(point.entry.records) for point in points)
-    seeds = max((len(point.entry.records) for point in points), default=0)
-    blocks = [HEADER.format(options=options, count=count, seeds=seeds)]
-    for (corpus, family), its in found.items():
-        blocks += [f"## {name_of(corpus)}, {family.upper()}\n", table_of(its), ""]
-    if lacking:
-        blocks += ["## What is missing\n", *(f"- {line}" for line in lacking)]
-    return "\n".join(blocks).rstrip() + "\n"
-
-
 def measured(arguments: argparse.Namespace) -> Tuple[Dict[Tuple[str, str], List[Point]], str]:
     """Do what the options say; return the points, and the page."""
     RECORDS.mkdir(parents=True, exist_ok=True)
@@ -334,7 +193,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, text = measured(arguments)
     write_text(PAGE, text)
     if found:
-        draw(found)
+        draw(found, PICTURE)
     return 0
 
 

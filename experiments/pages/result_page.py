@@ -53,14 +53,34 @@ def parts_of(
         command: what makes the page anew.
     """
     entries = query(records, attacks)
-    keys = list(product(FAMILIES, CORPORA, METHODS))
     return [
         *about(entries),
-        table1(entries, keys, has_empty=False),
+        table1(entries, list(product(FAMILIES, CORPORA, METHODS)), has_empty=False),
         *([table2(times)] if times else []),
         *_trade(entries),
         *choice_of_settings(grids, entries, has_pictures=True),
         *ser_by_epsilon(records),
+        *_pictures(entries, attacks),
+        *step_costs(performance),
+        *ends_with(records),
+        Part(
+            "Commands",
+            [
+                "What Table 1 still lacks is trained by the first, what Table 2 lacks is measured "
+                "by the second; the third makes this page."
+            ],
+            commands=[
+                "python -m experiments.table1 --out results/table1.md",
+                "python -m experiments.table2 --out results/table2.md",
+                command,
+            ],
+        ),
+    ]
+
+
+def _pictures(entries: Mapping[Key, Entry], attacks: Sequence[AttackRecord]) -> List[Part]:
+    """Attacks against ε, their ROC curves, and what each method did epoch by epoch."""
+    return [
         *drawn(
             "Membership inference against ε",
             "AUC of an attack on the members, against the ε that holds, conditions granted; the "
@@ -78,20 +98,6 @@ def parts_of(
             "Learning curves, noise and clipping of each method of Table 1, a line for each seed. "
             "No ε covers these curves.",
             pictures_by_place(entries, over_epochs()),
-        ),
-        *step_costs(performance),
-        *ends_with(records),
-        Part(
-            "Commands",
-            [
-                "What Table 1 still lacks is trained by the first, what Table 2 lacks is measured "
-                "by the second; the third makes this page."
-            ],
-            commands=[
-                "python -m experiments.table1 --out results/table1.md",
-                "python -m experiments.table2 --out results/table2.md",
-                command,
-            ],
         ),
     ]
 

@@ -98,7 +98,7 @@ def attack_cells(
     budget: Budget,
     *,
     records: Path,
-    on_end: Callable[[], None] = lambda: None,
+    on_end: Callable[[], object] = lambda: None,
 ) -> List[str]:
     """Make the attacks on a table's runs that have no record yet, and keep what they came to.
 
@@ -117,21 +117,26 @@ def attack_cells(
     here = runs_below(trainings.folder)
     said = []
     for attack in _lacking(request, cells, shadows, here, [records, trainings.folder]):
-        run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         problem = _obstacle(attack, here)
         if not problem and not budget.permits():
             problem = "not made yet"
+        run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         if not problem and run is not None and helper is not None:
-            words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
             options = attack.options(helper, request, budget.at_once)
-            if trainings.run([*words, *options], log_of(run)):
-                problem = last_sentence(log_of(run))
-            else:
-                keep_whole(run, records)
-                on_end()
+            problem = _attack(run, options, trainings, records)
+            on_end()
         if problem:
             said.append((attack.target, f"{_NAMES[attack.name]}: {problem}"))
     return lines_of(said)
+
+
+def _attack(run: RunDirectory, options: List[str], trainings: Trainings, records: Path) -> str:
+    """Attack a run and keep what that came to; return the error, if any."""
+    words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
+    if trainings.run([*words, *options], log_of(run)):
+        return last_sentence(log_of(run))
+    keep_whole(run, records)
+    return ""
 
 
 def attacks_not_made(

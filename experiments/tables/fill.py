@@ -47,7 +47,7 @@ def fill(
     budget: Budget,
     *,
     records: Path,
-    on_end: Callable[[], None] = lambda: None,
+    on_end: Callable[[], object] = lambda: None,
 ) -> None:
     """Train the cells that have no record, as far as the budget goes, and keep their records.
 

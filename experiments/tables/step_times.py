@@ -57,21 +57,31 @@ def time_cell(
     ) as place:
         loops = _loops(configs, workers, Path(place), watchdog.heartbeat)
         times = _rounds(loops, workers, steps=cell.steps, rounds=rounds, until=began + budget)
-    sampler, batch_size = loops["sgd"].sampler, first.batch_size
-    drawn = len(loops["sgd"].corpus)
-    n = training_part(wholes["sgd"], drawn)
-    made = environment(workers.size)
+    return {**_row(cell, wholes["sgd"], loops["sgd"], workers.size), **times}
+
+
+def _row(
+    cell: TimesCell, config: ExperimentConfig, loop: TrainingLoop, workers: int
+) -> Dict[str, Any]:
+    """What is said of a row but for its times.
+
+    Args:
+        config: of SGD on the whole corpus, and `loop` its training on a draw.
+    """
+    steps, batch_size = loop.sampler.steps_per_epoch, config.training.batch_size
+    drawn = len(loop.corpus)
+    n = training_part(config, drawn)
+    made = environment(workers)
     return {
         "corpus": cell.corpus,
         "family": cell.family,
-        "workers": workers.size,
+        "workers": workers,
         "threads": allowed_threads(),
         "batch_size": batch_size,
         "n": n,
         "measured_on": drawn,
-        "steps_per_epoch": sampler.steps_per_epoch if n == drawn else n // batch_size,
-        "steps": min(cell.steps, sampler.steps_per_epoch),
-        **times,
+        "steps_per_epoch": steps if n == drawn else n // batch_size,
+        "steps": min(cell.steps, steps),
         "date": made["started"][:10],
         "machine": machine_of(made),
     }

@@ -115,16 +115,9 @@ class Trainings:
             self._note(ended)
             budget.note(ended)
             on_end(ended)
-            left = sum(trial.is_open for trial in trials)
-            done = sum(not trial.is_open for trial in trials)
-            logger.info(
-                "trial %d of %d, %s: %s%s",
-                done,
-                len(trials),
-                ", ".join(f"{key}={value}" for key, value in ended.trial.values.items()),
-                _said(ended.trial),
-                budget.time_left(left),
-            )
+            left, count = sum(trial.is_open for trial in trials), len(trials)
+            said = f"{_said(ended.trial)}{budget.time_left(left)}"
+            logger.info("trial %d of %d, %s", count - left, count, said)
 
     def run(self, words: Sequence[str], log: Path) -> int:
         """Run another command, which ends with this process; return its exit code."""
@@ -180,6 +173,8 @@ class Journal:
 
 
 def _said(trial: TableTrial) -> str:
+    values = ", ".join(f"{key}={value}" for key, value in trial.values.items())
     if trial.error:
-        return f"failed: {trial.error}"
-    return "no validation part" if trial.ser is None else f"validation SER {100 * trial.ser:.2f} %"
+        return f"{values}: failed: {trial.error}"
+    ser = "no validation part" if trial.ser is None else f"validation SER {100 * trial.ser:.2f} %"
+    return f"{values}: {ser}"

@@ -81,8 +81,8 @@ def train_all(
         while is_more or training:
             while is_more and len(training) < at_once:
                 trial = next(trials, None)
+                is_more = trial is not None
                 if trial is None:
-                    is_more = False
                     break
                 run = run_of(trial)
                 process = start(command(trial, run, workers), log_of(run), threads, lock)
@@ -96,10 +96,15 @@ def train_all(
                 trial, run, process, began = training.pop(key)
                 yield Ended(trial, run, process.returncode, time.monotonic() - began)
     finally:
-        for _, _, process, _ in training.values():
-            process.terminate()
-        for _, _, process, _ in training.values():
-            process.wait()
+        end([process for _, _, process, _ in training.values()])
+
+
+def end(processes: Sequence[subprocess.Popen]) -> None:
+    """Ask processes to end, and wait until they have."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait()
 
 
 def start(

@@ -8,8 +8,9 @@ from support.records import lines_in
 
 from edp_mx.runs.measured import spread_of
 from experiments.command import parse
+from experiments.pages.tradeoff import Curve, Point, beaten_by
 from experiments.tables.query import Entry
-from experiments.tradeoff import Curve, Point, beaten_by, measured
+from experiments.tradeoff import measured
 
 ROOT = Path(__file__).resolve().parents[3]
 
