@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from support.documentation import ROOT, blocks, execute, folder_of_ones_own
+from support.texts import texts, write_table
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
@@ -80,3 +81,15 @@ def test_the_page_on_audits(corpus_of_ones_own):
     for command in commands:
         if "one-run" not in command:  # minutes long: tests/integration/test_audit_one_run.py
             execute(command, corpus_of_ones_own)
+
+
+def test_the_page_on_tasks(tmp_path, generator):
+    folder_of_ones_own(tmp_path, [])
+    write_table(tmp_path / "reviews.tsv", texts(generator, 1000))
+    page = "".join(blocks(ROOT / "docs" / "tasks.md"))
+    said = execute(page, tmp_path)
+    privacy = json.loads((tmp_path / "runs" / "reviews" / "privacy.json").read_text())
+    assert 7.9 < privacy["holds"]["epsilon"] <= 8
+    assert "1,000 utterances" in said and "3 labels" in said
+    assert 'always "praise": accuracy ' in said and "F1: macro F1" in said
+    assert "a moving film with a splendid cast\n  praise  (" in said
