@@ -16,6 +16,7 @@ from edp_mx.models.encoder import TRAINED, ModelConfig
 from edp_mx.models.infilling import MaskState
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_NORM, MOST_WIDE
+from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.settings import SettingError, setting
 
 ACTIVATIONS = ("gelu", "relu")
@@ -121,6 +122,11 @@ class BERTConfig(ModelConfig):
     def written_around(self) -> Optional[str]:
         """See `ModelConfig`."""
         return self.template if self.intents == "infilling" else None
+
+    def plain(self, weights: Arrays) -> Arrays:
+        """See `ModelConfig`."""
+        is_adapted = self.trained == "lora"
+        return lora.merged(weights, scale=self.lora_scale) if is_adapted else weights
 
     @property
     def lora_scale(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -22,8 +22,12 @@ from edp_mx.models.checkpoints.huggingface import (
     read_checkpoint,
     require_sizes,
 )
+from edp_mx.models.checkpoints.names import PIECE_BIAS
 from edp_mx.models.encoder import Encoder, Family, FrozenPart
 from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.infilling import start_from_words
+from edp_mx.models.label_words import label_pieces, label_words
+from edp_mx.models.rgp import CarriedWeight, carried_weights
 
 
 class BERTEncoder(Encoder):
@@ -43,6 +47,7 @@ class BERTEncoder(Encoder):
         self._num_pieces = num_pieces
         self._max_positions = config.max_positions
         self._frozen_layers = config.frozen_layers
+        self._rgp_from, self._label_words = config.rgp_from, config.label_words
         self.output_size = config.hidden_size
         self.num_pooled = 1 if config.features == "last" else config.num_layers + 1
         with self.name_scope():
@@ -56,6 +61,26 @@ class BERTEncoder(Encoder):
         """See `Encoder`."""
         assert vocabulary.tokenizer is not None
         return {self.bert.piece_embedding.name: vocabulary.tokenizer.pieces}
+
+    def carried(self, *, seed: int) -> List[CarriedWeight]:
+        """See `Encoder`."""
+        return carried_weights(self, source=self._rgp_from, seed=seed)
+
+    def start_label_head(
+        self, head: nn.Dense, vocabulary: Vocabulary, *, labels: Iterable[int], checkpoint: Any
+    ) -> None:
+        """See `Encoder`: where [MASK] is read, rows score label words as the masked-LM head does.
+
+        A run to start from has no bias of the pieces.
+        """
+        if self.bert.mask_state is None:
+            return
+        assert vocabulary.tokenizer is not None
+        words = label_words(vocabulary.intents, self._label_words)
+        pieces = label_pieces(words, vocabulary.tokenizer)
+        is_whole = isinstance(checkpoint, Checkpoint)
+        bias = checkpoint.tensors.get(PIECE_BIAS) if is_whole else None
+        start_from_words(self, head, pieces, intents=labels, bias=bias)
 
     def frozen_part(self) -> Optional[FrozenPart]:
         """See `Encoder`: embeddings and lowest layers, if they are frozen."""

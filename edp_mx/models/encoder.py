@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
+from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
+from edp_mx.models.rgp import CarriedWeight
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_NORM
+from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.settings import Settings, setting
 
 TRAINED = ("all", "heads", "biases")
@@ -49,6 +52,10 @@ class ModelConfig(Settings):
         """The template that each utterance is written in, if there is one."""
         return None
 
+    def plain(self, weights: Arrays) -> Arrays:
+        """Return the weights of a model of these settings as those of one without adapters."""
+        return weights
+
 
 class Encoder(gluon.HybridBlock):
     """Token states and one vector per utterance.
@@ -81,6 +88,20 @@ class Encoder(gluon.HybridBlock):
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
         """Return what the rows of parameters stand for, by the parameters' names."""
         return {}
+
+    def carried(self, *, seed: int) -> List[CarriedWeight]:  # noqa: ARG002
+        """Return the weights that are trained through low-rank carriers, as they are now."""
+        return []
+
+    def start_label_head(
+        self, head: nn.Dense, vocabulary: Vocabulary, *, labels: Iterable[int], checkpoint: Any
+    ) -> None:
+        """Give the rows of some labels first values that the encoder knows of, if it knows any.
+
+        Args:
+            labels: which rows.
+            checkpoint: what the model starts from; None for nothing.
+        """
 
     def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
         """Start from word vectors made elsewhere. Shapes: (words, dimension)."""

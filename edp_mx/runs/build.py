@@ -23,12 +23,8 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.huggingface import CONFIG, Checkpoint
-from edp_mx.models.checkpoints.names import PIECE_BIAS
+from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
-from edp_mx.models.infilling import start_from_words
-from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.registry import family_of
 from edp_mx.runs.start_from import RunStart
 from edp_mx.tasks.model import TaskModel, draw_values
@@ -130,23 +126,18 @@ def start_from_pretrained(
     """Set the values to those of word vectors, checkpoint and label words, where there are any."""
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
-    intents: Iterable[int] = range(len(vocabulary.intents))
+    labels: Iterable[int] = range(len(vocabulary.intents))
     if isinstance(checkpoint, RunStart):
-        intents = checkpoint.load_into(
+        labels = checkpoint.load_into(
             model, vocabulary, config.model.intents, by_names=config.model.heads == "names"
         )
     elif checkpoint is not None:
         load = family_of(config.model).load_checkpoint
         assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
-    if isinstance(config.model, BERTConfig) and config.model.intents == "infilling":
-        assert vocabulary.tokenizer is not None  # a BERT has pieces
-        words = label_words(vocabulary.intents, config.model.label_words)
-        pieces = label_pieces(words, vocabulary.tokenizer)
-        bias = None  # a run keeps none
-        if isinstance(checkpoint, Checkpoint):
-            bias = checkpoint.tensors.get(PIECE_BIAS)
-        start_from_words(model.encoder, model.label_head, pieces, intents=intents, bias=bias)
+    model.encoder.start_label_head(
+        model.label_head, vocabulary, labels=labels, checkpoint=checkpoint
+    )
 
 
 def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarray:

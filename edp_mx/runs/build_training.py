@@ -10,8 +10,7 @@ from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.weights import broadcast_weights
-from edp_mx.models.bert import BERTConfig
-from edp_mx.models.rgp import CarriedWeight, carried_weights
+from edp_mx.models.rgp import CarriedWeight
 from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for
@@ -64,7 +63,7 @@ def build_training(
     )
     broadcast_weights(prepared.model, workers)
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
-    carried = _carried(prepared.model, config)
+    carried = whole.encoder.carried(seed=config.training.seed)
     flat = FlatGradients(layers_of(prepared.model))
     corpus = prepared.corpus
     brought: Any = workers.on_first(lambda: tuple(brought_along(config, corpus)))
@@ -89,13 +88,6 @@ def build_training(
         average=_average(config, trainer, training.epochs * sampler.steps_per_epoch),
     )
     return Training(prepared, whole, flat, spending, loop)
-
-
-def _carried(model: TaskModel, config: ExperimentConfig) -> List[CarriedWeight]:
-    """The weights that have carriers, as they are before training; none without rgp."""
-    if not isinstance(config.model, BERTConfig):
-        return []
-    return carried_weights(model, source=config.model.rgp_from, seed=config.training.seed)
 
 
 def _trainer(

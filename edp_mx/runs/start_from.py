@@ -14,9 +14,7 @@ from edp_mx.config import load_config
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERTConfig
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
-from edp_mx.models.lora import merged
 from edp_mx.models.prefix import VECTORS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.npz import Arrays, read_arrays
@@ -51,9 +49,7 @@ class RunStart:
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
         weights = read_arrays(run.weights, "a file of weights")
         model = load_config(run.config).model
-        if isinstance(model, BERTConfig) and model.trained == "lora":
-            weights = merged(weights, scale=model.lora_scale)
-        return cls(folder, vocabulary, weights, model.intents)
+        return cls(folder, vocabulary, model.plain(weights), model.intents)
 
     @property
     def tokenizer(self) -> Tokenizer:
