@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from dataclasses import dataclass, field, replace
-from typing import Callable, List, Sequence, Tuple
+from typing import Callable, Sequence, Tuple
 
 import numpy as np
 
@@ -40,6 +41,27 @@ class Survey:
         return replace(self, pieces=np.sum(pieces, axis=0), cut=sum(cut))
 
 
+class _Counts:
+    """How often each piece occurs in some lines, and how many lines are cut off."""
+
+    def __init__(self, num_pieces: int, max_pieces: int) -> None:
+        self._pieces = np.zeros(num_pieces, np.int64)  # (V,)
+        self._room, self._waiting, self.cut = max_pieces - 2, array("i"), 0
+
+    def add(self, ids: Sequence[int]) -> None:
+        self.cut += len(ids) > self._room
+        self._waiting.extend(ids[: self._room])
+        if len(self._waiting) > _COUNTED_AT_ONCE:
+            self.pieces()
+
+    def pieces(self) -> np.ndarray:
+        """Return the counts so far, (V,)."""
+        if self._waiting:
+            self._pieces += np.bincount(self._waiting, minlength=len(self._pieces))
+            self._waiting = array("i")
+        return self._pieces
+
+
 def survey(
     text: Text,
     encode: Callable[[str], Sequence[int]],
@@ -57,10 +79,8 @@ def survey(
     `max_pieces` (with [CLS] and [SEP]) are not counted.
     """
     sample, lowest, sha = Sample(max_held_out), Lowest(), hashlib.sha256()
-    pieces = np.zeros(num_pieces, np.int64)  # (V,)
-    waiting: List[int] = []
-    lines: List[int] = []
-    seen = cut = 0
+    counts, lines = _Counts(num_pieces, max_pieces), []
+    seen = 0
     for path in text.paths:
         before = seen
         for line in lines_of(path):
@@ -71,18 +91,12 @@ def survey(
             sha.update(f"{line}\n".encode())
             lowest.add(value)
             if seen % num_workers == rank:
-                ids = encode(line)
-                cut += len(ids) > max_pieces - 2
-                waiting += ids[: max_pieces - 2]
-                if len(waiting) > _COUNTED_AT_ONCE:
-                    pieces += np.bincount(waiting, minlength=num_pieces)
-                    waiting = []
+                counts.add(encode(line))
             seen += 1
             if seen % _HEARTBEAT_EVERY == 0:
                 heartbeat(f"counting the text, line {seen}")
         lines.append(seen - before)
-    pieces += np.bincount(waiting, minlength=num_pieces) if waiting else 0
     text = text if text.held_out else replace(text, held_out=sample.lines())
     if not text.held_out:
         raise UserError("text.held_out_fraction holds out no line; raise it or set text.held_out")
-    return text, Survey(tuple(lines), sha.hexdigest()[:16], pieces, cut, lowest)
+    return text, Survey(tuple(lines), sha.hexdigest()[:16], counts.pieces(), counts.cut, lowest)

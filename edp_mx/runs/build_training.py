@@ -52,18 +52,12 @@ def build_training(
     The training part of `prepared` is dealt out, and counted as n, as it is given. The run keeps
     the ledger; where it holds a checkpoint, the run is resumed.
     """
-    training = config.training
-    sampler = sampler_for(
-        config,
-        len(prepared.train),
-        rank=workers.rank,
-        num_workers=workers.size,
-        users=prepared.users,
-        lengths=prepared.train.lengths,
-    )
+    training, train = config.training, prepared.train
+    share = {"rank": workers.rank, "num_workers": workers.size}
+    sampler = sampler_for(config, len(train), users=prepared.users, lengths=train.lengths, **share)
     broadcast_weights(prepared.model, workers)
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
-    carried = whole.encoder.carried(seed=config.training.seed)
+    carried = whole.encoder.carried(seed=training.seed)
     flat = FlatGradients(layers_of(prepared.model))
     corpus = prepared.corpus
     brought: Any = workers.on_first(lambda: tuple(brought_along(config, corpus)))

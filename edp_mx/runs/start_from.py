@@ -91,20 +91,7 @@ class RunStart:
         if intents != self.intents:
             other = self._without_labels(model, intents)
             return other.load_into(model, vocabulary, intents, by_names=by_names)
-        theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
-        heads = self._named_heads(model, vocabulary) if by_names else {}
-        left = []
-        taken = 0
-        for name, parameter in model.collect_params().items():
-            values = heads.get(name)
-            if values is None and self._same_labels(name, model, vocabulary):
-                drawn = parameter.data().asnumpy()
-                values = self._values(name, drawn, theirs.get(name), ours.get(name))
-            if values is None:
-                left.append(name)
-                continue
-            parameter.set_data(mx.nd.array(values, dtype="float32"))
-            taken += 1
+        left = self._take(model, vocabulary, by_names=by_names)
         fitting = set(model.collect_params()) - set(left)
         if any(name.endswith(VECTORS) and name not in fitting for name in self.weights):
             raise UserError(
@@ -119,7 +106,7 @@ class RunStart:
         logger.info(
             "starting from %s: %d parameters are its own; left out: %s",
             self.folder,
-            taken,
+            len(fitting),
             ", ".join(left) or "none",
         )
         if model.label_head.weight.name in left:
@@ -128,6 +115,22 @@ class RunStart:
             return []
         alike = most_alike(vocabulary.intents, self.vocabulary.intents)
         return [i for i, rows in enumerate(alike) if not rows]
+
+    def _take(self, model: TaskModel, vocabulary: Vocabulary, *, by_names: bool) -> List[str]:
+        """Set the parameters that fit; return the names of the others."""
+        theirs, ours = _tables(model, self.vocabulary), _tables(model, vocabulary)
+        heads = self._named_heads(model, vocabulary) if by_names else {}
+        left = []
+        for name, parameter in model.collect_params().items():
+            values = heads.get(name)
+            if values is None and self._same_labels(name, model, vocabulary):
+                drawn = parameter.data().asnumpy()
+                values = self._values(name, drawn, theirs.get(name), ours.get(name))
+            if values is None:
+                left.append(name)
+            else:
+                parameter.set_data(mx.nd.array(values, dtype="float32"))
+        return left
 
     def _without_labels(self, model: TaskModel, intents: str) -> RunStart:
         """The same for a model that reads its labels in another way."""

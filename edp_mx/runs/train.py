@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from contextlib import nullcontext
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any, Dict, Mapping
 
 import mxnet as mx
@@ -21,6 +20,7 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
+from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
 from edp_mx.runs.evidence import END
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
@@ -217,7 +217,7 @@ class _Run:
     def _checkpoint(self, so_far: EpochSoFar) -> None:
         """Write down where the run stands, so that `--resume` can go on from here."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
-        sums = self._sums(so_far) if so_far.steps else {}
+        sums = sums_of(self.loop, so_far) if so_far.steps else {}
         self.workers.on_first(lambda: self._write_checkpoint(so_far, sums))
 
     def _write_checkpoint(self, so_far: EpochSoFar, sums: Arrays) -> None:
@@ -241,13 +241,6 @@ class _Run:
         ).write(self.directory.checkpoint, keep=self.config.training.checkpoints.keep)
         refuse_lost(self.directory)  # after the checkpoint, so that no step is repeated
 
-    def _sums(self, so_far: EpochSoFar) -> Arrays:
-        """What the log of an epoch adds up, of all workers."""
-        statistics = astuple(self.loop.mechanism.clipping.statistics)
-        found = self.workers.gather((so_far.loss, statistics))
-        losses, clipping = (np.array(column, np.float64) for column in zip(*found))
-        return {"loss": losses, "clipping": clipping}  # (N,), (N, 4)
-
     def _row(self, epoch: EpochSummary, scores: Mapping[str, Any]) -> Dict[str, Any]:
         row: Dict[str, Any] = {
             "epoch": epoch.epoch + 1,
@@ -259,18 +252,7 @@ class _Run:
         plan = self.spending.plan
         if plan.release is not None:
             row["noise_multiplier"] = plan.noise_multiplier_at(epoch.epoch)
-            taken = self.loop.mechanism.clipping.take_statistics()
-            parts = self.workers.gather(astuple(taken))
-            total = ClippingStatistics.sum([ClippingStatistics.of(part) for part in parts])
-            if total.non_finite:
-                logger.warning(
-                    "%d of %d %s gradients were not finite and counted as zero; a smaller "
-                    "training.learning_rate may help",
-                    total.non_finite,
-                    total.units,
-                    plan.release.unit.replace("_", "-"),
-                )
-            row.update(total.as_metrics())
+            row.update(clipping_of(self.loop, plan.release.unit))
         return row
 
     def _score(self, part: str) -> Scores:
@@ -291,17 +273,3 @@ class _Run:
         )
         mx.nd.waitall()
         return self.task.evaluate(utterances, hypotheses)
-
-
-def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
-    """Return where a run stood, as this worker goes on from it."""
-    if state.steps == 0:
-        return EpochSoFar(state.epochs)
-    losses = state.so_far["loss"]
-    if len(losses) != workers.size:
-        raise UserError(
-            f"the checkpoint was written in the middle of an epoch by {len(losses)} workers, and "
-            f"{workers.size} would divide the rest of it otherwise; resume with NP={len(losses)}"
-        )
-    loss = float(losses[workers.rank])
-    return EpochSoFar(state.epochs, state.steps, loss, state.epoch_seconds, math.nan)

@@ -52,30 +52,34 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
         ),
         Guesses("margin", "distance of the true labels to the best others", margin),
     ]
-    judged, reference = scores.is_judged, scores.is_reference
-    if reference.any():
-        usual = usual_losses(
-            scores.signals.loss[reference],
-            [scores.intents[i] for i in np.flatnonzero(reference)],
-            [scores.intents[i] for i in np.flatnonzero(judged)],
-        )
-        calibrated = Guesses(
-            "loss calibrated by intent",
-            "loss below the mean of known non-members with the same intent",
-            usual - loss,
-            threshold=0.0,
-        )
-        found.insert(1, calibrated)
+    if scores.is_reference.any():
+        found.insert(1, _calibrated(scores))
     if scores.unknown_words is not None:
         words = Guesses(
             "words alone",
             "all words are in the vocabulary, which comes from the training part; the outputs of "
             "the model are not used",
-            -scores.unknown_words[judged].astype(np.float64),
+            -scores.unknown_words[scores.is_judged].astype(np.float64),
             threshold=-0.5,
         )
         found.append(words)
     return found
+
+
+def _calibrated(scores: MembershipScores) -> Guesses:
+    """The guesses by how far a loss lies below that of known non-members."""
+    judged, reference = scores.is_judged, scores.is_reference
+    usual = usual_losses(
+        scores.signals.loss[reference],
+        [scores.intents[i] for i in np.flatnonzero(reference)],
+        [scores.intents[i] for i in np.flatnonzero(judged)],
+    )
+    return Guesses(
+        "loss calibrated by intent",
+        "loss below the mean of known non-members with the same intent",
+        usual - scores.judged_signals.loss,
+        threshold=0.0,
+    )
 
 
 def usual_losses(losses: np.ndarray, intents: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
