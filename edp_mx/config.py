@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
+from typing import Any, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.readers.columns_config import NO_SLOTS
-from edp_mx.dp.privacy.config import PrivacyConfig
+from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.adopted import adopt_sizes
 from edp_mx.models.clc import CLCConfig
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
+from edp_mx.runtime.config_files import Overrides, read_settings
 from edp_mx.runtime.settings import SettingError, Settings, setting
-from edp_mx.runtime.structured import NotOfKind, choose_kind, names_of, structure
-from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, dump, load, override, put, read_layers
+from edp_mx.runtime.structured import choose_kind, names_of, structure
+from edp_mx.runtime.yaml_tree import Origins, Tree, dump, load
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
 from edp_mx.training.config import TrainingConfig
 
 T = TypeVar("T")
 Files = Union[str, Path, Sequence[Union[str, Path]]]
-Overrides = Union[Sequence[str], Mapping[str, Any]]  # `key.path=value` texts, or values by key
 
 
 @dataclass(frozen=True)
@@ -82,34 +82,15 @@ def load_config(files: Files, overrides: Overrides = (), *, kind: Any = Experime
         kind: the dataclass to fill.
 
     Raises:
-        UserError: the files set nothing at all, the YAML is broken, a key is repeated or unknown
-            (the nearest known key is named), or a value has a wrong type or is out of bounds.
-            Names the key, the file and the line.
+        UserError: see `read_settings`.
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    tree, origins = read_layers([Path(path) for path in paths])
-    if isinstance(overrides, Mapping):
-        for key, value in overrides.items():
-            put(tree, origins, str(key), copy.deepcopy(value), f"settings[{key!r}]")
-    else:
-        for text in overrides:
-            override(tree, origins, text)
-    if not set(tree) - {"name"}:  # a file of comments: all defaults would be hours on ATIS
-        raise UserError(
-            f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
-        )
-    _adopt_sizes(tree, origins, has_data="data" in names_of(kind))
-    try:
-        return structure(tree, kind)
-    except NotOfKind as error:
-        raise UserError(f"{_origin(error.place, origins) or paths[-1]}: {error}") from error
-
-
-def _origin(place: KeyPath, origins: Origins) -> Optional[str]:
-    """Return where a key was set; else a key below it (a `--set`), or one that it lies in."""
-    below = [key for key in origins if key[: len(place)] == place]
-    parents = [place[:length] for length in range(len(place) - 1, 0, -1)]
-    return next((origins[key] for key in (place, *below, *parents) if key in origins), None)
+    return read_settings(
+        [Path(path) for path in paths],
+        overrides,
+        kind=kind,
+        complete=partial(_adopt_sizes, has_data="data" in names_of(kind)),
+    )
 
 
 def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:

@@ -66,8 +66,8 @@ FOOTER = """
 *As published* and *holds* are log10 ε. *calibrated* is what the same z₀, τ and T come to, exactly
 converted, in `variant: calibrated`, where the multiplier is what it says. Any row in full:
 
-    edp-mx account --noise-multiplier Z0 --decay KIND --decay-rate TAU --epochs T --delta DELTA \\
-        --workers 8 --micro-batch-size 8
+    edp-mx account --noise-multiplier Z0 --epochs T --delta DELTA --workers 8 --set \\
+        privacy.variant=published privacy.decay.kind=KIND privacy.decay.rate=TAU
 """
 
 

@@ -2,7 +2,7 @@
 # Audits the running system with Horovod workers:  launch/audit.sh noise|step|one-run …
 #
 #   launch/audit.sh noise                                  is the released noise what is claimed?
-#   launch/audit.sh step --variant published               the paper's accounting, refuted
+#   launch/audit.sh step --set privacy.variant=published   the paper's accounting, refuted
 #   NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
 #
 # NP is the number of workers (default 8). The exit code is 0 if the claim stands, 1 if it is refuted

@@ -1,6 +1,8 @@
 """Count epsilon twice: as the paper does, and as it holds for what Algorithm 1 releases.
 
-Of a RUN it reads the ledger and nothing else; without one it takes the plan from the options.
+Of a RUN it reads the ledger and nothing else. Of a CONFIG it counts the plan: words, labels and a
+start are taken to be public, which `edp-mx train CONFIG --check` looks at. Without either, the
+options and --set say what is counted.
 """
 
 from __future__ import annotations
@@ -8,10 +10,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.cli.console import add_wide, refuse_other_than_png, tell
-from edp_mx.cli.plan_options import PLAN_OPTIONS, add_plan_options, plan_of
+from edp_mx.cli.plan_options import SIZES, add_plan_options, delta_of, plan_of
 from edp_mx.dp.accounting.accountants import check_claim, count_with
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.entries import Entry
@@ -22,33 +24,41 @@ from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
 examples:
+  DP-SGD in the words of other libraries:
+    edp-mx account --mechanism dp_sgd --sampler poisson --sample-rate 0.01 --epochs 10 \\
+        --noise-multiplier 1.1 --delta 1e-5
+  a configuration, before its corpus is read, with some keys changed:
+    edp-mx account configs/mechanism/dp_sgd.yaml --num-examples 4478 --workers 2 \\
+        --set training.epochs=20 privacy.target_epsilon=3
   the paper's CLC on ATIS without decay, log10 epsilon 4.4, and what holds with its 8 GPUs:
-    edp-mx account --noise-multiplier 0.0321 --epochs 50 --delta 5e-4 --workers 8
-  the calibrated variant with an exponential decay, for a corpus of 4478 utterances:
-    edp-mx account --noise-multiplier 20 --decay exponential --decay-rate 0.1 --epochs 30 \\
-        --num-examples 4478 --workers 8 --micro-batch-size 16 --variant calibrated
-  Poisson sampling, for another program (infinite or beyond a double: null, beside log10 or reason):
-    edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --variant calibrated \\
-        --sampler poisson --sample-rate 0.01 --steps-per-epoch 100 --micro-batch-size 1.5 --json
+    edp-mx account --noise-multiplier 0.0321 --epochs 50 --delta 5e-4 --workers 8 \\
+        --set privacy.variant=published
+  a decay, for another program (infinite or beyond a double: null, beside log10 or reason):
+    edp-mx account --noise-multiplier 20 --epochs 30 --num-examples 4478 --workers 8 --json \\
+        --set "privacy.decay={kind: exponential, rate: 0.1}"
   by an accountant of one's own choice, which is refused where it does not hold:
-    edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --variant calibrated \\
-        --sampler poisson --sample-rate 0.01 --steps-per-epoch 100 --adjacency zero-out \\
-        --accountant poisson_rdp
+    edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --sampler poisson \\
+        --sample-rate 0.01 --set privacy.adjacency=zero_out --accountant poisson_rdp
 
 from the ledger of a run, finished or not, at its own delta, at another, and as a picture:
   edp-mx account runs/mine-20260101-120000
   edp-mx account runs/mine-20260101-120000 --delta 1e-6 --json
   edp-mx account runs/mine-20260101-120000 --plot epsilon.png     # and epsilon.csv
+
+The options are the keys that every question needs (noise, epochs, delta, mechanism, sampler, batch)
+and the sizes that no configuration has (examples, rate, workers); --set has all other keys, whose
+defaults are those of a configuration (docs/settings.md).
 """
+OPTIONS = ("noise_multiplier", "epochs", "batch_size", "delta", "mechanism", "sampler")
 # The plan, what was released, the ε that holds, and both as JSON and as lines.
 Counted = Tuple[Plan, Sequence[Entry], Bound, Dict[str, Any], List[str]]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_directory", nargs="?", type=Path, metavar="RUN", help="a run directory or a ledger")
-    add("--noise-multiplier", type=float, metavar="Z", help="z0, of the first epoch")
-    add_plan_options(parser, variant="published")
+    add("paths", nargs="*", type=Path, metavar="RUN|CONFIG",
+        help="a run directory or a ledger; or YAML files, laid over each other")  # fmt: skip
+    add_plan_options(parser, *OPTIONS)
     add("--accountant", metavar="NAME", help="whose epsilon to state; it must be a bound")
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
@@ -58,8 +68,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print both ε, and draw them if asked to."""
     refuse_other_than_png(arguments.plot, "--plot")
-    count = _count_plan if arguments.run_directory is None else _count_ledger
-    plan, entries, bound, report, lines = count(arguments)
+    run = _run_in(arguments.paths)
+    plan, entries, bound, report, lines = (
+        _count_plan(arguments) if run is None else _count_ledger(arguments, run)
+    )
     if arguments.accountant is not None:
         stated = _state(arguments.accountant, plan, entries, bound)
         more = {**counts_as_json([stated])[0], "conditions": list(bound.conditions)}
@@ -70,13 +82,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 
-        name = arguments.run_directory.resolve().name if arguments.run_directory else ""
+        name = "" if run is None else run.resolve().name
         points = curve_of(plan, entries)
         plot_curve(points, delta=plan.delta, holds=bound, path=arguments.plot, name=name)
     return 0
 
 
-def _count_ledger(arguments: argparse.Namespace) -> Counted:
+def _run_in(paths: Sequence[Path]) -> Optional[Path]:
+    """Return the run or ledger among the paths; None where they are configurations, or none."""
+    runs = [path for path in paths if path.suffix not in (".yaml", ".yml")]
+    if runs and len(paths) > 1:
+        raise UserError(f"{runs[0]} is no YAML file: name one RUN, or configurations, not both")
+    return runs[0] if runs else None
+
+
+def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
     """Count what a run wrote down."""
     from edp_mx.reports.ledger_report import (
         account_of,
@@ -85,20 +105,19 @@ def _count_ledger(arguments: argparse.Namespace) -> Counted:
         ledger_path,
     )
 
-    refuse_unread(vars(arguments), PLAN_OPTIONS, "RUN brings its own plan")
-    path = arguments.run_directory
-    account = account_of(path, delta=arguments.delta)
-    spent, lines = account.spent, ledger_as_lines(account, ledger_path(path))
+    others = [name for name in (*OPTIONS, *SIZES, "workers", "overrides") if name != "delta"]
+    refuse_unread(vars(arguments), others, "RUN brings its own plan")
+    delta = None if arguments.delta is None else delta_of(arguments.delta)
+    account = account_of(run, delta=delta)
+    spent, lines = account.spent, ledger_as_lines(account, ledger_path(run))
     return spent.plan, spent.entries, spent.holds_if, ledger_as_json(account), lines
 
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
-    """Count what the options describe."""
+    """Count what the configuration and the options describe."""
     from edp_mx.reports.plan_report import PlanReport
 
-    if arguments.noise_multiplier is None:
-        raise UserError("give a RUN, or --noise-multiplier and --epochs of a plan")
-    plan = plan_of(arguments, variant="published", noise_multiplier=arguments.noise_multiplier)
+    plan, _ = plan_of(arguments, arguments.paths)
     report = PlanReport.of(plan)
     return plan, plan.entries(), report.holds, report.to_dict(), report.lines()
 

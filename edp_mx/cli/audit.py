@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Tuple
 
 from edp_mx.cli.console import (
     add_command,
@@ -19,8 +19,7 @@ from edp_mx.cli.console import (
     whole,
     written_as,
 )
-from edp_mx.cli.plan_options import add_release_options
-from edp_mx.dp.accounting.choices import CLIP_RULES, CLIPPINGS, unit_of
+from edp_mx.runs.planned import load_planned
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import progress_bar
 
@@ -45,16 +44,22 @@ EXAMPLES = """examples:
   attack single steps of 8 workers:
     launch/audit.sh step
   attack the paper's accounting (exit code 1: refuted):
-    launch/audit.sh step --variant published
+    launch/audit.sh step --set privacy.variant=published
   the paper's eight micro-batches on two workers:
-    NP=2 launch/audit.sh step --micro-batches-per-worker 4
+    NP=2 launch/audit.sh step --set privacy.micro_batches_per_worker=4
   DP-SGD by ghost clipping on Poisson batches, per utterance, or per user of 8 utterances:
-    NP=2 launch/audit.sh step --mechanism dp_sgd --clipping ghost --sampler poisson \\
-        --adjacency zero-out
-    NP=2 launch/audit.sh step --mechanism dp_sgd --unit user --utterances-per-user 8
+    NP=2 launch/audit.sh step --set privacy.mechanism=dp_sgd privacy.sampler=poisson \\
+        privacy.adjacency=zero_out
+    NP=2 launch/audit.sh step --set privacy.mechanism=dp_sgd privacy.unit=user \\
+        privacy.max_utterances_per_user=8
+  the step of a configuration, with noise of one's own where it has a target:
+    NP=2 launch/audit.sh step configs/mechanism/dp_sgd.yaml --set privacy.noise_multiplier=1 \\
+        privacy.target_epsilon=null training.batch_size=32
   a whole run with 1000 canaries in its training part:
     NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
 
+noise and step read the settings below `privacy`, and training.batch_size; their options are what no
+configuration has.
 Exit code 0: the claim was not refuted. 1: it was refuted. 2: the user has to correct something.
 If a worker dies, launch/audit.sh also ends with 1, but prints no verdict.
 With several workers use launch/audit.sh, which starts them.
@@ -77,7 +82,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_step(step)
     add = step.add_argument
     add("--draws", type=whole, default=1000, metavar="D", help="in each world and layer (1000)")
-    add("--delta", type=float, default=1e-5, metavar="D", help="delta of bound and claims (1e-5)")
     _add_confidence(step)
     add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
     add("--alone", action="store_true", help="one worker moves at a time: N times slower")
@@ -112,55 +116,53 @@ def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentPar
 
 
 def _add_step(parser: argparse.ArgumentParser) -> None:
-    """Declare the fields of `AuditedStep`, whose defaults the help repeats."""
-    add_release_options(
-        parser, size=int, variant="calibrated", micro_batch_size=16, layer_scales="1,0.25"
-    )
+    """Declare the configuration of the step, and what only an audit has."""
+    add_configs(parser, nargs="*")
+    add_overrides(parser, "privacy.variant=published privacy.noise_multiplier=2")
     add = parser.add_argument
-    add("--clipping", choices=CLIPPINGS, help="a backward pass per unit, or ghost clipping (loop)")
-    add("--clip-rule", choices=CLIP_RULES, help="how a unit is shortened to C (abadi)")
-    add("--noise-multiplier", type=float, metavar="Z", help="noise multiplier z (1)")
-    add("--utterances-per-user", type=whole, metavar="K", help="with --unit user (4)")
-    add("--sample-rate", type=float, metavar="q", help="sample rate of poisson, about (0.5)")
+    add("--layer-scales", type=written_as("1,0.5", _scales), metavar="A1,A2,...",
+        default=(1.0, 0.25), help="alpha of each layer that is attacked (1,0.25)")  # fmt: skip
+    add("--sample-rate", type=float, default=0.5, metavar="q", help="of poisson, about (0.5)")
+
+
+def _scales(text: str) -> Tuple[float, ...]:
+    return tuple(map(float, text.split(",")))
 
 
 def run_noise(arguments: argparse.Namespace) -> int:
     """Run A0; rank 0 prints the checks."""
-    step = _step(arguments)
     require_at_least(arguments.size, 1000, "--size")
     require_at_least(arguments.steps, 2, "--steps")
     if arguments.check:
-        return _say_sound()
+        return _check_step(arguments)
 
     from edp_mx.attacks.audit.noise import audit_noise
     from edp_mx.runtime.distributed import start
 
     workers = start()
+    step = _step(arguments, workers.size)
     settings = {key: getattr(arguments, key) for key in ("size", "steps", "confidence")}
     return _report(audit_noise(workers, step, **settings), arguments, is_first=workers.is_first)
 
 
 def run_step(arguments: argparse.Namespace) -> int:
     """Run A1; rank 0 prints the verdict."""
-    from edp_mx.dp.accounting.delta import choose_delta
-
-    step = _step(arguments)
     require_at_least(arguments.draws, 10, "--draws")
-    choose_delta(num_examples=1, delta=arguments.delta)  # refuses an impossible δ
     if arguments.check:
-        return _say_sound()
+        return _check_step(arguments)
 
     from edp_mx.attacks.audit.step import audit_step
     from edp_mx.runtime.distributed import start
 
     workers = start()
+    step = _step(arguments, workers.size)
+    variant = step.release.variant
     audit = audit_step(
         workers,
         step,
         draws=arguments.draws,
-        delta=arguments.delta,
         confidence=arguments.confidence,
-        claim=arguments.claim or ("published" if step.variant == "published" else "holds"),
+        claim=arguments.claim or ("published" if variant == "published" else "holds"),
         is_alone=arguments.alone,
         progress=progress_bar(is_first=workers.is_first),
     )
@@ -203,18 +205,23 @@ def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int
     return REFUTED if audit.is_refuted else 0
 
 
-def _step(arguments: argparse.Namespace) -> AuditedStep:
-    """Build the audited settings, and refuse those that no run can have."""
+def _step(arguments: argparse.Namespace, num_workers: int) -> AuditedStep:
+    """Build the audited step, and refuse settings that no run can have."""
     from edp_mx.attacks.audit.audited_step import AuditedStep
 
-    asked = values_of(AuditedStep, arguments)
-    settings = {name: value for name, value in asked.items() if value is not None}
-    settings["unit"] = unit_of(arguments.mechanism or "edp_sgd", arguments.unit)
-    settings["adjacency"] = (arguments.adjacency or "replace-one").replace("-", "_")
-    step = AuditedStep(**settings)
-    require_at_least(step.utterances_per_user, 1, "--utterances-per-user")
-    step.release(max(arguments.workers, 1))  # refuses impossible numbers
-    return step
+    config = load_planned(arguments.configs, arguments.overrides)
+    return AuditedStep.of(
+        config.privacy,
+        batch_size=config.training.batch_size,
+        num_workers=num_workers,
+        layer_scales=arguments.layer_scales,
+        sample_rate=arguments.sample_rate,
+    )
+
+
+def _check_step(arguments: argparse.Namespace) -> int:
+    _step(arguments, arguments.workers)
+    return _say_sound()
 
 
 def _say_sound() -> int:

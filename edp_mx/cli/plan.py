@@ -10,7 +10,6 @@ import argparse
 from pathlib import Path
 
 from edp_mx.cli.console import add_wide, require_above_zero, require_at_least, tell, whole
-from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
 
@@ -60,9 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
     recipe = Recipe.of(
         nearest(runs, num_examples=n, epsilon=epsilon), num_examples=n, epsilon=epsilon
     )
-    options = argparse.ArgumentParser()
-    options.add_argument("--target-epsilon")
-    add_plan_options(options, variant="calibrated")
-    plan = plan_of(options.parse_args(recipe.calibration()), variant="calibrated")
-    found = Expectation(expected, recipe, CalibrationReport.of(plan, target_epsilon=epsilon))
+    calibration = CalibrationReport.of(recipe.plan(), target_epsilon=epsilon)
+    found = Expectation(expected, recipe, calibration)
     return tell(arguments, found.to_dict, lambda: "\n".join(found.lines()))

@@ -15,11 +15,11 @@ import numpy as np
 from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
+from edp_mx.runtime.limits import KEPT
 from edp_mx.runtime.npz import read_arrays, write_npz
 
 logger = logging.getLogger(__name__)
 
-KEPT = 2  # checkpoints, unless a setting says otherwise
 FACTS = "facts"  # the group of a run's numbers among its arrays
 _LEDGER = (f"{FACTS}/ledger_size", f"{FACTS}/ledger_digest")
 _PLACE = (f"{FACTS}/epochs", f"{FACTS}/steps")

@@ -1,18 +1,109 @@
-"""The plan of a training of one's own, in the words of DP-SGD libraries."""
+"""Plans: of the settings below `privacy:`, and of a training of one's own."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Tuple
 
 from edp_mx.dp.accounting.budget import refuse_blind_budget
 from edp_mx.dp.accounting.choices import UNITS, check_choice, check_count, check_rate
+from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.delta import choose_delta
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.samplers import Sizes, sizes_of
 from edp_mx.dp.accounting.target import calibrated
-from edp_mx.dp.sampling.dealing import deal
-from edp_mx.dp.sampling.draws import release_of
 from edp_mx.errors import UserError
+
+
+def plan_of(
+    privacy: PrivacyConfig,
+    sizes: Sizes,
+    *,
+    epochs: int,
+    num_workers: int,
+    corpus_is_public: bool = True,
+    private_inputs: Tuple[str, ...] = (),
+) -> Plan:
+    """Return the plan of the settings below `privacy:`; `settled` finds the z₀ of a target.
+
+    Args:
+        corpus_is_public: which of the paper's two δ is meant by `delta_mode: paper`.
+        private_inputs: what else reaches the model without passing the mechanism.
+
+    Raises:
+        UserError: δ is not given, nor n from which it follows, or is not below 1/n.
+    """
+    found = {*private_inputs, *["layer_scales"] * (privacy.layer_scales == "first_batch")}
+    is_released = privacy.layer_scales == "dp_release"
+    return Plan(
+        release=_release_of(privacy, sizes, num_workers),
+        noise_multiplier=privacy.noise_multiplier or 0.0,
+        decay=privacy.decay,
+        epochs=epochs,
+        steps_per_epoch=sizes.steps_per_epoch,
+        num_records=sizes.num_units,
+        delta=_delta_of(privacy, sizes, corpus_is_public=corpus_is_public),
+        delta_mode=privacy.delta_mode if privacy.delta is None else "value",
+        scales_source=privacy.layer_scales,
+        scales_unit=privacy.layer_scales_unit,
+        scales_multiplier=privacy.scale_release.noise_multiplier if is_released else None,
+        private_inputs=tuple(name for name in PRIVATE_INPUTS if name in found),
+        assumed_public=tuple(sorted(privacy.assume_public)),
+        clipping=privacy.clipping or "loop",
+        gaussian=privacy.noise.gaussian,
+        seed_is_fixed=privacy.insecure_fixed_seed is not None,
+        max_epsilon=privacy.max_epsilon,
+    )
+
+
+def settled(plan: Plan, target_epsilon: Optional[float], *, key: str = "target_epsilon") -> Plan:
+    """Return the plan with the z₀ of its target, if there is one.
+
+    Raises:
+        UserError: the target (named by its key) cannot be met, or cannot see why ε is infinite.
+    """
+    if target_epsilon is None or plan.release is None:
+        return plan
+    refuse_blind_budget(plan, key)
+    return calibrated(plan, target_epsilon=target_epsilon)
+
+
+def _release_of(privacy: PrivacyConfig, sizes: Sizes, num_workers: int) -> Optional[Release]:
+    if privacy.mechanism == "none":
+        return None
+    assert privacy.unit is not None  # PrivacyConfig settles it
+    return Release(
+        unit=privacy.unit,
+        num_workers=num_workers,
+        micro_batches_per_worker=sizes.micro_batches_per_worker,
+        micro_batch_size=sizes.micro_batch_size,
+        max_grad_norm=privacy.max_grad_norm,
+        clip_rule=privacy.clip_rule,
+        adjacency=privacy.adjacency,
+        variant=privacy.variant,
+        sampler=privacy.sampler,
+        sample_rate=sizes.sample_rate,
+    )
+
+
+def _delta_of(privacy: PrivacyConfig, sizes: Sizes, *, corpus_is_public: bool) -> float:
+    if sizes.num_units is not None:
+        return choose_delta(
+            num_examples=sizes.num_units,
+            delta=privacy.delta,
+            delta_mode=privacy.delta_mode,
+            corpus_is_public=corpus_is_public,
+        )
+    if privacy.delta is None and privacy.delta_mode != "paper":
+        raise UserError("give delta, or the number of examples n, from which 1/(2n) follows")
+    return choose_delta(
+        num_examples=1,
+        delta=privacy.delta,
+        delta_mode=privacy.delta_mode,
+        corpus_is_public=corpus_is_public,
+    )
 
 
 def make_plan(
@@ -89,41 +180,31 @@ def make_plan(
     assert batch_size is not None
     check_count(batch_size, "batch_size", least=1, most=num_examples)
     check_count(num_workers, "num_workers", least=1)
-    unit = "utterance" if unit == "example" else unit
-    draws = deal(
-        unit="utterance" if unit == "user" else unit,  # users are dealt as utterances are
-        sampler=sampler,
-        num_records=num_examples,
-        batch_size=batch_size,
-        rank=0,
-        num_workers=num_workers,
-        seed=0,
+    privacy = PrivacyConfig(
+        mechanism="edp_sgd" if unit == "micro_batch" else "dp_sgd",
+        unit="utterance" if unit == "example" else unit,
         micro_batches_per_worker=micro_batches_per_worker,
-    )
-    release = release_of(
-        draws,
-        unit=unit,
-        num_workers=num_workers,
+        variant=variant,
+        clipping=clipping,
+        noise_multiplier=noise_multiplier,
+        noise=NoiseConfig(gaussian),
         max_grad_norm=max_grad_norm,
         clip_rule=clip_rule,
-        adjacency=adjacency,
-        variant=variant,
-    )
-    plan = Plan(
-        release=release,
-        noise_multiplier=noise_multiplier or 0.0,
         decay=decay or Decay(),
-        epochs=epochs,
-        steps_per_epoch=draws.steps_per_epoch,
-        num_records=num_examples,
-        delta=choose_delta(num_examples=num_examples, delta=delta),
-        delta_mode="default" if delta is None else "value",
-        scales_source=layer_scales,
-        clipping=clipping,
-        gaussian=gaussian,
+        layer_scales=layer_scales,
+        sampler=sampler,
+        adjacency=adjacency,
+        target_epsilon=target_epsilon,
         max_epsilon=max_epsilon,
+        delta=delta,
     )
-    if target_epsilon is None:
-        return plan
-    refuse_blind_budget(plan, "target_epsilon")
-    return calibrated(plan, target_epsilon=target_epsilon)
+    sizes = sizes_of(
+        sampler,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        micro_batches_per_worker=micro_batches_per_worker,
+        num_units=num_examples,
+        units="users" if unit == "user" else "examples",
+    )
+    plan = plan_of(privacy, sizes, epochs=epochs, num_workers=num_workers)
+    return settled(plan, target_epsilon)

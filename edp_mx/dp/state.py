@@ -12,7 +12,6 @@ from mxnet import gluon
 
 from edp_mx.dp.checkpoint_file import (
     FACTS,
-    KEPT,
     newest_whole,
     refuse_damaged,
     write_checkpoint,
@@ -20,6 +19,7 @@ from edp_mx.dp.checkpoint_file import (
 from edp_mx.dp.weights import set_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.limits import KEPT
 from edp_mx.runtime.npz import Arrays, read_arrays
 
 S = TypeVar("S", bound="RunState")

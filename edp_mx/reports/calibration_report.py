@@ -15,8 +15,6 @@ from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.guarantee import SMALL_LAST_NOISE
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.target import calibrated
-from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 
 HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")
@@ -40,25 +38,18 @@ class CalibrationReport:
 
     @classmethod
     def of(cls, plan: Plan, *, target_epsilon: float) -> CalibrationReport:
-        """Calibrate once, and convert z₀ to the other variant.
-
-        Raises:
-            UserError: the target is impossible.
-        """
-        if plan.delta >= 1:
-            raise UserError(f"delta is {plan.delta}; it must lie between 0 and 1")
-        found = calibrated(plan, target_epsilon=target_epsilon)
-        release = found.release
+        """Convert the z₀ of a plan that meets its target to the other variant."""
+        release = plan.release
         assert release is not None
         variants = {}
         for variant in VARIANTS if release.unit == "micro_batch" else ("calibrated",):
             other = replace(release, variant=variant)
-            z = found.noise_multiplier
+            z = plan.noise_multiplier
             if variant != release.variant:
                 z = _multiplier_for(release.effective_noise_multiplier(z), other)
-            variants[variant] = replace(found, release=other, noise_multiplier=z)
-        holds = count_what_holds(found, found.entries())
-        return cls(found, target_epsilon, holds, variants)
+            variants[variant] = replace(plan, release=other, noise_multiplier=z)
+        holds = count_what_holds(plan, plan.entries())
+        return cls(plan, target_epsilon, holds, variants)
 
     @property
     def release(self) -> Release:

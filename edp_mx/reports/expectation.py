@@ -98,7 +98,7 @@ class Expectation:
             f"{recipe.setting('privacy.max_grad_norm'):g}, trained: {trained}",
             f"  noise multiplier {rounded_up(plan.noise_multiplier)}, with which ε = "
             f"{self.calibration.holds.epsilon} holds:",
-            f"    edp-mx calibrate {' '.join(recipe.calibration())}",
+            f"    {recipe.calibration()}",
         ]
 
     def _advice(self) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List
 
-from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.counting import (
-    count_as_published,
-    count_what_holds,
     counts_as_published,
     counts_of_what_holds,
 )
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
@@ -46,14 +45,11 @@ class PlanReport:
     @classmethod
     def of(cls, plan: Plan) -> PlanReport:
         """Count the ε of a plan by all accountants."""
-        entries = plan.entries()
-        return cls(
-            plan,
-            count_as_published(plan, entries),
-            count_what_holds(plan, entries),
-            counts_as_published(plan, entries),
-            counts_of_what_holds(plan, entries),
-        )
+        entries, said = plan.entries(), guarantee(plan)
+        counts = counts_of_what_holds(plan, entries)
+        if said.holds.reasons:
+            counts = [replace(unbounded(), accountant=count.accountant) for count in counts]
+        return cls(plan, said.as_published, said.holds, counts_as_published(plan, entries), counts)
 
     @property
     def release(self) -> Release:

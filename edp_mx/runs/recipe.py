@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
+from edp_mx.dp.accounting.plan import Plan
 from edp_mx.runs.measured import Measurement
+from edp_mx.runs.planned import load_planned, plan_of_config
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
 from edp_mx.runtime.yaml_tree import leaves, read_layers
@@ -26,6 +28,8 @@ _LEFT_OUT = (
     "training.evaluation_batch_size",
     "training.watchdog_seconds",
 )
+_COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # what ε depends on
+_DECAY = ("privacy.decay.kind", "privacy.decay.rate")
 _WORDS = ("data.vocabulary.source", "checkpoint")  # those of the public start
 
 
@@ -59,24 +63,30 @@ class Recipe:
         """Return a setting of the run, by its dotted key."""
         return value_of(self.record, key)
 
-    def calibration(self) -> List[str]:
-        """Return the options of `edp-mx calibrate` that give the noise multiplier."""
-        workers = self.record["workers"]
-        size = self.batch_size // workers
+    def plan(self) -> Plan:
+        """Return the plan of a training with these settings, whose z₀ meets ε."""
+        return plan_of_config(
+            load_planned((), self._planned()),
+            num_workers=self.record["workers"],
+            num_examples=self.num_examples,
+        )
+
+    def calibration(self) -> str:
+        """Return the command that finds the same noise multiplier."""
+        sizes = f"--num-examples {self.num_examples} --workers {self.record['workers']}"
+        return f"edp-mx calibrate {sizes} --set {' '.join(map(shlex.quote, self._planned()))}"
+
+    def _planned(self) -> List[str]:
+        """The settings that ε depends on, for `--set`."""
         given = {
-            "mechanism": "dp_sgd",
-            "target-epsilon": repr(self.epsilon),
-            "num-examples": self.num_examples,
-            "epochs": self.setting("training.epochs"),
-            "workers": workers,
-            "micro-batch-size": size,
-            "sampler": self.setting("privacy.sampler"),
-            "adjacency": self.setting("privacy.adjacency").replace("_", "-"),
+            "privacy.mechanism": "dp_sgd",
+            "privacy.target_epsilon": self.epsilon,
+            "training.batch_size": self.batch_size,
+            **{key: self.setting(key) for key in _COUNTED},
         }
         if self.setting("privacy.decay.kind") != "none":
-            given["decay"] = self.setting("privacy.decay.kind")
-            given["decay-rate"] = self.setting("privacy.decay.rate")
-        return [word for key, value in given.items() for word in (f"--{key}", str(value))]
+            given.update({key: self.setting(key) for key in _DECAY})
+        return [f"{key}={_written(key, value)}" for key, value in given.items()]
 
     def command(self) -> str:
         """Return the command that trains with these settings; `mine.yaml` is the user's corpus.

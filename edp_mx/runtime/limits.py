@@ -12,6 +12,7 @@ MOST_SEED = 2**32 - 1
 MOST_SECONDS = 1e9
 # Poisson-sampled steps whose loss is composed; beyond them an account takes minutes.
 MOST_POISSON_STEPS = 3_000_000
+KEPT = 2  # checkpoints, unless a setting says otherwise
 # What a double or float32 can still calculate with.
 LEAST_DELTA, LEAST_RATE, MOST_DECAY = 1e-300, 1e-15, 1e200
 LEAST_NORM, MOST_NORM = 1e-30, 1e30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional
 
-from edp_mx.dp.checkpoint_file import KEPT
 from edp_mx.runtime.limits import (
+    KEPT,
     MOST_AT_ONCE,
     MOST_COUNTED,
     MOST_EPOCHS,

@@ -6,9 +6,8 @@ The bugs are planted in the workers' own processes, by patching the product ther
 from typing import Any, Dict, NamedTuple
 
 import pytest
+from support.audited import audited_step
 from support.workers import run_workers
-
-from edp_mx.attacks.audit.audited_step import AuditedStep
 
 # Keys are the operating system's. With so many draws and these confidences each assertion fails by
 # chance less than once in 1e7 (from the binomial and chi-squared distributions themselves).
@@ -39,8 +38,10 @@ UNITS = {
     "k micro-batches": of_unit(micro_batches_per_worker=4, micro_batch_size=4),
     "k micro-batches by ghost": of_unit(micro_batches_per_worker=4, clipping="ghost"),
     "utterances by ghost": of_unit(unit="utterance", clipping="ghost", adjacency="zero_out"),
-    "users": of_unit(unit="user", adjacency="zero_out", utterances_per_user=6, micro_batch_size=3),
-    "users by ghost": of_unit(unit="user", clipping="ghost", utterances_per_user=6),
+    "users": of_unit(
+        unit="user", adjacency="zero_out", max_utterances_per_user=6, micro_batch_size=3
+    ),
+    "users by ghost": of_unit(unit="user", clipping="ghost", max_utterances_per_user=6),
     "drawn micro-batches": of_unit(sampler="poisson"),
     "drawn utterances by ghost": of_unit(
         unit="utterance", clipping="ghost", sampler="poisson", adjacency="zero_out"
@@ -165,7 +166,7 @@ def audit_all(names, size):
     found = {name: {} for name in names}
     for name in names:
         case = CASES[name]
-        step = AuditedStep(**case.settings)
+        step = audited_step(workers.size, **case.settings)
         with mock.patch.object(*patches[case.bug]) if case.bug else nullcontext():
             if case.has_noise_audit:
                 noise = audit_noise(workers, step, size=size, confidence=SURE)
@@ -234,7 +235,7 @@ def test_the_two_worlds_lie_as_far_apart_as_is_claimed(audits, audit, name):
     """The attack sees the whole sensitivity, which is one standard deviation of the noise."""
     (layer,) = audit["step"][0]["layers"]
     without, with_it = layer["means"]
-    release = AuditedStep(**UNITS[name].settings).release(len(audits))
+    release = audited_step(len(audits), **UNITS[name].settings).release
     error = 6 * (2 / UNITS[name].draws) ** 0.5
     assert (with_it - without) / release.aggregate_sensitivity == pytest.approx(1, abs=error)
 

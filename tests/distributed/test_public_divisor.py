@@ -13,9 +13,9 @@ def audit_worker(size):
     """Runs on a worker: A0 and A1 of the sound system and of each bug, in one process."""
     from unittest import mock
 
+    from support.audited import audited_step
     from support.example_probe import attack
 
-    from edp_mx.attacks.audit.audited_step import AuditedStep
     from edp_mx.attacks.audit.noise import audit_noise
     from edp_mx.dp.privacy.clipping import ClippedSum
     from edp_mx.dp.privacy.mechanism import Mechanism
@@ -26,7 +26,7 @@ def audit_worker(size):
 
     def divide_by_drawn(self):
         values, factor = take(self)
-        return values, factor * few.micro_batch_size / max(self.num_units, 1)
+        return values, factor * few.release.micro_batch_size / max(self.num_units, 1)
 
     def noise_forgotten(self, multiplier):
         for part, stddev in segments(self, multiplier):
@@ -38,7 +38,7 @@ def audit_worker(size):
         return {"noise": noise.to_dict(), **found}
 
     common = {"unit": "utterance", "adjacency": "zero_out", "layer_scales": SCALES}
-    many, few = AuditedStep(micro_batch_size=8, **common), AuditedStep(micro_batch_size=4, **common)
+    many, few = (audited_step(2, micro_batch_size=size, **common) for size in (8, 4))
     spread = {"slots": 16, "against": 0, "draws": 4000}
     opposed = {"slots": 1, "against": 3, "draws": 300}
     found = {"spread": audited(many, **spread), "opposed": audited(few, **opposed)}

@@ -10,7 +10,9 @@ from support import commands
 from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, read
 from support.gaussian import gaussian_delta
 
+from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.runs import check
 from edp_mx.training.loop import TrainingLoop
 
@@ -24,12 +26,9 @@ def checked(*more, code=0, option="--check"):
 
 
 def epsilon_after(steps):
-    """Of so many steps of these settings, from options alone: n = 180, batches of 16."""
-    said = edp_mx("account", "--noise-multiplier", 1, "--epochs", 1, "--steps-per-epoch", steps,
-                  "--num-examples", 180, "--delta", 0.5 / 180, "--variant", "calibrated",
-                  "--sampler", "poisson", "--sample-rate", 16 / 180, "--micro-batch-size", 16,
-                  "--adjacency", "zero-out", "--json").stdout  # fmt: skip
-    return json.loads(said)["holds"]["epsilon"]
+    """Of so many steps of these settings: n = 180, batches of 16."""
+    drawn = Composition("zero_out", [Event("poisson", 1.0, steps, 16 / 180)])
+    return upper_epsilon_poisson_pld(drawn, delta=0.5 / 180)
 
 
 def interrupt(run, config, settings, *, after):

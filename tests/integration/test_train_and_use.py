@@ -75,9 +75,8 @@ def test_metrics_tell_what_was_trained(runs):
 def test_the_guarantee_is_that_of_the_accountant_alone(runs):
     run = runs / "edp_exponential"
     privacy = read(run, "privacy")
-    arguments = ["--noise-multiplier", 0.004, "--decay", "exponential", "--decay-rate", 0.1,
-                 "--epochs", 3, "--delta", 1 / 540, "--workers", 1, "--micro-batch-size", 32,
-                 "--variant", "calibrated"]  # fmt: skip
+    arguments = ["--noise-multiplier", 0.004, "--epochs", 3, "--delta", 1 / 540,
+                 "--set", "privacy.decay={kind: exponential, rate: 0.1}"]  # fmt: skip
     account = json.loads(edp_mx("account", *arguments, "--json").stdout)
     assert privacy["delta"] == pytest.approx(1 / 540)
     for kind in ("as_published", "holds"):

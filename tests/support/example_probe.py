@@ -17,11 +17,11 @@ def attack(workers, step, *, slots, against, draws, significance):
     observer says "with" above a threshold that the first quarter of what it sees sets.
     """
     total = slots * workers.size
-    probe = Probe(workers, step, size=BLOCK * total)
+    probe = Probe(step, size=BLOCK * total)
     signs = np.where(np.arange(BLOCK) % 2 == 0, 1.0, -1.0) / np.sqrt(BLOCK)
     directions = np.kron(np.eye(total), signs)  # (N · slots, size)
     mine = directions[workers.rank * slots :][:slots]
-    far, layer = 1e4 * step.max_grad_norm, int(np.argmax(step.layer_scales))
+    far, layer = 1e4 * step.release.max_grad_norm, int(np.argmax(step.layer_scales))
     seen = ([], [])
     for turn in range(draws * 2 // total):
         worlds = (np.arange(total) + turn) % 2

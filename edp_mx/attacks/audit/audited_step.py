@@ -1,103 +1,119 @@
-"""Settings of the step that an audit attacks."""
+"""The step that an audit attacks: that of a configuration, over as many records as it needs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Dict, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, Sequence
 
 import numpy as np
 
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
-from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.samplers import sizes_of
+from edp_mx.dp.planning import plan_of
 from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.errors import UserError
-from edp_mx.runtime.distributed import Workers
+
+AUDITED_DELTA = 1e-5  # where the settings name none
 
 
 @dataclass(frozen=True)
 class AuditedStep:
-    """Settings of the step that an audit attacks, in the words of `edp-mx audit step`.
+    """One step under a plan.
 
     Attributes:
-        micro_batch_size: |M|: utterances of a micro-batch, or units per worker; the expected number
-            under poisson.
+        plan: of this step alone; its α are given, one per layer of the audited network.
+        num_units: the utterances or users that it is drawn from.
         utterances_per_user: of each user, all of which take part.
-        sampler: shuffle (every record is in every step) or poisson.
-        sample_rate: q of poisson, approximately: the number of records is rounded.
     """
 
-    variant: str = "calibrated"
-    noise_multiplier: float = 1.0
-    max_grad_norm: float = 1.0
-    layer_scales: Tuple[float, ...] = (1.0, 0.25)
-    adjacency: str = "replace_one"
-    micro_batch_size: int = 16
-    unit: str = "micro_batch"
-    utterances_per_user: int = 4
-    micro_batches_per_worker: int = 1
-    clipping: str = "loop"
-    clip_rule: str = "abadi"
-    sampler: str = "shuffle"
-    sample_rate: float = 0.5
+    plan: Plan
+    num_units: int
+    utterances_per_user: int
 
-    def release(self, num_workers: int) -> Release:
-        """Return what the accountant is told about the step; a step without noise is refused."""
-        if not 0 < self.noise_multiplier < float("inf"):
+    @classmethod
+    def of(
+        cls,
+        privacy: PrivacyConfig,
+        *,
+        batch_size: int,
+        num_workers: int,
+        layer_scales: Sequence[float],
+        sample_rate: float,
+    ) -> AuditedStep:
+        """Return the step of the settings below `privacy:`; δ is 1e-5 unless they set it.
+
+        Args:
+            batch_size: B, over all workers.
+            sample_rate: q of poisson, approximately: the number of records is rounded.
+
+        Raises:
+            UserError: a step without noise, or settings that no run can have.
+        """
+        if privacy.mechanism == "none" or not privacy.noise_multiplier:
             raise UserError(
-                f"--noise-multiplier is {self.noise_multiplier}; an audit needs noise, so it must "
-                "be finite and above 0"
+                "privacy.noise_multiplier: an audit needs the noise of a mechanism, above 0, not "
+                "that of mechanism none or of a target, which is found for a whole run"
             )
-        batch, places = self._sizes(num_workers)
-        rate = batch / places if self.sampler == "poisson" else 1.0
-        names = {field.name for field in fields(self)} & {field.name for field in fields(Release)}
-        shared = {name: getattr(self, name) for name in names - {"sample_rate"}}
-        return Release(num_workers=num_workers, sample_rate=rate, **shared)
-
-    def plan(self, num_workers: int, *, delta: float = 1e-5) -> Plan:
-        """Return the plan of one step."""
-        return Plan(
-            self.release(num_workers),
-            noise_multiplier=self.noise_multiplier,
-            decay=Decay(),
-            epochs=1,
-            delta=delta,
+        if not 0 < sample_rate <= 1:
+            raise UserError(f"--sample-rate is {sample_rate}; it must be above 0, at most 1")
+        is_drawn = privacy.sampler != "shuffle"
+        places = round(batch_size / sample_rate) if is_drawn else batch_size
+        sizes = sizes_of(
+            privacy.sampler,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            micro_batches_per_worker=privacy.micro_batches_per_worker,
+            num_units=places,
         )
+        plan = plan_of(
+            replace(privacy, delta=AUDITED_DELTA if privacy.delta is None else privacy.delta),
+            replace(sizes, num_units=None, steps_per_epoch=1),  # of one step; δ is not 1/(2n)
+            epochs=1,
+            num_workers=num_workers,
+        )
+        release = plan.release and plan.release.with_layer_scales(layer_scales)
+        plan = replace(plan, release=release, scales_multiplier=None)  # α is not released here
+        return cls(plan, places, privacy.max_utterances_per_user)
 
-    def claims(self, *, num_workers: int, delta: float) -> Dict[str, Bound]:
-        """Return the ε of one step, as published and as it holds."""
-        plan = self.plan(num_workers, delta=delta)
-        entries = plan.entries()
+    @property
+    def release(self) -> Release:
+        """What the accountant is told about the step."""
+        assert self.plan.release is not None
+        return self.plan.release
+
+    @property
+    def layer_scales(self) -> Sequence[float]:
+        """α of the layers of the audited network."""
+        return self.release.layer_scales or ()
+
+    def claims(self) -> Dict[str, Bound]:
+        """Return the ε of the step, as published and as it holds."""
+        entries = self.plan.entries()
         return {
-            "published": count_as_published(plan, entries),
-            "holds": count_what_holds(plan, entries),
+            "published": count_as_published(self.plan, entries),
+            "holds": count_what_holds(self.plan, entries),
         }
 
-    def build_sampler(self, workers: Workers) -> Sampler:
+    def build_sampler(self, rank: int) -> Sampler:
         """Build the real sampler over as many records as the settings need."""
-        batch, places = self._sizes(workers.size)
-        users = np.repeat(np.arange(places), self.utterances_per_user)
-        is_user = self.unit == "user"
+        release = self.release
+        users = np.repeat(np.arange(self.num_units), self.utterances_per_user)
+        is_user = release.unit == "user"
         return deal(
-            unit=self.unit,
-            sampler=self.sampler,
-            num_records=len(users) if is_user else places,
-            batch_size=batch,
-            rank=workers.rank,
-            num_workers=workers.size,
+            unit=release.unit,
+            sampler=release.sampler,
+            num_records=len(users) if is_user else self.num_units,
+            batch_size=round(release.batch_size),
+            rank=rank,
+            num_workers=release.num_workers,
             seed=0,
-            micro_batches_per_worker=self.micro_batches_per_worker,
+            micro_batches_per_worker=release.micro_batches_per_worker,
             users=users if is_user else None,
             max_utterances_per_user=self.utterances_per_user,
-            adjacency=self.adjacency,
+            adjacency=release.adjacency,
         )
-
-    def _sizes(self, num_workers: int) -> Tuple[int, int]:
-        """Return B and the number of units that it is drawn from."""
-        if not 0 < self.sample_rate <= 1:
-            raise UserError(f"--sample-rate is {self.sample_rate}; it must be above 0, at most 1")
-        batch = num_workers * self.micro_batches_per_worker * self.micro_batch_size
-        return batch, round(batch / self.sample_rate) if self.sampler == "poisson" else batch

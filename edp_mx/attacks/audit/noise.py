@@ -18,7 +18,8 @@ from edp_mx.runtime.distributed import Workers
 
 ABOUT_PUBLISHED = """\
 Only the noise was looked at, and it is what the published algorithm draws. Whether the paper's
-epsilon holds is another question, which `edp-mx audit step --variant published` asks."""
+epsilon holds is another question, which `edp-mx audit step`
+asks of the same settings."""
 LISTENED = 20_000  # coordinates of the message of each worker that are compared
 
 
@@ -104,8 +105,8 @@ def audit_noise(
     Guarantee: by default the standard deviation is measured to 1 % (half a million draws per
     layer), so that one silent worker of 8 (−6.5 %) fails.
     """
-    probe = Probe(workers, step, size=size)
-    sampler = step.build_sampler(workers)
+    probe = Probe(step, size=size)
+    sampler = step.build_sampler(workers.rank)
     releases: List[List[np.ndarray]] = []
     while len(releases) < steps:
         for draw in itertools.islice(sampler.draws(len(releases)), steps - len(releases)):
@@ -119,7 +120,7 @@ def audit_noise(
     pairs = list(itertools.combinations(range(workers.size), 2))
     tests = len(step.layer_scales) + steps - 1 + len(pairs)
     significance = (1 - confidence) / tests
-    claimed = probe.release.aggregate_noise_stddev(step.noise_multiplier)  # (L,)
+    claimed = probe.release.aggregate_noise_stddev(step.plan.noise_multiplier)  # (L,)
     checks = [
         _spread(f"noise on layer {k}, stddev", [r[k] for r in releases], stddev, significance)
         for k, stddev in enumerate(claimed)
@@ -136,7 +137,7 @@ def audit_noise(
     n = workers.size
     checks.append(Check("different noise keys", len(set(fingerprints)), n, n))
     checks.append(Check("different weights after the steps", len(set(digests)), 1, 1))
-    return NoiseAudit(tuple(checks), confidence, step.variant)
+    return NoiseAudit(tuple(checks), confidence, step.release.variant)
 
 
 def _spread(name: str, parts: Sequence[np.ndarray], stddev: float, significance: float) -> Check:

@@ -17,7 +17,6 @@ from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism, Released
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.trainer import PrivateTrainer
-from edp_mx.runtime.distributed import Workers
 
 
 class LinearNetwork(gluon.Block):
@@ -52,17 +51,16 @@ class ListenedMechanism(Mechanism):
 class Probe:
     """Linear network with the real mechanism and the real trainer (plain SGD, rate 1)."""
 
-    def __init__(self, workers: Workers, step: AuditedStep, *, size: int) -> None:
-        self.release = step.release(workers.size)
+    def __init__(self, step: AuditedStep, *, size: int) -> None:
+        self.release, plan = step.release, step.plan
         self.network = LinearNetwork(len(step.layer_scales), size)
         self.network.initialize()
         layers = layers_of(self.network)
         flat = FlatGradients(layers)
-        plan = step.plan(workers.size)
         noise = NoiseStream.from_operating_system(gaussian=plan.gaussian)
         self.fingerprint = noise.fingerprint
-        self._step = step
-        clipping = clipping_for(step.clipping, self.release, flat, self.network, chunk_size=1 << 20)
+        self._clipping = plan.clipping
+        clipping = clipping_for(plan.clipping, self.release, flat, self.network, chunk_size=1 << 20)
         self.mechanism = ListenedMechanism(plan=plan, clipping=clipping, noise=noise)
         self._trainer = PrivateTrainer(
             flat=flat, optimizer="sgd", optimizer_params={"learning_rate": 1.0}
@@ -103,7 +101,7 @@ class Probe:
             whole = np.zeros((len(sizes) * rows, part.shape[1]), np.float32)  # (U · rows, size)
             whole[places] = part
             filled.append(whole.reshape(len(sizes), rows, -1))
-        at_once = len(sizes) if self._step.clipping == "ghost" else 1
+        at_once = len(sizes) if self._clipping == "ghost" else 1
         return [
             partial(self._losses, [part[i : i + at_once] for part in filled])
             for i in range(0, len(sizes), at_once)

@@ -54,7 +54,6 @@ def audit_step(
     step: AuditedStep,
     *,
     draws: int = 1000,
-    delta: float = 1e-5,
     confidence: float = 0.95,
     claim: str = "holds",
     is_alone: bool = False,
@@ -86,12 +85,13 @@ def audit_step(
     Source: Nasr et al. (2021, 2023); Jagielski, Ullman and Oprea (2020); docs/privacy.md, section
     12.
     """
-    probe = Probe(workers, step, size=BLOCK * workers.size)
+    delta = step.plan.delta
+    probe = Probe(step, size=BLOCK * workers.size)
     scales = step.layer_scales
     chosen = sorted({int(np.argmax(scales)), int(np.argmin(scales))})
     significance = (1 - confidence) / len(chosen)
     plan = _plan(draws, workers.size, is_alone=is_alone)
-    sampler = step.build_sampler(workers)
+    sampler = step.build_sampler(workers.rank)
     draws_of_epochs = (draw for epoch in itertools.count() for draw in sampler.draws(epoch))
     layers: List[LayerAudit] = []
     bounds = []
@@ -103,7 +103,7 @@ def audit_step(
         layers.append(layer)
         bounds.append(
             epsilon_of_mu(layer.mu, delta=delta)
-            if step.sampler == "shuffle"
+            if step.release.sampler == "shuffle"
             else epsilon_from_errors(layer.counts, delta=delta, significance=significance)
         )
     return Verdict(
@@ -112,7 +112,7 @@ def audit_step(
         confidence=confidence,
         delta=delta,
         claim=claim,
-        claims=step.claims(num_workers=workers.size, delta=delta),
+        claims=step.claims(),
         details={"layers": [asdict(layer) for layer in layers]},
         said=tuple(layer.describe() for layer in layers),
     )
@@ -162,7 +162,7 @@ def _worlds(release: Release, step: AuditedStep, sampler: Sampler) -> np.ndarray
     """
     own = sampler.indices
     first = own[: step.utterances_per_user] if release.unit == "user" else own[:1]
-    far = OVERSHOOT * release.max_grad_norm * release.num_workers * step.micro_batch_size
+    far = OVERSHOOT * release.max_grad_norm * release.num_workers * release.micro_batch_size
     lengths = np.zeros((2, int(own[-1]) + 1))
     others = np.empty(0, np.int64)
     if release.unit == "micro_batch":

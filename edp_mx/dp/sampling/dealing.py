@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import Callable, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from edp_mx.dp.accounting.choices import SAMPLERS, UNITS
+from edp_mx.dp.accounting.samplers import check_sizes
 from edp_mx.dp.sampling.draws import MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import AnyShard, PoissonShard
 from edp_mx.dp.sampling.shuffle import Shard
@@ -57,12 +57,19 @@ def deal(
             raise ValueError(f"the unit user needs the user of each of the {num_records} records")
         by_user = records_by_user(users)
         places = len(by_user[1]) - 1
-    for is_wrong, complaint in chain(
-        _settings(unit, sampler, lanes, most, length_buckets),
-        _sizes(unit, sampler, lanes, places, batch_size, rank, num_workers),
-    ):
+    for is_wrong, complaint in _settings(unit, sampler, lanes, most, length_buckets):
         if is_wrong:
             raise UserError(complaint)
+    if not 0 <= rank < num_workers:
+        raise UserError(f"rank {rank} is not one of {num_workers} workers")
+    check_sizes(
+        sampler,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        micro_batches_per_worker=lanes,
+        num_units=places,
+        units="users" if unit == "user" else "utterances",
+    )
     kind: Callable[..., AnyShard] = partial(
         Shard.deal, length_buckets=length_buckets, lengths=lengths, adjacency=adjacency
     )
@@ -105,23 +112,3 @@ def _settings(unit: str, sampler: str, lanes: int, most: int, buckets: int) -> C
         f"training.length_buckets: {buckets} buckets group utterances by length, but "
         f"privacy.{draws}; set length_buckets to 0",
     )
-
-
-def _sizes(
-    unit: str, sampler: str, lanes: int, places: int, batch_size: int, rank: int, num_workers: int
-) -> Complaints:
-    """Yield what may be wrong with a batch that the workers share, or with a small corpus."""
-    yield not 0 <= rank < num_workers, f"rank {rank} is not one of {num_workers} workers"
-    total, what = num_workers * lanes, "users" if unit == "user" else "utterances"
-    shared = f"{num_workers} workers"
-    if unit == "micro_batch" and lanes > 1:
-        shared += f" with privacy.micro_batches_per_worker: {lanes}"
-    yield (
-        sampler == "shuffle" and batch_size % total != 0,
-        f"training.batch_size: {batch_size} is not a multiple of {total} ({shared})",
-    )
-    yield (
-        not 1 <= batch_size <= places,
-        f"training.batch_size: {batch_size} does not lie between 1 and the {places} {what}",
-    )
-    yield places < total, f"{places} {what} are too few for {shared}"

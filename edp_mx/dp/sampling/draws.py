@@ -8,7 +8,7 @@ from typing import ClassVar, Iterator, List, Optional, Tuple, TypeVar
 
 import numpy as np
 
-from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.samplers import Sizes
 from edp_mx.dp.sampling.poisson import AnyShard, SecretWords
 from edp_mx.runtime.ragged import gathered
 
@@ -73,6 +73,17 @@ class Sampler:
         return len(self.lanes)
 
     @property
+    def sizes(self) -> Sizes:
+        """The sizes of the training, of all workers."""
+        return Sizes(
+            self.num_units,
+            self.micro_batch_size,
+            self.micro_batches_per_worker,
+            self.sample_rate,
+            self.steps_per_epoch,
+        )
+
+    @property
     def indices(self) -> np.ndarray:
         """The records of this worker, ascending, without those of empty places."""
         return self._present(np.sort(np.concatenate([lane.indices for lane in self.lanes])))
@@ -92,31 +103,6 @@ class Sampler:
 
     def _present(self, places: np.ndarray) -> np.ndarray:
         return places[~np.isin(places, self.empty)] if len(self.empty) else places
-
-
-def release_of(
-    draws: Sampler,
-    *,
-    unit: str,
-    num_workers: int,
-    max_grad_norm: float,
-    clip_rule: str,
-    adjacency: str,
-    variant: str,
-) -> Release:
-    """Return the release of one step that clips what a sampler draws."""
-    return Release(
-        unit=unit,
-        num_workers=num_workers,
-        micro_batches_per_worker=draws.micro_batches_per_worker,
-        micro_batch_size=draws.micro_batch_size,
-        max_grad_norm=max_grad_norm,
-        clip_rule=clip_rule,
-        adjacency=adjacency,
-        variant=variant,
-        sampler=draws.sampler,
-        sample_rate=draws.sample_rate,
-    )
 
 
 @dataclass(frozen=True, eq=False)

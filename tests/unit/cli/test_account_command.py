@@ -1,6 +1,5 @@
 """`edp-mx account`: its contract for other programs, its plans, and its sentences for people."""
 
-import argparse
 import json
 import math
 from functools import partial
@@ -9,16 +8,16 @@ import pytest
 from support.cli import parse, printed, strictly
 from support.made_ledgers import facts_with, run_with, shuffled_line
 
-from edp_mx.cli.plan_options import add_plan_options, plan_of
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.errors import UserError
 
 LEAST = ["--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"]
-DRAWN_STEPS = "--noise-multiplier 2 --epochs 3 --delta 1e-5 --variant calibrated --sampler poisson"
-POISSON = [*DRAWN_STEPS.split(), "--micro-batch-size", "1.5"]
-DRAWN = ["--sample-rate", "0.01", "--steps-per-epoch", "100"]
+PUBLISHED = ["--set", "privacy.variant=published"]
+POISSON = "--noise-multiplier 2 --epochs 3 --delta 1e-5 --sampler poisson".split()  # noqa: SIM905
+DRAWN = ["--sample-rate", "0.01"]
+ZERO_OUT = ["--set", "privacy.adjacency=zero_out"]
 WHOLE = [shuffled_line(epoch) for epoch in range(4)]
 
 
@@ -35,7 +34,7 @@ def finished(tmp_path):
 
 
 def test_the_contract_with_its_defaults(run):
-    found = strictly(run(*LEAST, "--json"))
+    found = strictly(run(*LEAST, *PUBLISHED, "--json"))
     published, holds = found["as_published"], found["holds"]
     # golden cases a00 (z = 0.5) for the paper; z_eff = 0.25 is four times its ρ
     assert published["rho"] == pytest.approx(20, rel=1e-12)
@@ -52,18 +51,18 @@ def test_the_contract_with_its_defaults(run):
 
 
 def test_the_contract_with_everything_set(run):
-    options = "--noise-multiplier 1.3 --decay exponential --decay-rate 0.5 --epochs 3 --delta 1e-5"
-    options += " --workers 4 --micro-batch-size 8 --max-grad-norm 0.7 --layer-scales 2,0.5,1"
-    options += " --adjacency zero-out --variant {} --json"
-    # golden cases c12 and c14
+    options = "--noise-multiplier 1.3 --epochs 3 --delta 1e-5 --workers 4 --batch-size 32 --json"
+    options += " --set privacy.decay.kind=exponential privacy.decay.rate=0.5"
+    options += " privacy.max_grad_norm=0.7 privacy.adjacency=zero_out privacy.variant={}"
+    # golden cases c12 and c14, whose largest alpha is 2 in place of 1
     published = strictly(run(*options.format("published").split()))["holds"]
-    assert published["aggregate_noise_stddev"] == pytest.approx([0.11375] * 3, rel=1e-12)
-    assert published["aggregate_sensitivity"] == pytest.approx(0.7, rel=1e-12)
+    assert published["aggregate_noise_stddev"] == pytest.approx([0.11375], rel=1e-12)
+    assert published["aggregate_sensitivity"] == pytest.approx(0.7 / 2, rel=1e-12)
     fall = [math.exp(-0.5 * t) for t in range(3)]
-    expected = [0.1625 * d for d in fall]
+    expected = [0.1625 * 2 * d for d in fall]
     assert published["effective_noise_multiplier"] == pytest.approx(expected, rel=1e-12)
     calibrated = strictly(run(*options.format("calibrated").split()))["holds"]
-    assert calibrated["aggregate_noise_stddev"] == pytest.approx([0.91, 0.2275, 0.455])
+    assert calibrated["aggregate_noise_stddev"] == pytest.approx([0.91 / 2])
     expected = [1.3 * d for d in fall]
     assert calibrated["effective_noise_multiplier"] == pytest.approx(expected, rel=1e-12)
     assert calibrated["rho"] == pytest.approx(sum(1 / (2 * z * z) for z in expected), rel=1e-12)
@@ -71,7 +70,8 @@ def test_the_contract_with_everything_set(run):
 
 def test_beyond_a_double_only_the_logarithm_is_left(run):
     """As published; what holds is infinite there, since float32 cannot add such noise."""
-    options = "--noise-multiplier 1e-6 --decay exponential --decay-rate 0.5 --epochs 1000"
+    options = "--noise-multiplier 1e-6 --epochs 1000"
+    options += " --set privacy.decay.kind=exponential privacy.decay.rate=0.5"
     found = strictly(run(*options.split(), "--delta", "5e-4", "--json"))
     published, holds = found["as_published"], found["holds"]
     assert published["epsilon"] is published["rho"] is None
@@ -84,7 +84,8 @@ def test_beyond_a_double_only_the_logarithm_is_left(run):
 
 @pytest.mark.parametrize("accountant", ["rf_exact", "rf_zcdp"])
 def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run, accountant):
-    options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8", "--noise-multiplier"]
+    options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8",
+               *PUBLISHED, "--noise-multiplier"]  # fmt: skip
     # z / 8 of C against 2^-19 of C
     vanishing = [*options, repr(7.9 * 2**-19)]
     found = strictly(run(*vanishing, "--accountant", accountant, "--json"))
@@ -102,7 +103,7 @@ def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run, accountant):
 def test_the_longest_plan(run, epochs, is_refused):
     options = ["--noise-multiplier", "100", "--epochs", epochs, "--delta", "1e-5", "--json"]
     if is_refused:
-        with pytest.raises(UserError, match="at most 100000 are reported"):
+        with pytest.raises(UserError, match="at most 100000"):
             run(*options)
     else:
         found = strictly(run(*options))
@@ -112,26 +113,33 @@ def test_the_longest_plan(run, epochs, is_refused):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ([*LEAST, "--noise-multiplier", "nan"], "noise_multiplier is nan"),
-        ([*LEAST, "--epochs", "2000000"], "--epochs"),
+        ([*LEAST, "--noise-multiplier", "nan"], "noise_multiplier: 'nan' is not a number"),
+        ([*LEAST, "--epochs", "2000000"], "training.epochs must be .* at most 100000"),
         ([*LEAST, "--delta", "2"], "delta"),
         ([*LEAST, "--num-examples", "4000"], "1/n"),
-        ([*LEAST, "--micro-batch-size", "1.5"], "micro_batch_size is 1.5"),
-        ([*LEAST, "--layer-scales", "1,0"], "layer_scales"),
-        ([*LEAST, "--decay-rate", "0.5"], "kind is none"),
+        ([*LEAST, "--batch-size", "1.5"], "training.batch_size: 1.5 is not a whole number"),
+        ([*LEAST, "--workers", "3"], "batch_size: 64 is not a multiple of 3"),
+        ([*LEAST, "--set", "privacy.decay.rate=0.5"], "kind is none"),
+        ([*LEAST, "--set", "privacy.decai=1"], "no such key; did you mean decay"),
+        ([*LEAST, "--set", "model.family=bert"], "model: there is no such key"),
+        ([*LEAST, "--mechanism", "none"], "privacy.mechanism is none"),
         ([*LEAST, "--sample-rate", "0.1"], "sampler poisson"),
         ([*LEAST, "--plot", "x.pdf"], ".png"),
         ([*LEAST, "--accountant", "poisson_pld"], "sampler is shuffle; choose rf_exact"),
         ([*LEAST, "--accountant", "moments"], "choose one of rf_exact"),
-        ([*POISSON], "--sample-rate and --steps-per-epoch, or --num-examples"),
-        ([*POISSON, "--sample-rate", "0.1"], "--num-examples"),
-        ([*POISSON, *DRAWN, "--sample-rate", "2"], "--sample-rate"),
+        ([*POISSON], "--num-examples, from which .* or --sample-rate"),
+        ([*POISSON, *DRAWN, "--batch-size", "64"], "--sample-rate and --batch-size"),
+        ([*POISSON, "--sample-rate", "2"], "sample_rate is 2"),
+        ([*POISSON, "--sample-rate", "0"], "sample rate above 0"),
         ([*POISSON, *DRAWN, "--accountant", "poisson_rdp"], "adjacency is replace_one"),
         ([*POISSON, *DRAWN, "--accountant", "gdp_clt"], "not a bound"),
         (["--noise-multiplier", "1", "--epochs", "1"], "--num-examples"),
-        (["--epochs", "3", "--delta", "1e-5"], "give a RUN, or --noise-multiplier"),
+        (["--epochs", "3", "--delta", "1e-5"], "give a CONFIG, or at least privacy.noise_mult"),
+        (["--noise-multiplier", "1", "--delta", "1e-5"], "at least training.epochs"),
+        (["a_run", "mine.yaml"], "a_run is no YAML file"),
+        (["no_such.yaml"], "cannot read the configuration no_such.yaml"),
         (["no_such_run"], "no_such_run does not exist"),
-        (["a_run", "--epochs", "3", "--workers", "2"], "--workers, --epochs"),
+        (["a_run", "--epochs", "3", "--workers", "2"], "leave out --epochs, --workers"),
     ],
 )
 def test_what_cannot_be_counted_is_one_sentence(options, words):
@@ -160,7 +168,7 @@ def test_all_accountants_of_poisson_steps(run):
 
 @pytest.mark.parametrize("name", ["poisson_rdp", "poisson_pld"])
 def test_a_named_accountant_states_its_epsilon(run, name):
-    options = [*POISSON, *DRAWN, "--adjacency", "zero-out", "--accountant", name]
+    options = [*POISSON, *DRAWN, *ZERO_OUT, "--accountant", name]
     found = strictly(run(*options, "--json"))
     steps = Composition("zero_out", [Event("poisson", 2.0, 300, 0.01)])
     expected = count_with(name, steps, delta=1e-5).epsilon
@@ -197,8 +205,8 @@ def test_a_named_accountant_of_a_run(run, finished, tmp_path):
 def test_a_run_is_counted_from_its_ledger_alone(run, finished):
     assert [path.name for path in finished.iterdir()] == ["privacy_ledger.jsonl"]
     found = strictly(run(finished, "--json"))
-    plan = "--noise-multiplier 8 --epochs 4 --num-examples 4478 --workers 8 --micro-batch-size 8"
-    expected = strictly(run(*plan.split(), "--variant", "calibrated", "--json"))
+    plan = "--noise-multiplier 8 --epochs 4 --num-examples 4478 --workers 8 --batch-size 64"
+    expected = strictly(run(*plan.split(), "--json"))
     assert found["delta"] == expected["delta"]
     for side in ("as_published", "holds"):
         for key in ("rho", "epsilon"):
@@ -248,27 +256,12 @@ def test_a_plot_comes_with_its_numbers(run, tmp_path, finished, is_run):
     assert float(last[3]) == pytest.approx(found["holds"]["epsilon"], rel=1e-9)
 
 
-SIZES = ["--epochs", "3", "--num-examples", "1000", "--workers", "2", "--micro-batch-size", "16"]
-ZERO_OUT = ["--sampler", "poisson", "--adjacency", "zero-out"]
-
-
-def plan_with(*options, variant="published"):
-    parser = argparse.ArgumentParser()
-    add_plan_options(parser, variant=variant)
-    return plan_of(parser.parse_args([*SIZES, *options]), variant=variant)
-
-
-def test_dp_sgd_is_calibrated_whatever_the_command_s_default():
-    for variant in ("published", "calibrated"):
-        release = plan_with("--mechanism", "dp_sgd", variant=variant).release
-        assert (release.unit, release.variant, release.kappa) == ("utterance", "calibrated", 2)
-        assert plan_with(variant=variant).release.unit == "micro_batch"
-    with pytest.raises(UserError, match="the noise of Algorithm 1"):
-        plan_with("--mechanism", "dp_sgd", "--variant", "published")
+SIZES = ["--epochs", "3", "--num-examples", "1000", "--workers", "2", "--batch-size", "32"]
 
 
 def test_the_account_of_a_plan(capsys):
-    options = ["account", "--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *SIZES, *ZERO_OUT]
+    options = ["account", "--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *SIZES,
+               "--sampler", "poisson", *ZERO_OUT]  # fmt: skip
     found = json.loads(printed(capsys, *options, "--json"))
     steps = Composition("zero_out", [Event("poisson", 1.2, 3 * 31, 0.032)])
     expected = upper_epsilon_poisson_pld(steps, delta=1 / 2000)
@@ -280,3 +273,66 @@ def test_the_account_of_a_plan(capsys):
     assert "kappa                                        1             1" in printed(
         capsys, *options
     )
+
+
+CONFIG = """\
+privacy:
+  mechanism: dp_sgd
+  sampler: poisson
+  adjacency: zero_out
+  decay: {kind: linear, rate: 0.5}
+  noise_multiplier: 1.2
+training: {epochs: 3, batch_size: 32}
+model: {dropout: 0.0}
+"""
+
+
+def test_a_configuration_counts_as_its_options_do(run, tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text(CONFIG)
+    found = strictly(run(config, "--num-examples", "1000", "--workers", "2", "--json"))
+    options = ["--mechanism", "dp_sgd", "--noise-multiplier", "1.2", *SIZES, "--sampler", "poisson"]
+    decay = ["privacy.decay.kind=linear", "privacy.decay.rate=0.5"]
+    assert strictly(run(*options, *ZERO_OUT, *decay, "--json")) == found
+    steps = [Event("poisson", 1.2 / (1 + 0.5 * t), 31, 0.032) for t in range(3)]
+    expected = upper_epsilon_poisson_pld(Composition("zero_out", steps), delta=1 / 2000)
+    assert found["holds"]["epsilon"] == pytest.approx(expected, rel=1e-6)
+    options = ["--num-examples", "1000", "--workers", "2", "--json", "--set"]
+    target = strictly(run(config, *options, "privacy.noise_multiplier=null",
+                          "privacy.target_epsilon=5"))["holds"]["epsilon"]  # fmt: skip
+    assert 4.99 < target <= 5
+    fewer = strictly(run(config, *options, "training.epochs=1"))["holds"]["epsilon"]
+    one = upper_epsilon_poisson_pld(Composition("zero_out", steps[:1]), delta=1 / 2000)
+    assert fewer == pytest.approx(one, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("privacy: {clip: 1}", "line 1: privacy.clip: there is no such key"),
+        ("privacy: {max_grad_norm: -1}", "line 1: privacy.max_grad_norm must be at least"),
+        ("model: {drop: 1}", "line 1: model.drop: there is no such key"),
+    ],
+)
+def test_a_wrong_key_is_refused_as_train_refuses_it(tmp_path, line, words):
+    config = tmp_path / "mine.yaml"
+    config.write_text(f"{line}\n")
+    for command in ("account", "calibrate", "train"):
+        arguments = parse(command, config)
+        with pytest.raises(UserError, match=f"mine.yaml, {words}"):
+            arguments.run(arguments)
+
+
+@pytest.mark.parametrize(
+    "setting, reason",
+    [
+        ("privacy.layer_scales=first_batch", "the layer scales are gradient norms"),
+        ("training.length_buckets=4", "batches were made by the lengths"),
+        ("privacy.insecure_fixed_seed=1", "the seed was fixed"),
+    ],
+)
+def test_what_a_configuration_gives_away_makes_epsilon_infinite(run, setting, reason):
+    found = strictly(run(*LEAST, "--set", setting, "--json"))
+    assert found["holds"]["epsilon"] is None and reason in found["holds"]["reason"]
+    assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
+    assert reason in " ".join(run(*LEAST, "--set", setting).split())

@@ -24,8 +24,8 @@ def test_sound_noise_ends_with_0(capsys):
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
 def test_sound_noise_of_the_published_variant_says_nothing_about_its_epsilon(variant, capsys):
-    assert run(*SMALL_NOISE, "--variant", variant) == 0
-    said = "edp-mx audit step --variant published" in capsys.readouterr().out
+    assert run(*SMALL_NOISE, "--set", f"privacy.variant={variant}") == 0
+    said = "Whether the paper's" in capsys.readouterr().out
     assert said == (variant == "published")
 
 
@@ -38,7 +38,13 @@ def test_the_noise_report_as_json(capsys):
 
 
 def test_a_refuted_claim_ends_with_1(capsys):
-    options = ("--noise-multiplier", "0.5", "--draws", "600", "--variant", "published")
+    options = (
+        "--draws",
+        "600",
+        "--set",
+        "privacy.noise_multiplier=0.5",
+        "privacy.variant=published",
+    )
     assert run("step", *options, "--layer-scales", "1", "--claim", "published") == 1
     out = capsys.readouterr().out
     # z = 0.5 with one worker: κ = 2 alone makes μ = 4 of the 2 that are claimed
@@ -50,7 +56,7 @@ def test_a_refuted_claim_ends_with_1(capsys):
 @pytest.mark.parametrize("rule", CLIP_RULES)
 def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(rule, capsys):
     options = ("--draws", "200", "--confidence", "0.9999", "--json")
-    assert run("step", *options, "--clip-rule", rule) == 0
+    assert run("step", *options, "--set", f"privacy.clip_rule={rule}") == 0
     found = cli.strictly(capsys.readouterr().out)
     assert found["audited"] == "holds" and found["refuted"] is False
     assert found["claims"]["holds"]["epsilon"] == pytest.approx(4.3772, abs=1e-3)
@@ -59,9 +65,12 @@ def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(rule, capsys):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["step", "--noise-multiplier", "0"], "--noise-multiplier"),
+        (["step", "--set", "privacy.noise_multiplier=0"], "privacy.noise_multiplier"),
+        (["noise", "--set", "privacy.mechanism=none"], "privacy.noise_multiplier"),
+        (["step", "--set", "privacy.clipp=1"], "did you mean clipping"),
+        (["step", "--sample-rate", "0"], "--sample-rate"),
         (["step", "--draws", "3"], "--draws"),
-        (["step", "--delta", "0"], "delta"),
+        (["step", "--set", "privacy.delta=0"], "delta"),
         (["step", "--layer-scales", "0,1"], "layer_scales"),
         (["noise", "--steps", "1"], "--steps"),
         (["noise", "--size", "10"], "--size"),

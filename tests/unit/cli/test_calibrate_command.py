@@ -10,9 +10,9 @@ from support.cli import parse, printed
 
 from edp_mx.errors import UserError
 
-SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8", "--micro-batch-size", "8"]
-PLAN = [*SIZES, "--decay", "exponential", "--decay-rate", "0.05"]
-DRAWN = ["--sampler", "poisson", "--sample-rate", "0.02", "--steps-per-epoch", "50"]
+SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8"]
+PLAN = [*SIZES, "--set", "privacy.decay={kind: exponential, rate: 0.05}"]
+DRAWN = ["--sampler", "poisson", "--sample-rate", "0.02"]
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def run(capsys):
 @pytest.mark.parametrize("sampling", [[], DRAWN], ids=["shuffle", "poisson"])
 @pytest.mark.parametrize("target", ["0.5", "8"])
 def test_account_confirms_it(run, variant, sampling, target):
-    plan = [*(SIZES if sampling else PLAN), *sampling, "--variant", variant]
+    plan = [*(SIZES if sampling else PLAN), *sampling,
+            "--set", f"privacy.variant={variant}"]  # fmt: skip
     found = json.loads(run("calibrate", "--target-epsilon", target, *plan, "--json"))
     z = found["noise_multiplier"]
     confirmed = json.loads(run("account", "--noise-multiplier", repr(z), *plan, "--json"))
@@ -47,7 +48,7 @@ def test_the_printed_number_is_on_the_safe_side_too(run, target):
     text = run("calibrate", "--target-epsilon", target, *PLAN)
     assert max(map(len, text.splitlines())) <= 80
     for variant, z in re.findall(r"^\| (calibrated|published) *\| +([\d.e+-]+)", text, re.M):
-        options = ["--noise-multiplier", z, *PLAN, "--variant", variant, "--json"]
+        options = ["--noise-multiplier", z, *PLAN, f"privacy.variant={variant}", "--json"]
         assert json.loads(run("account", *options))["holds"]["epsilon"] <= float(target)
     assert text.index("| calibrated") < text.index("| published")
 
@@ -57,7 +58,7 @@ def test_delta_rate_and_steps_from_the_number_of_examples(run):
     shuffled = json.loads(run("calibrate", *options))
     found = json.loads(run("calibrate", *options, "--sampler", "poisson"))
     assert found["delta"] == 0.5 / 6400
-    drawn = ["--sampler", "poisson", "--sample-rate", "0.01", "--steps-per-epoch", "100"]
+    drawn = ["--sampler", "poisson", "--sample-rate", "0.01"]
     assert json.loads(run("calibrate", *options, *drawn)) == found
     assert found["noise_multiplier"] < shuffled["noise_multiplier"]
 
@@ -65,14 +66,17 @@ def test_delta_rate_and_steps_from_the_number_of_examples(run):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--target-epsilon", "0", *PLAN], "target_epsilon is 0"),
-        (["--target-epsilon", "nan", *PLAN], "target_epsilon is nan"),
+        (["--target-epsilon", "0", *PLAN], "target_epsilon must be above 0, not 0"),
+        (["--target-epsilon", "nan", *PLAN], "target_epsilon: 'nan' is not a number"),
         (["--target-epsilon", "1", "--epochs", "3"], "--delta, or --num-examples"),
         (["--target-epsilon", "1", "--delta", "1", "--epochs", "3"], "delta"),
-        (["--target-epsilon", "1", "--delta", "1e-5"], "--epochs"),
-        (["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "0"], "at least one"),
+        (["--target-epsilon", "1", "--delta", "1e-5"], "training.epochs"),
+        (
+            ["--target-epsilon", "1", "--delta", "1e-5", "--epochs", "0"],
+            "epochs must be at least 1",
+        ),
         (["--target-epsilon", "1", *PLAN, "--sampler", "poisson"], "--sample-rate"),
-        (["--target-epsilon", "1", *PLAN, "--micro-batch-size", "2.5"], "micro_batch_size is 2.5"),
+        ([*PLAN, "privacy.noise_multiplier=2"], "give --target-epsilon"),
     ],
 )
 def test_impossible_wishes_are_one_sentence(options, words):
@@ -82,11 +86,11 @@ def test_impossible_wishes_are_one_sentence(options, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_dp_sgd_has_one_variant_and_is_met(run, adjacency):
     options = ["--mechanism", "dp_sgd", "--target-epsilon", "3", "--num-examples", "4480",
-               "--epochs", "5", "--micro-batch-size", "64", "--sampler", "poisson",
-               "--adjacency", adjacency]  # fmt: skip
+               "--epochs", "5", "--sampler", "poisson",
+               "--set", f"privacy.adjacency={adjacency}"]  # fmt: skip
     found = json.loads(run("calibrate", *options, "--json"))
     assert list(found["variants"]) == ["calibrated"]
     assert 2.99 < found["holds"]["epsilon"] <= 3

@@ -51,12 +51,13 @@ def test_the_page_says_what_its_numbers_are(monkeypatch):
 
 def test_the_multiplier_is_that_of_calibrate_and_gives_the_epsilon(of_heads):
     found = json.loads(planned("--records", of_heads, "--json"))
-    (command,) = re.findall(r"edp-mx (calibrate .*)", planned("--records", of_heads))
-    calibrated = json.loads(edp_mx(*command.split(), "--json").stdout)
+    (command,) = re.findall(r"edp-mx calibrate (.*)", planned("--records", of_heads))
+    calibrated = json.loads(edp_mx("calibrate", "--json", *command.split()).stdout)
     z = found["recipe"]["noise_multiplier"]
     assert z == calibrated["noise_multiplier"] and found["delta"] == 1e-4
-    plan = command.replace("calibrate", "account").replace("--target-epsilon 4.0", "").split()
-    held = json.loads(edp_mx(*plan, "--noise-multiplier", repr(z), "--json").stdout)
+    held = json.loads(
+        edp_mx("account", "--json", "--noise-multiplier", repr(z), *command.split()).stdout
+    )
     assert 3.99 < held["holds"]["epsilon"] <= 4
 
 

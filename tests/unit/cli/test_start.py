@@ -1,9 +1,11 @@
 """What all commands share: examples in their help, a start without MXNet, and who says an error."""
 
 import argparse
+import shlex
 
 import pytest
 from support.cli import parse, printed, without_mxnet
+from support.commands import ROOT
 from support.made_ledgers import facts_with, run_with, shuffled_line
 
 from edp_mx import cli
@@ -28,12 +30,13 @@ def test_help_has_examples(command, capsys):
 
 
 @pytest.mark.parametrize("command", ["account", "calibrate"])
-def test_the_examples_of_what_needs_no_files_run(command, capsys):
+def test_the_examples_of_what_needs_no_data_run(command, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         parse(command, "--help")
     lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
-    examples = [line.split()[1:] for line in lines if line.startswith(f"    edp-mx {command}")]
-    assert len(examples) == 4
+    examples = [shlex.split(line)[1:] for line in lines if line.startswith(f"    edp-mx {command}")]
+    assert len(examples) == 5
+    monkeypatch.chdir(ROOT)
     for example in examples:
         assert printed(capsys, *example)
 

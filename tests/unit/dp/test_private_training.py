@@ -72,9 +72,9 @@ def test_the_epsilon_is_that_of_edp_mx_account(generator, tmp_path, capsys):
     for batch in private.batches(vectors(generator)):
         private.step(batch)
     account = ("account", "--json", "--mechanism", "dp_sgd", "--noise-multiplier", 1.25,
-               "--sampler", "poisson", "--sample-rate", BATCH / N, "--steps-per-epoch", N // BATCH,
-               "--epochs", 3, "--micro-batch-size", BATCH, "--num-examples", N, "--delta", 1e-3,
-               "--adjacency", "zero-out", "--decay", "linear", "--decay-rate", 0.1)  # fmt: skip
+               "--sampler", "poisson", "--epochs", 3, "--batch-size", BATCH, "--num-examples", N,
+               "--delta", 1e-3, "--set", "privacy.adjacency=zero_out",
+               "privacy.decay={kind: linear, rate: 0.1}")  # fmt: skip
     by_numbers = strictly(printed(capsys, *account))["holds"]["epsilon"]
     by_ledger = strictly(printed(capsys, "account", folder, "--json"))
     assert private.epsilon == by_numbers

@@ -82,11 +82,11 @@ def test_compare_fits_stays_wide_if_asked_and_speaks_json(runs, capsys):
     "options",
     [
         ("account", "--noise-multiplier", "20", "--epochs", "30", "--num-examples", "4478",
-         "--workers", "8", "--micro-batch-size", "16", "--variant", "calibrated"),
+         "--workers", "8"),
         ("account", "--noise-multiplier", "2", "--epochs", "5", "--delta", "1e-5", "--sampler",
-         "poisson", "--sample-rate", "0.01", "--steps-per-epoch", "100"),
+         "poisson", "--sample-rate", "0.01"),
         ("calibrate", "--mechanism", "dp_sgd", "--target-epsilon", "3", "--num-examples", "4478",
-         "--epochs", "60", "--workers", "2", "--micro-batch-size", "256", "--sampler", "poisson"),
+         "--epochs", "60", "--workers", "2", "--batch-size", "512", "--sampler", "poisson"),
     ],
 )  # fmt: skip
 def test_other_commands_fit_too(options, capsys):

@@ -14,6 +14,7 @@ from edp_mx.dp.accounting.counting import count_what_holds
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.samplers import Sizes
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
@@ -34,16 +35,10 @@ PRIVATE = SimpleNamespace(
 
 
 def draws(sampler, k=1):
-    """The sizes that a worker's share says."""
+    """What a worker's share says of the sizes."""
     batch = WORKERS * k * SIZE
-    return SimpleNamespace(
-        sampler=sampler,
-        sample_rate=batch / N if sampler == "poisson" else 1.0,
-        steps_per_epoch=N // batch,
-        num_units=N,
-        micro_batch_size=SIZE,
-        micro_batches_per_worker=k,
-    )
+    rate = batch / N if sampler == "poisson" else 1.0
+    return SimpleNamespace(sizes=Sizes(N, SIZE, k, rate, N // batch))
 
 
 @pytest.fixture
@@ -65,13 +60,13 @@ def planned(config, sampler="shuffle", *, prepared=PUBLIC, k=1):
     )  # fmt: skip
 
 
-def calibrated_by_command(capsys, *options):
-    sizes = ["--epochs", "4", "--num-examples", str(N), "--workers", str(WORKERS)]
-    sizes += ["--micro-batch-size", str(SIZE)]
-    return json.loads(printed(capsys, "calibrate", *sizes, *options, "--json"))
+def calibrated_by_command(capsys, *settings, k):
+    sizes = ["--num-examples", str(N), "--workers", str(WORKERS), "--json", "--set"]
+    more = ["training.epochs=4", f"training.batch_size={WORKERS * k * SIZE}"]
+    return json.loads(printed(capsys, "calibrate", *sizes, *more, *settings))
 
 
-SETTINGS = [  # of a configuration, and the same as options of the command
+SETTINGS = [
     *(
         ({"mechanism": mechanism, "sampler": sampler}, kind, 1)
         for mechanism in ("edp_sgd", "dp_sgd")
@@ -87,15 +82,11 @@ SETTINGS = [  # of a configuration, and the same as options of the command
 def test_the_target_of_a_run_is_that_of_the_command(configured, capsys, settings, kind, k):
     """The same z₀ to the last digit."""
     rate = DECAYS[kind]
-    config = configured(
-        "target_epsilon=3", *(f"{key}={value}" for key, value in settings.items()),
-        f"micro_batches_per_worker={k}", f"decay={{kind: {kind}, rate: {rate}}}",
-    )  # fmt: skip
-    plan = planned(config, settings.get("sampler", "shuffle"), k=k)
+    given = [*(f"{key}={value}" for key, value in settings.items()), "target_epsilon=3",
+             f"micro_batches_per_worker={k}", f"decay={{kind: {kind}, rate: {rate}}}"]  # fmt: skip
+    plan = planned(configured(*given), settings.get("sampler", "shuffle"), k=k)
     assert plan.release.micro_batches_per_worker == k
-    options = [part for key, value in settings.items() for part in (f"--{key}", value)]
-    options += ["--target-epsilon", "3", "--micro-batches-per-worker", str(k)]
-    command = calibrated_by_command(capsys, *options, "--decay", kind, "--decay-rate", str(rate))
+    command = calibrated_by_command(capsys, *(f"privacy.{setting}" for setting in given), k=k)
     assert plan.noise_multiplier == command["noise_multiplier"]
 
 

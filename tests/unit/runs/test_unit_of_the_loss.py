@@ -4,6 +4,9 @@ import json
 
 import pytest
 from support.cli import from_a_shell
+from support.made_ledgers import plan_with
+
+from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 
 CONFIG = """
 name: unit
@@ -73,11 +76,11 @@ def test_scales_released_from_private_data_may_not_set_the_price(runs):
     assert refused.returncode == 2 and "layer_scales_unit" in refused.stderr
 
 
-def test_account_takes_scales_as_they_are_given():
+def test_scales_are_counted_as_they_are_given():
     """The paper's CLC on ATIS without decay, log₁₀ ε 4.4, by 20 epochs and norms up to 9.52."""
-    plan = ("--noise-multiplier", 0.0203, "--epochs", 20, "--delta", 5e-4, "--workers", 8)
-    scales = ("--layer-scales", "9.52,0.763", "--micro-batch-size", 4)
-    counted = json.loads(from_a_shell("account", *plan, *scales, "--json").stdout)
-    assert counted["as_published"]["log10_epsilon"] == pytest.approx(4.4, abs=0.1)
+    release = {"variant": "published", "layer_scales": (9.52, 0.763), "micro_batch_size": 4}
+    plan = plan_with(release, noise_multiplier=0.0203, epochs=20, delta=5e-4, num_records=None)
+    published = count_as_published(plan, plan.entries())
+    assert published.epsilon.log10 == pytest.approx(4.4, abs=0.1)
     rho = 20 / 2 * (2 * 9.52 * 8**0.5 / 0.0203) ** 2  # κ = 2, N = 8
-    assert counted["holds"]["rho"] == pytest.approx(rho, rel=1e-9)
+    assert count_what_holds(plan, plan.entries()).rho.value == pytest.approx(rho, rel=1e-9)

@@ -62,8 +62,8 @@ def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsy
     assert ("yes" if holds else "NOT a bound") in line
     assert report.holds.accountant == "rf_exact"  # the first is the one that is claimed
 
-    options = "account --noise-multiplier 2 --epochs 3 --delta 1e-5 --micro-batch-size 4 --json"
-    options += " --workers 2 --adjacency zero-out --variant calibrated --accountant doubled"
+    options = "account --noise-multiplier 2 --epochs 3 --delta 1e-5 --json --workers 2"
+    options += " --set privacy.adjacency=zero_out --accountant doubled"
     if not holds:
         with pytest.raises(UserError, match="doubled is not a bound"):
             printed(capsys, *options.split())

@@ -19,7 +19,7 @@ from edp_mx.dp.accounting.choices import (
 )
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.privacy.released_scales import ScaleRelease
+from edp_mx.dp.accounting.scale_release import ScaleRelease
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_NORM
 from edp_mx.runtime.settings import SettingError, Settings, setting
