@@ -36,14 +36,14 @@ def sgd(subject: Subject) -> Step:
 
 def edp_sgd(subject: Subject) -> Step:
     """The micro-batch's mean gradient clipped and noised, then Adam."""
-    mechanism = _mechanism(subject, LoopClipping(**_clipping(subject)), unit="micro_batch")
+    mechanism = _mechanism(LoopClipping(**_clipping(subject, "micro_batch")))
     return _step(subject, mechanism, lambda: [subject.mean_loss])
 
 
 def edp_sgd_hardened(subject: Subject) -> Step:
     """The same with hardened noise."""
-    clipping = LoopClipping(**_clipping(subject))
-    mechanism = _mechanism(subject, clipping, unit="micro_batch", gaussian="hardened")
+    clipping = LoopClipping(**_clipping(subject, "micro_batch"))
+    mechanism = _mechanism(clipping, gaussian="hardened")
     return _step(subject, mechanism, lambda: [subject.mean_loss])
 
 
@@ -87,23 +87,17 @@ PARTS: Dict[str, Dict[str, Any]] = {
 VARIANTS.update(dict.fromkeys(PARTS, dp_sgd_ghost))
 
 
-def _clipping(subject: Subject) -> dict:
-    return {
-        "flat": subject.flat,
-        "max_grad_norm": MAX_GRAD_NORM,
-        "layer_scales": (1.0,) * len(subject.flat.layers),
-    }
+def _clipping(subject: Subject, unit: str = "utterance") -> dict:
+    return {"flat": subject.flat, "release": _release(subject, unit)}
 
 
 def _dp_sgd(subject: Subject, clipping: NormClipping) -> Step:
-    mechanism = _mechanism(subject, clipping, unit="utterance")
+    mechanism = _mechanism(clipping)
     return _step(subject, mechanism, lambda: list(subject.chunks(clipping.chunk_size)))
 
 
-def _mechanism(
-    subject: Subject, clipping: NormClipping, *, unit: str, gaussian: str = "plain"
-) -> Mechanism:
-    release = Release(
+def _release(subject: Subject, unit: str) -> Release:
+    return Release(
         unit=unit,
         num_workers=subject.workers.size,
         micro_batch_size=len(subject.batch),
@@ -112,8 +106,11 @@ def _mechanism(
         adjacency="replace_one",
         variant="calibrated",
     )
+
+
+def _mechanism(clipping: NormClipping, *, gaussian: str = "plain") -> Mechanism:
     plan = Plan(
-        release,
+        clipping.release,
         noise_multiplier=NOISE_MULTIPLIER,
         decay=Decay(),
         epochs=1,

@@ -16,6 +16,7 @@ from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require
 from edp_mx.data.readers.columns_config import NO_SLOTS
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
@@ -161,7 +162,7 @@ def _facts(told: Any, config: Any) -> List[str]:
 
     users = f", {told.users:,} users" if told.users else ""
     several = []
-    if told.users and config.unit != "user":
+    if told.users and not UNITS[config.unit].is_user:
         several = _wrap(
             f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
             "all that one user says."
@@ -202,7 +203,7 @@ def _outlook(config: Any) -> List[str]:
         is_this = config.start is not None and family == config.family
         chosen = ", which this is" if is_this else ""
         lines += [f"- {family} from a public start{chosen}:", *(f"    {line}" for line in said)]
-    if config.unit == "user":
+    if UNITS[config.unit].is_user:
         lines += _wrap("All of these are of single utterances: with users as the unit, expect "
                        "worse.")  # fmt: skip
     if config.start is None:

@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 from edp_mx.cli.console import add_overrides, whole, written_as
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.errors import UserError
 
 # Options that are short for `--set KEY=…`.
@@ -90,12 +91,13 @@ def _refuse_missing(texts: Sequence[str]) -> None:
 def _refuse_sizes(config: Any, arguments: argparse.Namespace) -> None:
     """Refuse a rate where nothing is drawn at random, and draws without their rate."""
     n, rate, sampler = arguments.num_examples, arguments.sample_rate, config.privacy.sampler
-    if sampler == "shuffle" and rate is not None:
+    by_chance = SAMPLERS[sampler].by_chance
+    if not by_chance and rate is not None:
         raise UserError(
             "--sample-rate belongs to --sampler poisson: shuffled epochs cost the same however "
             "many steps they have, and sampling does not amplify them"
         )
-    if sampler != "shuffle" and rate is None and n is None:
+    if by_chance and rate is None and n is None:
         raise UserError(
             f"--sampler {sampler} needs --num-examples, from which q = B / n follows, or "
             "--sample-rate"

@@ -8,7 +8,7 @@ import hmac
 import os
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+from typing import Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
 from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.utterance import Utterance
@@ -75,13 +75,11 @@ def keyed_all(
     )
 
 
-def is_same(recorded: Union[str, Mapping[str, str]], fingerprint: str) -> Optional[bool]:
+def is_same(recorded: Mapping[str, str], fingerprint: str) -> Optional[bool]:
     """Return whether a fingerprint is the recorded one, or None if another machine keyed that.
 
-    `recorded` is the result of `keyed`, or a plain fingerprint, as edp_mx 0.1 wrote it.
+    `recorded` is the result of `keyed`.
     """
-    if isinstance(recorded, str):
-        return recorded == fingerprint
     now = keyed(fingerprint)
     return now["digest"] == recorded["digest"] if now["key"] == recorded["key"] else None
 

@@ -183,10 +183,7 @@ def read_ledger_mark(path: Path, *, is_checked: bool = False) -> LedgerMark:
         refuse_damaged(path)
     found = read_arrays(path, "a checkpoint", only=_LEDGER)
     if len(found) < len(_LEDGER):
-        raise UserError(
-            f"{path} was written by edp_mx 0.1 and does not say how far its ledger had come; it "
-            "cannot be resumed by this version, so train anew from its config.yaml"
-        )
+        raise UserError(f"{path} does not say how far its ledger had come: it is damaged")
     size, digest = (found[name] for name in _LEDGER)
     try:
         return LedgerMark(int(size), str(digest))

@@ -227,7 +227,7 @@ class PrivateTraining:
     def _dealt(self, num_records: int) -> Sampler:
         release = self.plan.release
         assert release is not None
-        if release.unit == "user" and (self._users is None or len(self._users) != num_records):
+        if release.clips.is_user and (self._users is None or len(self._users) != num_records):
             raise UserError("the unit user needs the user of each example: give users")
         sampler = deal(
             unit=release.unit,
@@ -245,7 +245,7 @@ class PrivateTraining:
         if sampler.num_units != self.plan.num_records:
             raise UserError(
                 f"the plan has num_examples={self.plan.num_records}, but the data set has "
-                f"{sampler.num_units} {'users' if release.unit == 'user' else 'examples'}"
+                f"{sampler.num_units} {'users' if release.clips.is_user else 'examples'}"
             )
         return sampler
 

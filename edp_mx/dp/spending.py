@@ -6,6 +6,7 @@ import logging
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from edp_mx.dp.accounting.budget import permitted_steps, refuse_unaffordable
+from edp_mx.dp.accounting.chain import Chain
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.ledger import Ledger, LedgerFile, LedgerMark
@@ -36,7 +37,7 @@ class UnwrittenLedger:
 
     def read(self) -> Ledger:
         """See `LedgerFile.read`."""
-        return Ledger(self._plan, tuple(self._entries), False, is_stopped=self._is_stopped)
+        return Ledger(self._plan, tuple(self._entries), False, Chain(), self._is_stopped)
 
 
 AnyLedger = Union[LedgerFile, UnwrittenLedger]
@@ -137,7 +138,7 @@ class Spending:
             self._end = first + self._allowed(epoch, first)
         count = min(wanted, self._end - first)
         # One line counts a shuffled epoch, whatever the steps; it is written anew after a resume.
-        if count and not (goes_on and self.plan.release.sampler == "shuffle"):
+        if count and (self.plan.release.draws.by_chance or not goes_on):
             self._file.append(self.plan.entry(epoch, count, first))
         self._next = (epoch, first + count)
         return count

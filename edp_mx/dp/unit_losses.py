@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence
 import mxnet as mx
 import numpy as np
 
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.mechanism import AnyMechanism
 from edp_mx.dp.sampling.draws import Draw, Sampler
@@ -72,7 +73,7 @@ class UnitLosses:
         seed: int,
         rank: int,
     ) -> None:
-        is_micro_batch = sampler.unit == "micro_batch"
+        is_micro_batch = UNITS[sampler.unit].is_mean
         self._loss_of, self._batch_of, self._lengths = loss_of, batch_of, lengths
         self._divisor = (sampler.micro_batch_size if is_micro_batch else 1.0) / factor
         self._chunk_size = mechanism.clipping.chunk_size

@@ -42,7 +42,7 @@ class CalibrationReport:
         release = plan.release
         assert release is not None
         variants = {}
-        for variant in VARIANTS if release.unit == "micro_batch" else ("calibrated",):
+        for variant in VARIANTS if release.clips.is_mean else ("calibrated",):
             other = replace(release, variant=variant)
             z = plan.noise_multiplier
             if variant != release.variant:

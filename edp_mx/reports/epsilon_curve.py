@@ -19,7 +19,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
 from edp_mx.runtime.files import write_csv
 
-MOST_POINTS = {"shuffle": 100, "poisson": 16}  # a point of Poisson steps takes up to a second
+MOST_POINTS, MOST_DRAWN = 100, 16  # a point of Poisson steps takes up to a second
 MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 STEEP = 1.5  # decades from which on the axis is logarithmic
@@ -52,7 +52,8 @@ def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
     epochs = sorted(ends, key=lambda epoch: ends[epoch])
     if epochs:
         ends[epochs[-1]] = len(entries)
-    most = MOST_POINTS[plan.release.sampler] if len(ends) <= MANY else FEW_POINTS
+    most = MOST_DRAWN if plan.release.draws.by_chance else MOST_POINTS
+    most = most if len(ends) <= MANY else FEW_POINTS
     chosen = np.unique(np.linspace(0, len(ends) - 1, min(most, len(ends))).round().astype(int))
     points = []
     for epoch in (epochs[place] for place in chosen.tolist()):

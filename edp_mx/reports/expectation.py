@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Sequence
 
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.data.synthetic import STANDINS
+from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
 from edp_mx.reports.summary import stated_note
 from edp_mx.reports.table import WIDTH, render_table
@@ -89,7 +90,8 @@ class Expectation:
         recipe, plan = self.recipe, self.calibration.plan
         of_all = recipe.batch_size / recipe.num_examples
         trained = recipe.setting("model.trained") or "all"
-        drawn = "expected" if recipe.setting("privacy.sampler") == "poisson" else "shuffled"
+        by_chance = SAMPLERS[recipe.setting("privacy.sampler")].by_chance
+        drawn = "expected" if by_chance else "shuffled"
         return [
             f"settings of the nearest ({recipe.record['name']}), counted anew for yours:",
             f"  batch of {recipe.batch_size:,} ({drawn}, {100 * of_all:.0f} % of the utterances), "

@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import List, Sequence, Tuple
 
+from edp_mx.dp.accounting.accountants import is_gaussian
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.coverage import UNKNOWN_SCALES
 from edp_mx.dp.accounting.guarantee import Guarantee
@@ -54,7 +55,7 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
     sections += [
         (
             "WHAT NO EPSILON HERE COVERS",
-            _bullets([*spent.warnings, *account.ledger.warnings, *spent.not_covered]),
+            _bullets([*spent.warnings, *spent.not_covered]),
         ),
         ("WHAT WOULD IMPROVE IT", _bullets(improvements(account))),
     ]
@@ -114,27 +115,16 @@ def _who(spent: Guarantee) -> List[str]:
             f"exchanged for any other {record}, with any words, labels and length; the number of "
             f"{record}s is public"
         )
-    whole = (
-        "All utterances under one user name are protected together; someone who speaks under "
-        "several names is protected less."
-        if record == "user"
-        else "It does not protect a person as a whole: someone with several utterances in the "
-        "data is protected less."
-    )
     return _wrap(
         f"One {record} of the {spent.plan.num_records} in the training part. The guarantee "
         f"compares two training sets that differ in one {record}, which is {neighbours}. "
-        f"{whole}"
+        f"{release.clips.whole}"
     )
 
 
 def _against(spent: Guarantee) -> List[str]:
     release = spent.release
-    drawn = (
-        " and even the order of the shuffle"
-        if release.sampler == "shuffle"
-        else f", but not which {spent.plan.record}s were drawn for which step"
-    )
+    drawn = release.draws.known.format(record=release.record)
     text = (
         "Anyone who sees the trained model, or all intermediate models and the noisy gradient of "
         f"every step; who knows the code, the settings, all other {spent.plan.record}s"
@@ -179,17 +169,18 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
         f"A blind guess is right in 50 % of cases and finds as many members as false alarms. "
         f"By all that is known: {limits.source}."
     )
-    if bound.rho is not None and bound.accountant == "rf_exact":
+    if bound.rho is not None and is_gaussian(bound):
         ten = LogNumber(log_epsilon_exact(bound.rho.log + 2 * math.log(10), spent.plan.delta))
-        several = "user names" if record == "user" else "utterances"
-        lines += _wrap(f"For ten {several} of one person together epsilon is {ten}.")
+        lines += _wrap(
+            f"For ten {spent.release.clips.several} of one person together epsilon is {ten}."
+        )
     return lines
 
 
 def _other(spent: Guarantee) -> List[str]:
     """Explain the ε of the paper, and why it differs."""
     release = spent.release
-    if release.unit != "micro_batch":
+    if not release.clips.is_mean:
         return _wrap(_other_of_dp_sgd(spent, release))
     text = (
         f"The paper would print epsilon = {spent.as_published.epsilon.in_words()}: it takes the "
@@ -213,13 +204,7 @@ def _other(spent: Guarantee) -> List[str]:
         )
     else:
         text += " The calibrated variant draws its noise so that z is really what is released."
-    if release.sampler == "poisson":
-        text += (
-            " The paper does not treat steps with randomly drawn utterances; what holds is "
-            "composed step by step, with the probability of not being drawn."
-        )
-    else:
-        text += " The conversion used for what holds is exact; the paper uses an upper bound of it."
+    text += release.draws.of_edp_sgd
     if spent.plan.scales_source == "first_batch":
         text += " It also ignores the layer scales, which come from private gradients."
     return _wrap(text)
@@ -234,20 +219,9 @@ def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
         f"({moves}), so that z is really what is released: kappa = {release.kappa:g}. Their sum is "
         f"divided by the public batch size, never by how many {release.record}s were drawn. "
     )
-    if release.sampler == "shuffle":
-        text += (
-            "The paper prints no epsilon of DP-SGD; by the way in which it counts its own "
-            f"algorithm it would be {spent.as_published.epsilon}: each epoch once, by rho + 2 "
-            "sqrt(rho ln 1/delta). The conversion used for what holds is exact; that one is an "
-            "upper bound of it."
-        )
-    else:
-        text += (
-            f"The count that the paper's accounting is taken from would say "
-            f"{spent.as_published.epsilon} for steps with randomly drawn {release.record}s; "
-            "its authors call it approximate, and it is not a bound. What holds is composed step "
-            "by step."
-        )
+    text += release.draws.of_dp_sgd.format(
+        epsilon=spent.as_published.epsilon, record=release.record
+    )
     if spent.plan.scales_source == "first_batch":
         text += " Both ignore the layer scales, which come from private gradients."
     return text

@@ -57,7 +57,7 @@ def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
     if plan.epochs > 1:
         half = plan.epochs // 2
         found[f"{half} of the {plan.epochs} epochs"] = replace(plan, epochs=half)
-    if release.sampler == "shuffle" and now.log < WORTH_SAMPLING and plan.num_records:
+    if not release.draws.by_chance and now.log < WORTH_SAMPLING and plan.num_records:
         rate = min(release.batch_size / plan.num_records, 1.0)
         found["Poisson sampling of the batches, in secret (privacy.sampler: poisson)"] = replace(
             plan,
@@ -77,7 +77,7 @@ def _more_noise(plan: Plan, now: LogNumber) -> List[str]:
     assert plan.release is not None
     found = []
     wanted = [target for target in TARGETS if now.log > math.log(target)]
-    for target in wanted[:1] if plan.release.sampler == "poisson" else wanted:
+    for target in wanted[:1] if plan.release.draws.by_chance else wanted:
         try:
             more = calibrated(plan, target_epsilon=target).noise_multiplier
         except UserError:

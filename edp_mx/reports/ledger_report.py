@@ -74,7 +74,7 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
         "ledger": {
             "entries": [entry.to_dict() for entry in merged(ledger.entries)],
             "is_torn": ledger.is_torn,
-            "is_tied": ledger.chain is not None,
+            "is_tied": True,
             "differences": list(account.differences),
         },
     }
@@ -89,8 +89,7 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     lines += ["", *render_accountants(spent.as_published, **_counts(account))]
     if spent.holds_if.conditions:
         lines.append(f"holds if: {'; and if '.join(spent.holds_if.conditions)}")
-    lines += ["", *_plan_lines(account)]
-    return [*lines, *(f"Note: {warning}." for warning in account.ledger.warnings)]
+    return [*lines, "", *_plan_lines(account)]
 
 
 def at_other_deltas_as_json(spent: Guarantee) -> List[Dict[str, Any]]:
@@ -152,7 +151,7 @@ def _releases(entries: Sequence[Entry]) -> List[str]:
                 str(sum(entry.event.count for entry in group)),
                 "" if first.noise_multiplier is None else f"{first.noise_multiplier:.6g}",
                 f"{event.effective_noise_multiplier:.6g}",
-                "" if event.sampler == "shuffle" else f"{event.sample_rate:.6g}",
+                f"{event.sample_rate:.6g}" if event.draws.by_chance else "",
             ]
         )
     if len(rows) > LONGEST_LIST:
@@ -161,10 +160,10 @@ def _releases(entries: Sequence[Entry]) -> List[str]:
         rows = [*rows[:half], left_out, *rows[-half:]]
     if not rows:
         return ["The ledger holds no release yet."]
-    is_poisson = any(entry.event.sampler == "poisson" for entry in entries)
-    unit = "steps" if is_poisson else "times"
+    by_step = any(entry.event.draws.by_chance for entry in entries)
+    unit = "steps" if by_step else "times"
     header = ["released", unit, "z", "effective z", "sample rate"]
-    width = len(header) if is_poisson else len(header) - 1
+    width = len(header) if by_step else len(header) - 1
     return render_table(header[:width], [row[:width] for row in rows]).splitlines()
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Dict, List, Tuple
 
+from edp_mx.dp.accounting.accountants import is_gaussian
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.counting import count_what_holds
 from edp_mx.dp.accounting.guarantee import Guarantee
@@ -39,7 +40,7 @@ def limits_of(bound: Bound, spent: Guarantee) -> Limits:
     """
     first = best = _within(bound.epsilon, spent.plan.delta)
     source = f"the best bound of epsilon at {1 + len(DELTAS)} values of delta"
-    if bound.accountant == "rf_exact" and bound.rho is not None:
+    if is_gaussian(bound) and bound.rho is not None:
         log_rho = bound.rho.log
         best = [accuracy_gaussian(log_rho), *(tpr_gaussian(log_rho, fpr=fpr) for fpr in FPRS)]
         source = "all epochs together are one Gaussian mechanism, whose limits are exact"

@@ -9,21 +9,12 @@ from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.counting import (
     counts_as_published,
     counts_of_what_holds,
+    say_paper,
 )
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
-
-PAPERS = {
-    "zcdp_paper": "zcdp_paper: epsilon = rho + 2 sqrt(rho ln 1/delta)",
-    "paper_rs": "paper_rs: Yu et al. (2019), approximate according to its authors",
-}
-HOW_IT_HOLDS = {
-    "shuffle": "holds: against observers of every aggregate; exact for shuffled epochs of disjoint "
-    "batches",
-    "poisson": "holds: against observers of every aggregate who do not see the draws of utterances",
-}
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class PlanReport:
             "sampler": {
                 "name": release.sampler,
                 "sample_rate": release.sample_rate,
-                "steps_per_epoch": plan.steps_per_epoch if release.sampler == "poisson" else None,
+                "steps_per_epoch": plan.steps_per_epoch if release.draws.by_chance else None,
             },
             "accountants": {
                 "as_published": counts_as_json(self.counts_as_given),
@@ -100,8 +91,8 @@ class PlanReport:
         lines += self._release_lines()
         lines += ["", *render_accountants(self.paper, self.counts_as_given, self.counts), ""]
         lines += [
-            f"as published: the multiplier as given, kappa 1; {PAPERS[self.paper.accountant]}",
-            HOW_IT_HOLDS[release.sampler],
+            f"as published: the multiplier as given, kappa 1; {say_paper(self.paper)}",
+            release.draws.how_it_holds,
         ]
         lines += [f"infinite because {reason}" for reason in holds.reasons]
         return lines
@@ -114,7 +105,7 @@ class PlanReport:
             for name, epoch in (("first", 0), ("last", plan.epochs - 1)):
                 z = release.effective_noise_multiplier(plan.noise_multiplier_at(epoch))
                 values[f"effective multiplier, {name} epoch"] = f"{z:.6g}"
-        if release.sampler == "poisson":
+        if release.draws.by_chance:
             values["sample rate"] = f"{release.sample_rate:.6g}"
             values["steps"] = str(plan.steps)
         values["sensitivity of the aggregate"] = f"{release.aggregate_sensitivity:.6g}"

@@ -8,7 +8,6 @@ from typing import Any, List, NamedTuple, Optional, Set, Tuple
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.fingerprint import keyed
 from edp_mx.data.origin import (
     GONE,
     ORIGIN,
@@ -178,9 +177,7 @@ def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
     part = (parts or {}).get("train")
     if part is None:
         return read
-    keyed_part = keyed(part) if isinstance(part, str) else part  # a text, as edp_mx 0.1 wrote it
-    is_ours = keyed_part["key"] == read.key
-    return replace(read, part=keyed_part["digest"]) if is_ours else read
+    return replace(read, part=part["digest"]) if part["key"] == read.key else read
 
 
 def _epsilon_of(run: RunDirectory) -> Optional[float]:

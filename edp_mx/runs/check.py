@@ -14,8 +14,9 @@ from edp_mx.dp.accounting.budget import refuse_unaffordable
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger, refuse_other_plan
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.samplers import check_sizes
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
-from edp_mx.dp.sampling.shuffle import micro_batch_size
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
 from edp_mx.runs.evidence import Evidence
@@ -37,9 +38,12 @@ def check_files(
     Args:
         resumed: the run that would go on.
     """
-    if config.privacy.sampler == "shuffle":
-        lanes = num_workers * config.privacy.micro_batches_per_worker
-        micro_batch_size(config.training.batch_size, lanes)
+    check_sizes(
+        config.privacy.sampler,
+        batch_size=config.training.batch_size,
+        num_workers=num_workers,
+        micro_batches_per_worker=config.privacy.micro_batches_per_worker,
+    )
     refuse_private_lists(config.data)
     if not is_made(config.data):
         find_corpus(config.data)
@@ -81,7 +85,7 @@ def check(
         len(corpus.train),
         rank=0,
         num_workers=num_workers,
-        users=users_of(corpus.train) if config.privacy.unit == "user" else None,
+        users=users_of(corpus.train) if UNITS[config.privacy.unit or ""].is_user else None,
         lengths=[len(utterance.tokens) for utterance in corpus.train],
     )
     brought = brought_along(config, corpus)

@@ -9,7 +9,7 @@ from typing import Any, Dict
 
 import numpy as np
 
-from edp_mx.dp.privacy.factors import ClippingStatistics
+from edp_mx.dp.privacy.clipping import ClippingStatistics
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays

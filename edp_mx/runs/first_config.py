@@ -22,6 +22,7 @@ from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
 from edp_mx.dp.accounting.delta import choose_delta
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import ADOPTED
 from edp_mx.models.checkpoints.huggingface import CONFIG
@@ -238,7 +239,7 @@ def first_config(
     data = DataConfig(corpus=name, path=str(path), split=split, columns=columns)
     corpus = load_corpus(data, progress=progress)
     n = len(corpus.split.train)
-    if unit == "user":
+    if UNITS[unit].is_user:
         if not names_users(corpus.utterances):
             raise UserError(f"--user-key: {path} names no users; name them by {HOW_TO_NAME}")
         n = len(np.unique(users_of(corpus.train)))

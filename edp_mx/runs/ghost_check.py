@@ -9,16 +9,16 @@ import numpy as np
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
-from edp_mx.dp.privacy.ghost.clipping import GhostClipping
+from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.runs.prepare import Prepared
 
 LENGTHS = (3, 1, 5, 2, 4, 1)  # of the utterances, which are padded to the longest
 
 
-def check_ghost(ghost: GhostClipping, prepared: Prepared, *, unit: str) -> None:
+def check_ghost(ghost: NormClipping, prepared: Prepared) -> None:
     """Refuse ghost clipping that disagrees with the loop on this very network."""
     encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
-    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS), unit=unit)
+    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
 
 
 def random_utterances(

@@ -83,7 +83,7 @@ def _repeated(ledger: Ledger, first: int, step: int) -> int:
     """The number of steps that were written down after the checkpoint, at most."""
     begun = [entry.event for entry in ledger.entries if entry.epoch == first]
     left = ledger.plan.steps_per_epoch - step
-    if not begun or begun[0].sampler == "shuffle":
+    if not begun or not begun[0].draws.by_chance:
         return left if begun else 0
     return min(sum(event.count for event in begun) - step, left)
 

@@ -9,10 +9,10 @@ from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Unclipped
 from edp_mx.dp.privacy.flat import FlatGradients
-from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
@@ -66,14 +66,14 @@ def build_mechanism(
     plan = spending.complete(scales)
     assert plan.release is not None
     clipping = clipping_for(
-        privacy.clipping,
+        plan.clipping,
         plan.release,
         flat,
         prepared.model,
         chunk_size=min(privacy.chunk_size, prepared.model.most_at_once),
     )
-    if isinstance(clipping, GhostClipping):
-        check_ghost(clipping, prepared, unit=plan.release.unit)
+    if CLIPPINGS[plan.clipping].takes_many:
+        check_ghost(clipping, prepared)
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Optional, Sequence, Tuple
 from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.samplers import Sizes, sizes_of
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.planning import plan_of, settled
 from edp_mx.errors import UserError
 from edp_mx.runtime.config_files import read_settings
@@ -67,7 +68,7 @@ def plan_of_config(
         micro_batches_per_worker=privacy.micro_batches_per_worker,
         num_units=num_examples,
         sample_rate=sample_rate,
-        units="users" if privacy.unit == "user" else "utterances",
+        units=f"{UNITS[privacy.unit].record}s",
     )
     plan = plan_before_data(
         privacy,

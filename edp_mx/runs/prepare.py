@@ -18,6 +18,7 @@ from edp_mx.data.splits import users_on_two_sides
 from edp_mx.data.users import users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.models.frozen import frozen_part
 from edp_mx.runs.build import (
@@ -133,7 +134,7 @@ def prepare_corpus(
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:
-    if config.privacy.unit != "user":
+    if not UNITS[config.privacy.unit or ""].is_user:
         return None
     both = users_on_two_sides(corpus.split, users_of(corpus.utterances))
     if both:

@@ -68,7 +68,7 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
                 f"{run.path / 'privacy.json'} states ε = {was} {_STATED[key]}, but the ledger "
                 f"adds up to {now}, which is shown"
             )
-    return {**counted, **({} if ledger.chain is None else {END: ledger.chain.end})}
+    return {**counted, END: ledger.chain.end}
 
 
 def with_counted_epsilons(
@@ -181,7 +181,8 @@ def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
     """Compare n with the training part; of users there may be fewer than utterances."""
     path = run.path / "split.json"
     held, counted = _number_trained(run.path, path.stat().st_mtime_ns), plan.num_records
-    if counted is None or counted == held or (plan.record == "user" and counted < held):
+    is_of_users = plan.release is not None and plan.release.clips.is_user
+    if counted is None or counted == held or (is_of_users and counted < held):
         return
     raise UserError(
         f"{run.ledger} counts {counted} {plan.record}s, but split.json has {held} utterances in "

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Tuple
 
-from edp_mx.dp.accounting.choices import UNITS_OF
 from edp_mx.dp.accounting.decay import KINDS
+from edp_mx.dp.accounting.units import MECHANISMS
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
 
@@ -36,7 +36,7 @@ def _is_setting(value: Any) -> bool:
     return all(item is None or isinstance(item, (bool, str)) or _is_number(item) for item in items)
 
 
-_MECHANISMS = ("none", *UNITS_OF)
+_MECHANISMS = ("none", *MECHANISMS)
 _IS = {
     "a number": _is_number,
     "a number above 0": lambda value: _is_number(value) and value > 0,

@@ -36,8 +36,7 @@ class RunSpending(Spending):
 
     def end(self) -> Optional[Dict[str, Any]]:
         """Return what confirms the whole ledger; on rank 0, None without a mechanism."""
-        chain = self._file.read().chain if self.plan.release else None
-        return None if chain is None else chain.end
+        return self._file.read().chain.end if self.plan.release else None
 
 
 def _opened(plan: Plan, run: RunDirectory) -> LedgerFile:

@@ -15,7 +15,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.splits import PARTS
-from edp_mx.dp.privacy.factors import ClippingStatistics
+from edp_mx.dp.privacy.clipping import ClippingStatistics
 from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run

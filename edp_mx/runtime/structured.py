@@ -32,8 +32,6 @@ class NotOfKind(UserError):
 def structure(value: Any, kind: Type[T]) -> T:
     """Return the dataclass that a value of JSON or YAML holds.
 
-    A class may rename the keys of an older version in a static method `upgrade`.
-
     Raises:
         NotOfKind: a key is unknown (the nearest known one is named) or missing, a value has a wrong
             type, or the dataclass refuses it.
@@ -111,8 +109,7 @@ def _from_mapping(cls: type, build: Any) -> Any:
     def hook(value: Any, kind: type) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{value!r} is not a mapping of keys ({', '.join(names_of(cls))})")
-        upgrade = getattr(cls, "upgrade", None)  # renames the keys of an older version
-        return build(upgrade(value) if upgrade else value, kind)
+        return build(value, kind)
 
     return hook
 

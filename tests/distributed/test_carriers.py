@@ -28,7 +28,7 @@ def train(optimizer):
     release = release_with(num_workers=workers.size, micro_batch_size=SIZE, **norms)
     mechanism = Mechanism(
         plan=plan_with(release, z=0.5),
-        clipping=LoopClipping(flat=flat, **norms),
+        clipping=LoopClipping(flat=flat, release=release),
         noise=NoiseStream.from_operating_system(),
     )
     trainer = CarriedTrainer(

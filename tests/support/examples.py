@@ -105,7 +105,8 @@ def tensors_of(flat, array):
 
 
 def loop_clipping(flat, *, scales=SCALES, max_grad_norm=1.0):
-    return LoopClipping(flat=flat, max_grad_norm=max_grad_norm, layer_scales=scales)
+    release = release_with(layer_scales=scales, max_grad_norm=max_grad_norm)
+    return LoopClipping(flat=flat, release=release)
 
 
 def release_with(**changes):

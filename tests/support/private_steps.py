@@ -30,9 +30,7 @@ class PrivateSteps:
         plan = plan_with(release, z=z, decay=decay)
         self.mechanism = Recording(
             plan=replace(plan, gaussian=noise.gaussian),
-            clipping=LoopClipping(
-                flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
-            ),
+            clipping=LoopClipping(flat=flat, release=release),
             noise=noise,
         )
         self.trainer = PrivateTrainer(

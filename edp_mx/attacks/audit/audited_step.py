@@ -12,7 +12,7 @@ from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.samplers import sizes_of
+from edp_mx.dp.accounting.samplers import SAMPLERS, sizes_of
 from edp_mx.dp.planning import plan_of
 from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import Sampler
@@ -61,7 +61,7 @@ class AuditedStep:
             )
         if not 0 < sample_rate <= 1:
             raise UserError(f"--sample-rate is {sample_rate}; it must be above 0, at most 1")
-        is_drawn = privacy.sampler != "shuffle"
+        is_drawn = SAMPLERS[privacy.sampler].by_chance
         places = round(batch_size / sample_rate) if is_drawn else batch_size
         sizes = sizes_of(
             privacy.sampler,
@@ -103,7 +103,7 @@ class AuditedStep:
         """Build the real sampler over as many records as the settings need."""
         release = self.release
         users = np.repeat(np.arange(self.num_units), self.utterances_per_user)
-        is_user = release.unit == "user"
+        is_user = release.clips.is_user
         return deal(
             unit=release.unit,
             sampler=release.sampler,

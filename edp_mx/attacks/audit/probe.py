@@ -10,6 +10,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.attacks.audit.audited_step import AuditedStep
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -59,7 +60,7 @@ class Probe:
         flat = FlatGradients(layers)
         noise = NoiseStream.from_operating_system(gaussian=plan.gaussian)
         self.fingerprint = noise.fingerprint
-        self._clipping = plan.clipping
+        self._takes_many = CLIPPINGS[plan.clipping].takes_many
         clipping = clipping_for(plan.clipping, self.release, flat, self.network, chunk_size=1 << 20)
         self.mechanism = ListenedMechanism(plan=plan, clipping=clipping, noise=noise)
         self._trainer = PrivateTrainer(
@@ -101,7 +102,7 @@ class Probe:
             whole = np.zeros((len(sizes) * rows, part.shape[1]), np.float32)  # (U · rows, size)
             whole[places] = part
             filled.append(whole.reshape(len(sizes), rows, -1))
-        at_once = len(sizes) if self._clipping == "ghost" else 1
+        at_once = len(sizes) if self._takes_many else 1
         return [
             partial(self._losses, [part[i : i + at_once] for part in filled])
             for i in range(0, len(sizes), at_once)
@@ -111,5 +112,5 @@ class Probe:
         """Return the losses (U,) of units given layer by layer, each (U, rows, size)."""
         count, rows, size = units[0].shape
         losses = self.network(*(mx.nd.array(x.reshape(-1, size)) for x in units))  # (U · rows,)
-        divisor = self.release.micro_batch_size if self.release.unit == "micro_batch" else 1
+        divisor = self.release.micro_batch_size if self.release.clips.is_mean else 1
         return losses.reshape((count, rows)).sum(axis=1) / divisor

@@ -103,7 +103,7 @@ def audit_step(
         layers.append(layer)
         bounds.append(
             epsilon_of_mu(layer.mu, delta=delta)
-            if step.release.sampler == "shuffle"
+            if not step.release.draws.by_chance
             else epsilon_from_errors(layer.counts, delta=delta, significance=significance)
         )
     return Verdict(
@@ -161,11 +161,11 @@ def _worlds(release: Release, step: AuditedStep, sampler: Sampler) -> np.ndarray
     clipped micro-batch all others pull the other way, and it outweighs them together.
     """
     own = sampler.indices
-    first = own[: step.utterances_per_user] if release.unit == "user" else own[:1]
+    first = own[: step.utterances_per_user] if release.clips.is_user else own[:1]
     far = OVERSHOOT * release.max_grad_norm * release.num_workers * release.micro_batch_size
     lengths = np.zeros((2, int(own[-1]) + 1))
     others = np.empty(0, np.int64)
-    if release.unit == "micro_batch":
+    if release.clips.is_mean:
         lane = next(lane.indices for lane in sampler.lanes if first[0] in lane.indices)
         others = lane[lane != first[0]]
     lengths[:, others] = -far
@@ -181,7 +181,7 @@ def _judge(probe: Probe, seen: np.ndarray, layer: int, significance: float) -> L
     assert release.layer_scales is not None  # an audited step names them
     scale = release.layer_scales[layer]
     reach = scale * release.max_grad_norm / release.num_workers / release.units_per_worker
-    middle = reach if release.sampler == "poisson" else 0.0 if release.kappa == 2 else reach / 2
+    middle = reach if release.draws.by_chance else 0.0 if release.kappa == 2 else reach / 2
     says_with = seen > middle  # (2, D)
     counts = ErrorCounts(
         false_positives=int(says_with[0].sum()),

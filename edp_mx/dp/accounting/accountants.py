@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.calibrate import PlannedSteps, calibrate_poisson, calibrate_rf
 from edp_mx.dp.accounting.choices import NEIGHBOURS, check_choice
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
-from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
+from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
 from edp_mx.dp.accounting.rdp import epsilon_poisson_rdp
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_rho_of, yu_rs_of_steps
@@ -31,6 +32,9 @@ class Accountant:
             events, inf where a multiplier is 0. Refuses the events of another sampler.
         is_bound: whether its ε holds; False for accountants that are shown for comparison only.
         neighbours: those for which it has a pair of distributions.
+        calibrate: the z₀ of planned steps, in closed form or by a search of its own.
+        is_gaussian: all that it counts is one Gaussian mechanism of that ρ, neither less nor more.
+        said: what it is, in words, where it is the paper's.
     """
 
     name: str
@@ -39,6 +43,9 @@ class Accountant:
     logs: Callable[[Composition, float], Dict[str, float]]
     is_bound: bool = True
     neighbours: Tuple[str, ...] = NEIGHBOURS
+    calibrate: Optional[Callable[[PlannedSteps], float]] = None
+    is_gaussian: bool = False
+    said: str = ""
 
     def count(self, composition: Composition, *, delta: float) -> Bound:
         """Return ε at δ, which holds where `is_bound`."""
@@ -86,10 +93,18 @@ def _paper_rs(composition: Composition, delta: float) -> Dict[str, float]:
 ACCOUNTANTS: Dict[str, Accountant] = {
     accountant.name: accountant
     for accountant in (
-        Accountant("rf_exact", "shuffle", "exact", _rf_exact),
+        Accountant(
+            "rf_exact", "shuffle", "exact", _rf_exact, calibrate=calibrate_rf, is_gaussian=True
+        ),
         Accountant("rf_renyi", "shuffle", "renyi", partial(_rf, conversion="renyi")),
         Accountant("rf_zcdp", "shuffle", "simple", partial(_rf, conversion="simple")),
-        Accountant("poisson_pld", "poisson", "upper end of an interval", _poisson_pld),
+        Accountant(
+            "poisson_pld",
+            "poisson",
+            "upper end of an interval",
+            _poisson_pld,
+            calibrate=partial(calibrate_poisson, epsilon_of=upper_epsilon_poisson_pld),
+        ),
         Accountant(
             "poisson_rdp",
             "poisson",
@@ -104,7 +119,14 @@ ACCOUNTANTS: Dict[str, Accountant] = {
             lambda steps, delta: {"epsilon": log_epsilon_gdp_clt(steps, delta)},
             is_bound=False,
         ),
-        Accountant("paper_rs", "poisson", "heuristic of its authors", _paper_rs, is_bound=False),
+        Accountant(
+            "paper_rs",
+            "poisson",
+            "heuristic of its authors",
+            _paper_rs,
+            is_bound=False,
+            said="paper_rs: Yu et al. (2019), approximate according to its authors",
+        ),
     )
 }
 
@@ -115,6 +137,11 @@ def count_with(name: str, composition: Composition, *, delta: float) -> Bound:
     return ACCOUNTANTS[name].count(composition, delta=delta)
 
 
+def claimed_for(release: Release) -> Accountant:
+    """Return the accountant whose ε is claimed for the steps of a release."""
+    return _accountants_for(release.sampler, release.neighbours)[0]
+
+
 def count_claimed(composition: Composition, *, delta: float) -> Bound:
     """Return ε by the accountant that is claimed for such events, which are of one sampler."""
     return _accountants_of(composition)[0].count(composition, delta=delta)
@@ -123,6 +150,11 @@ def count_claimed(composition: Composition, *, delta: float) -> Bound:
 def count_with_all(composition: Composition, *, delta: float) -> List[Bound]:
     """Return ε by every accountant of these events: the claimed one first, non-bounds last."""
     return [one.count(composition, delta=delta) for one in _accountants_of(composition)]
+
+
+def is_gaussian(bound: Bound) -> bool:
+    """Return whether what a bound counts is one Gaussian mechanism, whose limits are exact."""
+    return bound.accountant in ACCOUNTANTS and ACCOUNTANTS[bound.accountant].is_gaussian
 
 
 def check_claim(name: str, release: Release) -> None:

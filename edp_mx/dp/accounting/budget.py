@@ -72,7 +72,7 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int, *, first: in
     most = plan.steps_per_epoch - first
     if _fits(plan, (*spent, plan.entry(epoch, most))):
         return most
-    if plan.release.sampler == "shuffle":
+    if not plan.release.draws.by_chance:
         return 0
     return _largest(most, lambda steps: _fits(plan, (*spent, plan.entry(epoch, steps))))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable
+from typing import Callable, Tuple
 
 from scipy.optimize import brentq
 
@@ -13,8 +14,7 @@ from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
-from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
-from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_rf
+from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of, log_rho_rf
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
@@ -22,27 +22,53 @@ SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
 _LOG_RANGE = math.log(1e6)  # of a Poisson calibration, both ways
 
 
-def calibrate_rf(
-    *,
-    target_epsilon: float,
-    delta: float,
-    decay: Decay,
-    epochs: int,
-    spent_log_rho: float = -math.inf,
-) -> float:
+@dataclass(frozen=True)
+class PlannedSteps:
+    """Steps to come whose noise is to be found, and the target that they are to meet.
+
+    Attributes:
+        spent: what is released besides, with multipliers of its own.
+
+    Raises:
+        UserError: a target that no noise can meet.
+    """
+
+    target_epsilon: float
+    delta: float
+    decay: Decay
+    epochs: int
+    steps_per_epoch: int = 1
+    sample_rate: float = 1.0
+    neighbours: str = "zero_out"
+    spent: Tuple[Event, ...] = ()
+
+    def __post_init__(self) -> None:
+        target = self.target_epsilon
+        if not 0 < target < math.inf:
+            raise UserError(f"target_epsilon is {target}; it must be finite and above 0")
+        check_rate(self.delta, "delta", is_open=True)
+        if self.epochs < 1:
+            raise UserError(f"epochs is {self.epochs}; at least one is needed to calibrate for")
+        if self.steps_per_epoch < 1:
+            raise UserError(f"steps_per_epoch is {self.steps_per_epoch}; at least one is needed")
+        if self.sample_rate == 0:
+            raise UserError("sample_rate is 0; nothing is ever drawn, so any noise will do")
+
+
+def calibrate_rf(steps: PlannedSteps) -> float:
     """Return the smallest z₀ for which shuffled epochs stay within (ε, δ), converted exactly.
 
     z₀ = √(A / (2 ρ*)), A = Σ d(t)⁻², where ρ* is the largest ρ that converts to at most ε, less
     what other releases spend. The multiplier is an effective one, on the safe side.
     """
-    _check(target_epsilon, delta, epochs)
-    log_rho = _largest_log_rho(target_epsilon, delta)
+    target_epsilon, spent_log_rho = steps.target_epsilon, log_rho_of(steps.spent)
+    log_rho = _largest_log_rho(target_epsilon, steps.delta)
     if spent_log_rho >= log_rho:
         raise UserError(
             f"target_epsilon is {target_epsilon:g}, and other releases spend all of it; raise it"
         )
     log_rho += math.log(-math.expm1(spent_log_rho - log_rho))
-    log_z = 0.5 * (log_rho_rf(1.0, decay=decay, epochs=epochs) - log_rho + SAFETY)
+    log_z = 0.5 * (log_rho_rf(1.0, decay=steps.decay, epochs=steps.epochs) - log_rho + SAFETY)
     z = LogNumber(log_z).value
     if z is None:
         raise UserError(
@@ -66,40 +92,29 @@ def _largest_log_rho(epsilon: float, delta: float) -> float:
     return low
 
 
-def calibrate_poisson(
-    *,
-    target_epsilon: float,
-    delta: float,
-    decay: Decay,
-    epochs: int,
-    steps_per_epoch: int,
-    sample_rate: float,
-    neighbours: str = "zero_out",
-) -> float:
-    """Return the smallest z₀, to 1e-5, for which Poisson steps stay within (ε, δ) by `poisson_pld`.
+def calibrate_poisson(steps: PlannedSteps, *, epsilon_of: Callable[..., float]) -> float:
+    """Return the smallest z₀, to 1e-5, for which steps drawn by chance stay within (ε, δ).
 
-    The multiplier is an effective one, on the safe side, from 1e-6 to 1e6.
+    The multiplier is an effective one, on the safe side, from 1e-6 to 1e6; `spent` is left out.
+
+    Args:
+        epsilon_of: ε of a composition at a `delta`.
     """
-    _check(target_epsilon, delta, epochs)
-    if steps_per_epoch < 1:
-        raise UserError(f"steps_per_epoch is {steps_per_epoch}; at least one is needed")
-    if sample_rate == 0:
-        raise UserError("sample_rate is 0; nothing is ever drawn, so any noise will do")
 
-    def steps(z: float, neighbours: str = neighbours) -> Composition:
-        multipliers = [decay.noise_multiplier_at(z, t) for t in range(epochs)]
-        events = [Event("poisson", z_t, steps_per_epoch, sample_rate) for z_t in multipliers]
-        return Composition(neighbours, events)
+    def drawn(z: float, neighbours: str) -> Composition:
+        multipliers = [steps.decay.noise_multiplier_at(z, t) for t in range(steps.epochs)]
+        count, rate = steps.steps_per_epoch, steps.sample_rate
+        return Composition(neighbours, [Event("poisson", z_t, count, rate) for z_t in multipliers])
 
     low, high = -_LOG_RANGE, _LOG_RANGE
     while high - low > 0.01:  # by the simplest central limit, only to start the search
         middle = 0.5 * (low + high)
-        simplest = steps(math.exp(middle), "zero_out")
-        is_low = log_epsilon_gdp_clt(simplest, delta) > math.log(target_epsilon)
+        simplest = drawn(math.exp(middle), "zero_out")
+        is_low = log_epsilon_gdp_clt(simplest, steps.delta) > math.log(steps.target_epsilon)
         low, high = (middle, high) if is_low else (low, middle)
     return solve_multiplier(
-        lambda z: upper_epsilon_poisson_pld(steps(z), delta=delta),
-        target_epsilon=target_epsilon,
+        lambda z: epsilon_of(drawn(z, steps.neighbours), delta=steps.delta),
+        target_epsilon=steps.target_epsilon,
         start=math.exp(low),
     )
 
@@ -133,12 +148,3 @@ def solve_multiplier(
     while excess(log_z) > 0:
         log_z += 2e-6
     return math.exp(log_z)
-
-
-def _check(target_epsilon: float, delta: float, epochs: int) -> None:
-    """Refuse what no calibration can reach."""
-    if not 0 < target_epsilon < math.inf:
-        raise UserError(f"target_epsilon is {target_epsilon}; it must be finite and above 0")
-    check_rate(delta, "delta", is_open=True)
-    if epochs < 1:
-        raise UserError(f"epochs is {epochs}; at least one is needed to calibrate for")

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Collection, Optional
+from typing import Collection
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, LEAST_RATE, MOST_COUNTED
 
-SAMPLERS = ("shuffle", "poisson")
 ADJACENCIES = ("replace_one", "zero_out")
 NEIGHBOURS = ("zero_out", "replace_one", "replace_in_mean")  # see `events.Composition`
 VARIANTS = ("published", "calibrated")
-UNITS = ("micro_batch", "utterance", "user")
-UNITS_OF = {"edp_sgd": ("micro_batch",), "dp_sgd": ("utterance", "user")}  # the default first
-CLIP_RULES = ("abadi", "automatic")  # how a norm becomes a factor; the sensitivity is the same
-CLIPPINGS = ("loop", "ghost")  # how the gradient of a unit is computed; ε is the same
 GAUSSIANS = ("plain", "hardened")  # how noise is drawn; docs/privacy.md, section 10
 SCALES_SOURCES = (
     "ones",  # α_k = 1 for every layer; nothing of the data is used
@@ -28,21 +23,6 @@ SCALES_UNITS = (
     "largest",  # α is divided by its largest: max α = 1
     "norm",  # α is taken as it is found, e.g. the gradient norms themselves
 )
-NO_PUBLISHED_DP_SGD = (
-    "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for DP-SGD; use "
-    "variant: calibrated with mechanism: dp_sgd"
-)
-
-
-def unit_of(mechanism: str, unit: Optional[str]) -> str:
-    """Return what a mechanism clips: the unit asked for, or the mechanism's default."""
-    units = UNITS_OF.get(mechanism, UNITS[:1])
-    if unit is not None and unit not in units:
-        raise UserError(
-            f"unit is {unit}, but mechanism {mechanism} clips each {' or '.join(units)}: edp_sgd "
-            "goes with micro_batch, dp_sgd with utterance or user"
-        )
-    return unit or units[0]
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

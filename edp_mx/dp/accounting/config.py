@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Optional, Tuple
 
 from edp_mx.dp.accounting.choices import (
     ADJACENCIES,
-    CLIP_RULES,
-    CLIPPINGS,
     GAUSSIANS,
-    NO_PUBLISHED_DP_SGD,
-    SAMPLERS,
     SCALES_SOURCES,
     SCALES_UNITS,
     VARIANTS,
-    unit_of,
 )
+from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.dp.accounting.scale_release import ScaleRelease
+from edp_mx.dp.accounting.units import MECHANISMS, UNITS, unit_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_NORM
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
-MECHANISMS = ("none", "edp_sgd", "dp_sgd")
 _PRIVATE_PRICE = ("published", "dp_release", "norm")  # variant, layer_scales, layer_scales_unit
-_OLD_CLIPPINGS = {"ghost_two_passes": "ghost"}  # in configurations of edp_mx 0.1
 
 
 @dataclass(frozen=True)
@@ -88,22 +85,22 @@ class PrivacyConfig(Settings):
         insecure_fixed_seed: makes the noise repeatable, for tests; there is then no privacy.
     """
 
-    mechanism: str = setting("edp_sgd", one_of=MECHANISMS)
+    mechanism: str = setting("edp_sgd", one_of=("none", *MECHANISMS))
     unit: Optional[str] = None
     max_utterances_per_user: int = setting(16, at_least=1, at_most=MOST_AT_ONCE)
     micro_batches_per_worker: int = setting(1, at_least=1, at_most=MOST_AT_ONCE)
     variant: str = setting("calibrated", one_of=VARIANTS)
-    clipping: Optional[str] = setting(None, one_of=CLIPPINGS)
+    clipping: Optional[str] = setting(None, one_of=tuple(CLIPPINGS))
     chunk_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
     noise_multiplier: Optional[float] = setting(None, at_least=0, at_most=MOST_NORM)
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     max_grad_norm: float = setting(1.0, at_least=LEAST_NORM, at_most=MOST_NORM)
-    clip_rule: str = setting("abadi", one_of=CLIP_RULES)
+    clip_rule: str = setting("abadi", one_of=tuple(CLIP_RULES))
     decay: Decay = field(default_factory=Decay)
     layer_scales: str = setting("ones", one_of=SCALES_SOURCES)
     layer_scales_unit: str = setting("largest", one_of=SCALES_UNITS)
     scale_release: ScaleRelease = field(default_factory=ScaleRelease)
-    sampler: str = setting("shuffle", one_of=SAMPLERS)
+    sampler: str = setting("shuffle", one_of=tuple(SAMPLERS))
     adjacency: str = setting("replace_one", one_of=ADJACENCIES)
     target_epsilon: Optional[float] = setting(None, above=0)
     max_epsilon: Optional[float] = setting(None, above=0)
@@ -112,20 +109,13 @@ class PrivacyConfig(Settings):
     delta_mode: str = setting("default", one_of=("default", "paper"))
     insecure_fixed_seed: Optional[int] = None
 
-    @staticmethod
-    def upgrade(values: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return the keys under their present names; edp_mx 0.1 called clipping per_example."""
-        given = dict(values)
-        if "per_example" in given and "clipping" not in given:
-            old = given.pop("per_example")
-            given["clipping"] = _OLD_CLIPPINGS.get(old, old)
-        return given
-
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "unit", unit_of(self.mechanism, self.unit))
         if self.clipping is None:
-            object.__setattr__(self, "clipping", "ghost" if self.mechanism == "dp_sgd" else "loop")
+            object.__setattr__(
+                self, "clipping", "loop" if UNITS[self.unit or ""].is_mean else "ghost"
+            )
         self._check_mechanism()
         self._check_noise()
         if self.noise_multiplier is None and self.target_epsilon is None:
@@ -133,15 +123,9 @@ class PrivacyConfig(Settings):
 
     def _check_mechanism(self) -> None:
         """Refuse settings that do not fit the mechanism or the unit."""
-        if self.mechanism == "dp_sgd" and self.variant == "published":
-            raise UserError(NO_PUBLISHED_DP_SGD)
-        if self.mechanism == "dp_sgd" and self.micro_batches_per_worker != 1:
-            raise SettingError(
-                "micro_batches_per_worker",
-                f"must be 1, because dp_sgd clips each {self.unit}, "
-                f"not {self.micro_batches_per_worker}",
-            )
-        if self.unit == "user" and self.layer_scales == "dp_release":
+        unit = UNITS[self.unit or ""]
+        unit.check_variant(self.variant, self.micro_batches_per_worker)
+        if unit.is_user and self.layer_scales == "dp_release":
             raise SettingError(
                 "layer_scales",
                 "must be ones, sqrt_dim or public_batch with unit user: dp_release needs disjoint "

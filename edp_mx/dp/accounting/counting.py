@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Dict, Iterator, List, Sequence
 
-from edp_mx.dp.accounting.accountants import count_claimed, count_with, count_with_all
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_claimed, count_with, count_with_all
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.coverage import (
     COARSE_GRID,
@@ -58,8 +58,9 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
     """
     assert plan.release is not None
     given = [e for e in entries if e.noise_multiplier is not None and e.event.count]
-    if plan.release.sampler == "poisson" and plan.release.unit != "micro_batch":
-        bound = count_with("paper_rs", as_published(entries), delta=plan.delta)
+    published = "" if plan.release.clips.is_mean else plan.release.draws.published
+    if published:
+        bound = count_with(published, as_published(entries), delta=plan.delta)
         reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
     else:
         events = _epochs(plan, given)
@@ -74,9 +75,16 @@ def _epochs(plan: Plan, entries: Sequence[Entry]) -> Iterator[Event]:
     for entry in entries:
         before, after = steps[entry.what], steps[entry.what] + entry.event.count
         steps[entry.what] = after
-        each = 1 if entry.event.sampler == "shuffle" else max(1, plan.steps_per_epoch)
+        each = max(1, entry.event.draws.count(plan.steps_per_epoch))
         times = -(-after // each) - -(-before // each)
         yield Event("shuffle", entry.noise_multiplier or 0.0, times)
+
+
+def say_paper(bound: Bound) -> str:
+    """Return in words how `count_as_published` counted."""
+    if bound.accountant == PAPER:
+        return f"{PAPER}: epsilon = rho + 2 sqrt(rho ln 1/delta)"
+    return ACCOUNTANTS[bound.accountant].said
 
 
 def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:

@@ -8,12 +8,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from edp_mx.dp.accounting.choices import (
     NEIGHBOURS,
-    SAMPLERS,
     check_choice,
     check_count,
     check_multiplier,
-    check_rate,
 )
+from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_POISSON_STEPS
 from edp_mx.runtime.structured import structure
@@ -40,12 +39,12 @@ class Event:
         check_choice("sampler", self.sampler, SAMPLERS)
         check_multiplier(self.effective_noise_multiplier, "effective_noise_multiplier")
         check_count(self.count, "count")
-        check_rate(self.sample_rate)
-        if self.sampler == "shuffle" and self.sample_rate != 1:
-            raise UserError(
-                f"sample_rate is {self.sample_rate} but the sampler is shuffle, which sampling "
-                "does not amplify; leave it out, or draw by Poisson"
-            )
+        self.draws.check_rate(self.sample_rate)
+
+    @property
+    def draws(self) -> Sampling:
+        """How its records were drawn."""
+        return SAMPLERS[self.sampler]
 
     def to_dict(self) -> Dict[str, Any]:
         """Return strict JSON, e.g. for one line of a ledger."""
@@ -86,16 +85,12 @@ class Composition:
 
     def only(self, sampler: str) -> Tuple[Event, ...]:
         """Return the events; refuse them if one is of another sampler."""
-        if all(event.sampler == sampler for event in self.events):
+        other = next((e.sampler for e in self.events if e.sampler != sampler), None)
+        if other is None:
             return self.events
-        if sampler == "poisson":
-            raise UserError(
-                "a Poisson accountant was given shuffled epochs: batches that are shuffled are "
-                "not drawn independently, so nothing amplifies their privacy; use rf_exact"
-            )
         raise UserError(
-            "rf_exact was given Poisson steps: a record may be in several of them per epoch; "
-            "use poisson_pld or poisson_rdp"
+            f"an accountant of {sampler} sampling was given {other} events, which it does not "
+            f"count: choose one of {other} sampling"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.budget import committed_entries
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import (
     ALWAYS_OPEN,
@@ -19,12 +20,10 @@ from edp_mx.dp.accounting.coverage import (
     FIXED_SEED,
     FLOATING_POINT,
     GRID,
-    MASKS,
     NO_MECHANISM,
     OTHER_MODELS,
     PRIVATE_INPUTS,
     SEVERAL_UTTERANCES,
-    SUMS,
     USER_NAMES,
 )
 from edp_mx.dp.accounting.entries import Entry
@@ -176,11 +175,10 @@ class Guarantee:
         plan, release = self.plan, self.plan.release
         if release is None:
             return []
-        clipped = "" if release.unit == "micro_batch" else f"each {release.unit} clipped, "
         each = release.micro_batches_per_worker
         batches = f"{release.num_workers} workers x " + f"{each} micro-batches x " * (each > 1)
         lines = [
-            f"  released: {clipped}{release.variant}, {release.adjacency}, kappa "
+            f"  released: {release.clips.clipped}{release.variant}, {release.adjacency}, kappa "
             f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
             f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps, "
             f"{plan.gaussian} noise"
@@ -290,9 +288,8 @@ def _not_covered(plan: Plan) -> Tuple[str, ...]:
                 "someone who sees the messages of a single worker: there the effective noise "
                 f"multiplier is {there} in the first epoch"
             )
-        texts.append(USER_NAMES if plan.release.unit == "user" else SEVERAL_UTTERANCES)
-        if plan.clipping == "ghost":
-            texts += [MASKS, SUMS]
+        texts.append(plan.release.clips.not_covered)
+        texts += CLIPPINGS[plan.clipping].not_covered
     if plan.declarations is None:
         texts.append(BROUGHT)
     else:

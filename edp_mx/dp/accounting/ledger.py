@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,19 +13,13 @@ from edp_mx.dp.accounting.chain import Chain
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.events import check_poisson_steps
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.accounting.version_1 import plan_of_version_1
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.structured import structure
 
 VERSION = 3
-UNTIED = (1, 2)  # older versions, whose lines are not tied together
 _STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for what it showed
-_UNTIED_WARNING = (
-    "an older version wrote the ledger and tied no hashes to its lines: nobody would notice that "
-    "one was changed or left out"
-)
 
 
 @dataclass(frozen=True)
@@ -34,20 +27,15 @@ class Ledger:
     """The content of a ledger file; its plan has α if that was written down.
 
     The last line `is_torn` if a crash cut it off; nothing had been released for it. `chain` stands
-    at the last whole line; an older version has none, so that a changed line is not noticed. The
-    run `is_stopped` if the program ended it, once at least, because of what it showed.
+    at the last whole line. The run `is_stopped` if the program ended it, once at least, because of
+    what it showed.
     """
 
     plan: Plan
     entries: Tuple[Entry, ...]
     is_torn: bool
-    chain: Optional[Chain] = None
+    chain: Chain
     is_stopped: bool = False
-
-    @property
-    def warnings(self) -> Tuple[str, ...]:
-        """What a reader should know about the file itself."""
-        return () if self.chain else (_UNTIED_WARNING,)
 
 
 @dataclass(frozen=True)
@@ -86,7 +74,7 @@ class LedgerFile:
             refuse_other(self._path, mark)
         if self._path.exists():
             self._end_last_line()
-        self._chain: Optional[Chain] = Chain()
+        self._chain = Chain()
         if not self._path.exists() or not self._path.stat().st_size:
             self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
         ledger = self.read()
@@ -123,10 +111,7 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
-        if self._chain is None:  # a run of an older version goes on
-            line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
-        else:
-            line = self._chain.add(value)
+        line = self._chain.add(value)
         with self._written("ab") as file:
             file.write(line)
 
@@ -173,10 +158,10 @@ def refuse_other_plan(path: Path, ledger: Ledger, plan: Plan) -> None:
 
 
 def read_ledger(path: PathLike) -> Ledger:
-    """Read a ledger, also of an older version; refuse a damaged line other than a torn last one.
+    """Read a ledger; refuse a damaged line other than a torn last one.
 
-    So is a line that was changed, left out, moved or repeated (`chain.Chain`), except in a ledger
-    of an older version. A complete last line that only lacks its newline counts.
+    So is a line that was changed, left out, moved or repeated (`chain.Chain`). A complete last line
+    that only lacks its newline counts.
     """
     path = Path(path)
     *lines, rest = _bytes_of(path).split(b"\n")
@@ -184,7 +169,7 @@ def read_ledger(path: PathLike) -> Ledger:
         lines, rest = [*lines, rest], b""
     if not lines:
         raise UserError(f"{path} holds no whole line: the run ended before it released anything")
-    chain = None if _parse(path, 1, lines[0]).get("version") in UNTIED else Chain()
+    chain = Chain()
     plan = _plan_in(path, _parse(path, 1, lines[0], chain))
     entries: List[Entry] = []
     is_stopped = False
@@ -200,19 +185,16 @@ def read_ledger(path: PathLike) -> Ledger:
                 _check(plan, entries[-1])
         except (UserError, ValueError, TypeError) as error:
             raise UserError(f"{path}, line {number}: {error}") from error
-    check_poisson_steps(sum(e.event.count for e in entries if e.event.sampler == "poisson"))
+    check_poisson_steps(sum(e.event.count for e in entries if e.event.draws.by_chance))
     return Ledger(plan, tuple(entries), bool(rest), chain, is_stopped)
 
 
 def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
     """The plan in the first line."""
     try:
-        if head.get("version") == 1 and isinstance(head.get("facts"), dict):
-            plan = plan_of_version_1(head["facts"])
-        elif head.get("version") in (2, VERSION) and isinstance(head.get("plan"), dict):
-            plan = Plan.from_dict(head["plan"])
-        else:
-            raise UserError(f"not the head of a ledger of version {VERSION} or below")
+        if head.get("version") != VERSION or not isinstance(head.get("plan"), dict):
+            raise UserError(f"not the head of a ledger of version {VERSION}")
+        plan = Plan.from_dict(head["plan"])
         if plan.release is None:
             raise UserError("the head of the ledger names no release")
         plan.entries()
@@ -267,7 +249,7 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-def _parse(path: Path, number: int, line: bytes, chain: Optional[Chain] = None) -> Dict[str, Any]:
+def _parse(path: Path, number: int, line: bytes, chain: Chain) -> Dict[str, Any]:
     """One whole line, which must be the next of the chain."""
     try:
         value = parse_json(line)
@@ -278,7 +260,7 @@ def _parse(path: Path, number: int, line: bytes, chain: Optional[Chain] = None) 
     if not isinstance(value, dict):
         raise UserError(f"{path}, line {number}: not an entry of a ledger")
     try:
-        return value if chain is None else chain.check(line, value)
+        return chain.check(line, value)
     except UserError as error:
         raise UserError(f"{path}, line {number}: {error}; no ε can be read from it") from error
 

@@ -45,13 +45,8 @@ def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccou
 
 
 def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
-    """All that was planned, as far as the budget goes.
-
-    In version 0.1 the cost of α is known from its own line only.
-    """
-    is_known = ledger.plan.scales_multiplier is not None
-    scales = () if is_known else [e for e in ledger.entries if e.what == SCALES][:1]
-    return committed_entries(ledger.plan, scales)
+    """All that was planned, as far as the budget goes."""
+    return committed_entries(ledger.plan, ())
 
 
 def differences(ledger: Ledger) -> Tuple[str, ...]:
@@ -109,7 +104,7 @@ def _repeated(planned: Dict[str, Entry], done: Mapping[str, int]) -> List[str]:
         epoch, count = entry.epoch, entry.event.count
         if epoch is None or done[what] <= count:
             continue
-        if entry.event.sampler == "shuffle":
+        if not entry.event.draws.by_chance:
             times.setdefault(done[what], []).append(epoch)
         else:
             found.append(

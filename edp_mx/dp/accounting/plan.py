@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.choices import (
-    CLIPPINGS,
     GAUSSIANS,
     SCALES_SOURCES,
     SCALES_UNITS,
@@ -16,6 +15,7 @@ from edp_mx.dp.accounting.choices import (
     check_delta,
     check_multiplier,
 )
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.delta import MODES, choose_delta
@@ -98,7 +98,7 @@ class Plan:
         check_count(self.steps_per_epoch, "steps_per_epoch")
         if self.num_records is not None:
             check_count(self.num_records, "num_records")
-        if self.release is not None and self.release.sampler == "poisson":
+        if self.release is not None and self.release.draws.by_chance:
             check_poisson_steps(self.steps)
         check_multiplier(self.noise_multiplier)
         check_delta(self.delta)
@@ -108,7 +108,7 @@ class Plan:
         """none, edp_sgd (the mean of a micro-batch is clipped) or dp_sgd (each unit is)."""
         if self.release is None:
             return "none"
-        return "edp_sgd" if self.release.unit == "micro_batch" else "dp_sgd"
+        return self.release.clips.mechanism
 
     @property
     def record(self) -> str:
@@ -143,7 +143,7 @@ class Plan:
         multiplier = self.noise_multiplier_at(epoch)
         count = self.steps_per_epoch if steps is None else steps
         event = self.release.event(multiplier, steps=count)
-        first_step = first_step if event.sampler == "poisson" else None
+        first_step = first_step if event.draws.by_chance else None
         return Entry(f"epoch {epoch}", event, multiplier, first_step)
 
     def scales_entries(self) -> Tuple[Entry, ...]:
@@ -154,10 +154,8 @@ class Plan:
         """
         if self.release is None or self.scales_multiplier is None:
             return ()
-        sampler, multiplier = self.release.sampler, self.scales_multiplier
-        if sampler == "poisson":
-            multiplier = self.release.as_poisson(multiplier)
-        return (Entry(SCALES, Event(sampler, multiplier)),)
+        multiplier = self.release.event_multiplier(self.scales_multiplier)
+        return (Entry(SCALES, Event(self.release.sampler, multiplier)),)
 
     def entries(self) -> Tuple[Entry, ...]:
         """Return all entries of a run that nothing interrupts; none without a mechanism."""

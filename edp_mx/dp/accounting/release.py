@@ -8,22 +8,20 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.choices import (
     ADJACENCIES,
-    CLIP_RULES,
-    NO_PUBLISHED_DP_SGD,
-    SAMPLERS,
-    UNITS,
     VARIANTS,
     check_choice,
     check_rate,
 )
+from edp_mx.dp.accounting.clip_rules import CLIP_RULES
 from edp_mx.dp.accounting.events import Event
+from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling
+from edp_mx.dp.accounting.units import UNITS, Unit
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
 from edp_mx.runtime.structured import structure
 
-_CHOICES = {"unit": UNITS, "adjacency": ADJACENCIES, "variant": VARIANTS, "sampler": SAMPLERS,
-            "clip_rule": CLIP_RULES}  # fmt: skip
-_OLD_UNITS = {"micro_batch": "micro_batch", "example": "utterance"}  # `clips` in ledgers of 0.1
+_CHOICES = {"unit": tuple(UNITS), "adjacency": ADJACENCIES, "variant": VARIANTS,
+            "sampler": tuple(SAMPLERS), "clip_rule": tuple(CLIP_RULES)}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Release:
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
         layer_scales: α, one per layer; None until they are known. See `Plan.scales_unit`.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
-        clip_rule: how a unit is brought to C, see `privacy.factors`; older ledgers mean abadi.
+        clip_rule: how a unit is brought to C, see `clip_rules`; older ledgers mean abadi.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.
@@ -87,14 +85,13 @@ class Release:
             object.__setattr__(self, "layer_scales", tuple(map(float, self.layer_scales)))
         for name, known in _CHOICES.items():
             check_choice(name, getattr(self, name), known)
-        if self.unit != "micro_batch" and self.variant == "published":
-            raise UserError(NO_PUBLISHED_DP_SGD)
+        self.clips.check_variant(self.variant, self.micro_batches_per_worker)
         self._check_numbers()
 
     def _check_numbers(self) -> None:
         """Refuse numbers that no run can have, NaN included."""
         whole = ["num_workers", "micro_batches_per_worker"]
-        for name in whole + ["micro_batch_size"] * (self.sampler == "shuffle"):
+        for name in whole + ["micro_batch_size"] * self.draws.has_fixed_size:
             value = getattr(self, name)
             if not (
                 1 <= value <= MOST_COUNTED and value == int(value) and not isinstance(value, bool)
@@ -102,11 +99,6 @@ class Release:
                 raise UserError(
                     f"{name} is {value}; it must be a whole number from 1 to {MOST_COUNTED:,}"
                 )
-        if self.unit != "micro_batch" and self.micro_batches_per_worker != 1:
-            raise UserError(
-                f"micro_batches_per_worker is {self.micro_batches_per_worker}, but each "
-                f"{self.unit} is clipped by itself; leave it at 1"
-            )
         for name, most in (("micro_batch_size", MOST_COUNTED), ("max_grad_norm", MOST_NORM)):
             if not LEAST_NORM <= getattr(self, name) <= most:
                 raise UserError(
@@ -121,6 +113,16 @@ class Release:
                 raise UserError(f"layer_scales holds {scale}; all must be finite and above 0")
 
     @property
+    def clips(self) -> Unit:
+        """The unit, as an object that answers."""
+        return UNITS[self.unit]
+
+    @property
+    def draws(self) -> Sampling:
+        """The sampler, as an object that answers."""
+        return SAMPLERS[self.sampler]
+
+    @property
     def num_micro_batches(self) -> int:
         """N of Algorithm 1: micro-batches per step, over all workers."""
         return self.num_workers * self.micro_batches_per_worker
@@ -128,8 +130,7 @@ class Release:
     @property
     def units_per_worker(self) -> float:
         """The public number by which one worker divides its sum of clipped units."""
-        is_mean = self.unit == "micro_batch"
-        return self.micro_batches_per_worker if is_mean else self.micro_batch_size
+        return self.clips.per_worker(self.micro_batches_per_worker, self.micro_batch_size)
 
     @property
     def batch_size(self) -> float:
@@ -139,7 +140,7 @@ class Release:
     @property
     def record(self) -> str:
         """Whom the guarantee protects: utterance or user."""
-        return "user" if self.unit == "user" else "utterance"
+        return self.clips.record
 
     @property
     def kappa(self) -> float:
@@ -151,9 +152,7 @@ class Release:
         reverse its direction; it is 1 only for single utterances whose gradient becomes 0. Under
         Poisson sampling κ is always 2 for micro-batches: others may be drawn with the one expected.
         """
-        is_single = self.sampler == "shuffle" and self.micro_batch_size == 1
-        is_alone = is_single or self.unit != "micro_batch"
-        return 1.0 if is_alone and self.adjacency == "zero_out" else 2.0
+        return self.clips.kappa(self.adjacency, is_single=self._is_single)
 
     @property
     def neighbours(self) -> str:
@@ -161,10 +160,7 @@ class Release:
 
         Where the mean of several utterances is clipped, all that can be released lies in one ball.
         """
-        is_mean = self.sampler == "poisson" or self.micro_batch_size > 1
-        if self.unit == "micro_batch" and self.adjacency == "replace_one" and is_mean:
-            return "replace_in_mean"
-        return self.adjacency
+        return self.clips.neighbours(self.adjacency, is_single=self._is_single)
 
     @property
     def aggregate_sensitivity(self) -> float:
@@ -214,13 +210,14 @@ class Release:
         which is half of the whole change: one record goes, another comes.
         """
         effective = self.effective_noise_multiplier(noise_multiplier)
-        if self.sampler == "shuffle":
-            return Event("shuffle", effective, 1 if steps else 0)
-        return Event("poisson", self.as_poisson(effective), steps, self.sample_rate)
+        multiplier = self.event_multiplier(effective)
+        rate = self.sample_rate if self.draws.by_chance else 1.0
+        return Event(self.sampler, multiplier, self.draws.count(steps), rate)
 
-    def as_poisson(self, effective: float) -> float:
-        """Return the multiplier of a Poisson event, given the one relative to the whole change."""
-        return 2.0 * effective if self.neighbours == "replace_one" else effective
+    def event_multiplier(self, effective: float) -> float:
+        """Return the multiplier of an event, given the one relative to the whole change."""
+        is_replaced = self.neighbours == "replace_one"
+        return self.draws.event_multiplier(effective, is_replaced=is_replaced)
 
     def to_dict(self) -> Dict[str, Any]:
         """Return strict JSON for the head of a ledger."""
@@ -228,22 +225,16 @@ class Release:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """Read what `to_dict` wrote, also in version 0.1."""
+        """Read what `to_dict` wrote."""
         return structure(values, cls)
-
-    @staticmethod
-    def upgrade(values: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return the fields of a release of version 0.1 under their present names."""
-        given = dict(values)
-        if "unit" not in given:
-            clips = given.pop("clips", "micro_batch")
-            check_choice("clips", clips, tuple(_OLD_UNITS))
-            given["unit"] = _OLD_UNITS[clips]
-        return given
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
         """Return the release once α is known."""
         return replace(self, layer_scales=tuple(scales))
+
+    @property
+    def _is_single(self) -> bool:
+        return self.draws.has_fixed_size and self.micro_batch_size == 1
 
     @property
     def _scales(self) -> Tuple[float, ...]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict
 
+from edp_mx.dp.accounting.accountants import claimed_for
 from edp_mx.dp.accounting.bound import Bound
-from edp_mx.dp.accounting.calibrate import calibrate_poisson, calibrate_rf, solve_multiplier
+from edp_mx.dp.accounting.calibrate import PlannedSteps, solve_multiplier
 from edp_mx.dp.accounting.counting import count_what_holds, least_noise_multiplier
 from edp_mx.dp.accounting.coverage import UNKNOWN_SCALES
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.accounting.zcdp import log_rho_of
 from edp_mx.errors import UserError
 
 # Significant digits of z₀. The last digits of a double depend on the processor, and a run must find
@@ -57,22 +56,23 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
             "noise"
         )
     per_unit = plan.release.event(1.0, steps=1).effective_noise_multiplier
-    asked: Dict[str, Any] = {"target_epsilon": target_epsilon, "delta": plan.delta}
-    asked.update(decay=plan.decay, epochs=plan.epochs)
-    if plan.release.sampler == "shuffle":
-        return calibrate_rf(**asked, spent_log_rho=log_rho_of(scales.events)) / per_unit
-    wanted = calibrate_poisson(
-        **asked,
+    accountant, start = claimed_for(plan.release), 1.0
+    steps = PlannedSteps(
+        target_epsilon=target_epsilon,
+        delta=plan.delta,
+        decay=plan.decay,
+        epochs=plan.epochs,
         steps_per_epoch=plan.steps_per_epoch,
         sample_rate=plan.release.sample_rate,
         neighbours=plan.release.neighbours,
+        spent=scales.events,
     )
-    if not scales.events:
-        return wanted / per_unit
+    if accountant.calibrate is not None:
+        start = accountant.calibrate(steps) / per_unit
+        if accountant.is_gaussian or not scales.events:
+            return start
     return solve_multiplier(
-        lambda z: exp_of(_bound(plan, z).epsilon.log),
-        target_epsilon=target_epsilon,
-        start=wanted / per_unit,
+        lambda z: exp_of(_bound(plan, z).epsilon.log), target_epsilon=target_epsilon, start=start
     )
 
 

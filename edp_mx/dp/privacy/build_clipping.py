@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
@@ -22,23 +23,21 @@ TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int]
 
 
 def clipping_for(
-    kind: Optional[str],
+    kind: str,
     release: Release,
     flat: FlatGradients,
     network: gluon.Block,
     *,
     chunk_size: int,
 ) -> NormClipping:
-    """Build the clipping of the gradients of the release's units: a loop, or ghost clipping."""
-    assert release.layer_scales is not None
-    norms: Dict[str, Any] = {
-        "max_grad_norm": release.max_grad_norm,
-        "layer_scales": release.layer_scales,
-        "rule": release.clip_rule,
+    """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`."""
+    builders: Dict[str, Callable[[], NormClipping]] = {
+        "loop": lambda: LoopClipping(flat=flat, release=release),
+        "ghost": lambda: GhostClipping(
+            flat=flat, release=release, network=network, chunk_size=chunk_size
+        ),
     }
-    if kind == "loop":
-        return LoopClipping(flat=flat, **norms)
-    return GhostClipping(flat=flat, network=network, chunk_size=chunk_size, **norms)
+    return builders[kind]()
 
 
 def clipping_that_fits(
@@ -64,9 +63,9 @@ def clipping_that_fits(
     refusal = ""
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
-        if isinstance(clipping, GhostClipping):
+        if CLIPPINGS[kind].takes_many:
             tried = min(TRIED, num_records)
-            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried, unit=release.unit)
+            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried)
     except UserError as error:
         refusal = str(error)
     refusals = [each for each in workers.gather(refusal) if each]

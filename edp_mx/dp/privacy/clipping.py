@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from typing import Callable, Iterable, Tuple
+from dataclasses import astuple, dataclass
+from typing import Callable, Dict, Iterable, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
-from edp_mx.dp.privacy.factors import ClippingStatistics
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.running_sum import RunningSum
 
@@ -51,6 +51,48 @@ class ClippedSum:
         """
         self._flat.take_from(self)
         return self._values, self._factor
+
+
+@dataclass
+class ClippingStatistics:
+    """Statistics of clipping, e.g. in an epoch. Not private: for the run's own log only.
+
+    Attributes:
+        clipped, non_finite: how many units had a norm above C, and how many counted as zero.
+        norm_sum: sum of the norms before clipping, in the scaled space.
+    """
+
+    units: int = 0
+    clipped: int = 0
+    non_finite: int = 0
+    norm_sum: float = 0.0
+
+    def add(self, norms: np.ndarray, *, max_norm: float) -> None:
+        """Add some more units. Shapes: norms (U,), in the scaled space."""
+        is_finite = np.isfinite(norms)  # (U,)
+        self.units += len(norms)
+        self.clipped += int((norms[is_finite] > max_norm).sum())
+        self.non_finite += int((~is_finite).sum())
+        self.norm_sum += float(norms[is_finite].sum())
+
+    def as_metrics(self) -> Dict[str, float]:
+        """Return averages over the units so far."""
+        units = max(self.units, 1)
+        return {
+            "clipped_fraction": self.clipped / units,
+            "scaled_norm": self.norm_sum / units,
+            "non_finite_gradients": self.non_finite,
+        }
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> ClippingStatistics:
+        """Return the statistics with these numbers, in the order of the attributes."""
+        units, clipped, non_finite, norm_sum = numbers
+        return cls(int(units), int(clipped), int(non_finite), float(norm_sum))
+
+    @classmethod
+    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
+        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))
 
 
 class Clipping(ABC):

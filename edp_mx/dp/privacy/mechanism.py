@@ -53,7 +53,7 @@ class Mechanism:
 
     Args:
         plan: of the run, with its layer scales; noise and accountant read the same plan.
-        clipping: with the C and the α of the plan, around the network's gradients.
+        clipping: built from the plan's release, around the network's gradients.
         noise: this worker's own stream.
 
     Attributes:
@@ -77,6 +77,9 @@ class Mechanism:
         self._release = _checked(plan, clipping, noise)
         self.mask_key = noise.mask_key
         self._flat, self._noise = clipping.flat, noise
+        self._units = self._release.units_per_worker
+        self._epoch = -1
+        self._parts: Tuple[Tuple[slice, float], ...] = ()  # of an epoch, with their noise
 
     def privatise(self, chunks: Iterable[Losses], *, epoch: int) -> Released:
         """Run one step of Algorithm 1 up to the aggregation.
@@ -90,16 +93,15 @@ class Mechanism:
         """
         clipped = self.clipping.clip(chunks)  # steps 1 to 3
         values, factor = clipped.take()  # (P,)
-        noise_multiplier = self.plan.noise_multiplier_at(epoch)
-        units, gradients = self._release.units_per_worker, self._flat.gradients()  # (P,)
+        if epoch != self._epoch:
+            parts = self._noise_segments(self.plan.noise_multiplier_at(epoch))
+            self._epoch, self._parts = epoch, tuple(parts)
+        gradients = self._flat.gradients()  # (P,)
         self._noise.scale_and_add_parts(
-            gradients,
-            parts=self._noise_segments(noise_multiplier),
-            factor=factor / units,
-            source=values,
+            gradients, parts=self._parts, factor=factor / self._units, source=values
         )
         self._flat.put_gradients(gradients)
-        return Released(flat=self._flat, loss=clipped.loss / units)  # the trainer aggregates
+        return Released(flat=self._flat, loss=clipped.loss / self._units)  # the trainer aggregates
 
     def _noise_segments(self, noise_multiplier: float) -> Iterator[Tuple[slice, float]]:
         """Slices of the flat array and their noise; neighbours with equal noise are merged."""
@@ -145,19 +147,8 @@ def _checked(plan: Plan, clipping: NormClipping, noise: NoiseStream) -> Release:
         raise UserError(
             "the plan has no mechanism (mechanism: none), so that there is no noise to add"
         )
-    if release.layer_scales is None:
-        raise UserError("the layer scales of the plan are not known yet: with_layer_scales first")
-    found = (clipping.sensitivity, clipping.max_grad_norm, clipping.layer_scales)
-    wanted = (release.max_grad_norm, release.max_grad_norm, release.layer_scales)
-    if found != wanted:
-        raise UserError(
-            f"the clipping has sensitivity, C and layer scales {found}, and the plan {wanted}: the "
-            "noise would be that of another clipping"
-        )
-    if clipping.rule != release.clip_rule:
-        raise UserError(
-            f"the clipping goes by the rule {clipping.rule}, and the plan by {release.clip_rule}"
-        )
+    if clipping.release != release:
+        raise UserError("the clipping was built from another release than that of the plan")
     if noise.gaussian != plan.gaussian:
         raise UserError(f"the noise is {noise.gaussian}, and that of the plan {plan.gaussian}")
     return release

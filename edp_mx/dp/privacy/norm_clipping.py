@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Sequence, Tuple
+from typing import Tuple
 
 import mxnet as mx
 import numpy as np
 
+from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.clipping import Clipping, Losses
-from edp_mx.dp.privacy.factors import CLIP_RULES
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.errors import UserError
 
@@ -20,9 +21,7 @@ class NormClipping(Clipping):
     Args:
         flat: see `Clipping`.
         chunk_size: see `Clipping`.
-        max_grad_norm: C.
-        layer_scales: α, one per layer.
-        rule: how a unit's norm becomes its factor, a name in `CLIP_RULES`.
+        release: of a step, with the C, α and rule that the noise goes by as well.
 
     Guarantee: see `sensitivity`.
 
@@ -36,21 +35,20 @@ class NormClipping(Clipping):
         self,
         *,
         flat: FlatGradients,
-        max_grad_norm: float,
-        layer_scales: Sequence[float],
+        release: Release,
         chunk_size: int,
-        rule: str = "abadi",
     ) -> None:
         super().__init__(flat=flat, chunk_size=chunk_size)
-        self.rule = rule
-        if len(layer_scales) != len(flat.layers):
+        scales = release.layer_scales
+        if scales is None:
+            raise UserError("the layer scales are not known yet: with_layer_scales first")
+        if len(scales) != len(flat.layers):
             raise UserError(
-                f"{len(layer_scales)} layer scales for {len(flat.layers)} layers; give one per "
-                "layer"
+                f"{len(scales)} layer scales for {len(flat.layers)} layers; give one per layer"
             )
-        self.max_grad_norm = float(max_grad_norm)
-        self.layer_scales = tuple(float(scale) for scale in layer_scales)
-        self._inverse_squares = 1 / np.square(self.layer_scales)  # (L,)
+        self.release = release
+        self._factors_of = CLIP_RULES[release.clip_rule]
+        self._inverse_squares = 1 / np.square(scales)  # (L,)
 
     @property
     def sensitivity(self) -> float:
@@ -65,7 +63,7 @@ class NormClipping(Clipping):
         Edge cases: norms are right to 1e-5. Chunks are summed in float64, also those of one unit;
         inside a chunk ghost clipping multiplies in float32 (docs/privacy.md, section 10).
         """
-        return self.max_grad_norm
+        return self.release.max_grad_norm
 
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:
@@ -77,8 +75,8 @@ class NormClipping(Clipping):
         is_finite = np.isfinite(squares).all(axis=1)  # (U,)
         squares = np.where(is_finite[:, None], squares, 0.0).clip(min=0.0)
         norms = np.where(is_finite, np.sqrt(squares @ self._inverse_squares), np.inf)  # (U,)
-        self.statistics.add(norms, max_norm=self.max_grad_norm)
-        return CLIP_RULES[self.rule](norms, max_norm=self.max_grad_norm)
+        self.statistics.add(norms, max_norm=self.release.max_grad_norm)
+        return self._factors_of(norms, max_norm=self.release.max_grad_norm)
 
 
 class LoopClipping(NormClipping):
@@ -87,21 +85,8 @@ class LoopClipping(NormClipping):
     Source: eDP-SGD, Algorithm 1 for micro-batches; Table 2, "DP-SGD", for utterances.
     """
 
-    def __init__(
-        self,
-        *,
-        flat: FlatGradients,
-        max_grad_norm: float,
-        layer_scales: Sequence[float],
-        rule: str = "abadi",
-    ) -> None:
-        super().__init__(
-            flat=flat,
-            max_grad_norm=max_grad_norm,
-            layer_scales=layer_scales,
-            chunk_size=1,
-            rule=rule,
-        )
+    def __init__(self, *, flat: FlatGradients, release: Release) -> None:
+        super().__init__(flat=flat, release=release, chunk_size=1)
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
         _, squares, _ = self._gradient_of(losses)

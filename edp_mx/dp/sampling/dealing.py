@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, Iterator, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.dp.accounting.choices import SAMPLERS, UNITS
-from edp_mx.dp.accounting.samplers import check_sizes
+from edp_mx.dp.accounting.samplers import SAMPLERS, check_sizes
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.sampling.draws import MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import AnyShard, PoissonShard
 from edp_mx.dp.sampling.shuffle import Shard
 from edp_mx.errors import UserError
-
-Complaints = Iterator[Tuple[bool, str]]  # what is wrong if the first is true
 
 
 def deal(
@@ -52,14 +50,14 @@ def deal(
         UserError: these settings cannot be dealt; the sentence names the key.
     """
     lanes, places, most = micro_batches_per_worker, num_records, max_utterances_per_user or 0
-    if unit == "user":
+    if UNITS[unit].is_user:
         if users is None or len(users) != num_records:
             raise ValueError(f"the unit user needs the user of each of the {num_records} records")
+        if most < 1:
+            raise UserError(f"privacy.max_utterances_per_user must be ≥ 1, not {most}")
         by_user = records_by_user(users)
         places = len(by_user[1]) - 1
-    for is_wrong, complaint in _settings(unit, sampler, lanes, most, length_buckets):
-        if is_wrong:
-            raise UserError(complaint)
+    _refuse_buckets(unit, sampler, length_buckets)
     if not 0 <= rank < num_workers:
         raise UserError(f"rank {rank} is not one of {num_workers} workers")
     check_sizes(
@@ -68,19 +66,22 @@ def deal(
         num_workers=num_workers,
         micro_batches_per_worker=lanes,
         num_units=places,
-        units="users" if unit == "user" else "utterances",
+        units=f"{UNITS[unit].record}s",
     )
-    kind: Callable[..., AnyShard] = partial(
-        Shard.deal, length_buckets=length_buckets, lengths=lengths, adjacency=adjacency
-    )
-    if sampler == "poisson":
-        kind = partial(PoissonShard.deal, insecure_fixed_seed=insecure_fixed_seed)
+    kinds: Dict[str, Callable[..., AnyShard]] = {
+        "shuffle": partial(
+            Shard.deal, length_buckets=length_buckets, lengths=lengths, adjacency=adjacency
+        ),
+        "poisson": partial(PoissonShard.deal, insecure_fixed_seed=insecure_fixed_seed),
+    }
     settings = {"batch_size": batch_size, "num_workers": num_workers * lanes, "seed": seed}
-    shards = tuple(kind(places, rank=rank * lanes + lane, **settings) for lane in range(lanes))
+    shards = tuple(
+        kinds[sampler](places, rank=rank * lanes + lane, **settings) for lane in range(lanes)
+    )
     common = (shards, places, np.empty(0, np.int64))
-    if unit == "user":
+    if UNITS[unit].is_user:
         return Users(*common, *by_user, most, rank, insecure_fixed_seed)
-    return MicroBatches(*common) if unit == "micro_batch" else Utterances(*common)
+    return MicroBatches(*common) if UNITS[unit].is_mean else Utterances(*common)
 
 
 def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
@@ -95,20 +96,14 @@ def records_by_user(users: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     return records, np.concatenate([[0], np.cumsum(np.bincount(users))]).astype(np.int64)
 
 
-def _settings(unit: str, sampler: str, lanes: int, most: int, buckets: int) -> Complaints:
-    """Yield what may be wrong with settings that exclude each other."""
-    for key, value, known in (("unit", unit, UNITS), ("sampler", sampler, SAMPLERS)):
-        yield value not in known, f"privacy.{key} must be one of {', '.join(known)}, not {value!r}"
-    yield lanes < 1, f"privacy.micro_batches_per_worker must be ≥ 1, not {lanes}"
-    yield (
-        unit != "micro_batch" and lanes != 1,
-        f"privacy.micro_batches_per_worker: {lanes} needs privacy.unit: micro_batch; with {unit} "
-        f"each {unit} is clipped by itself, so set it to 1",
-    )
-    yield unit == "user" and most < 1, f"privacy.max_utterances_per_user must be ≥ 1, not {most}"
-    draws = "unit: user draws users" if unit == "user" else "sampler: poisson draws each by itself"
-    yield (
-        bool(buckets) and (unit == "user" or sampler == "poisson"),
+def _refuse_buckets(unit: str, sampler: str, buckets: int) -> None:
+    """Refuse batches by length where chance, or a user, decides who is in one."""
+    if not buckets or not (UNITS[unit].is_user or SAMPLERS[sampler].by_chance):
+        return
+    draws = f"sampler: {sampler} draws each by itself"
+    if UNITS[unit].is_user:
+        draws = f"unit: {unit} draws {unit}s"
+    raise UserError(
         f"training.length_buckets: {buckets} buckets group utterances by length, but "
-        f"privacy.{draws}; set length_buckets to 0",
+        f"privacy.{draws}; set length_buckets to 0"
     )

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from support.cli import parse, printed, strictly
-from support.made_ledgers import facts_with, run_with, shuffled_line
+from support.made_ledgers import plan_with, run_with, shuffled_line
 
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
@@ -30,7 +30,7 @@ def run(capsys):
 @pytest.fixture
 def finished(tmp_path):
     """A run of four epochs, as planned."""
-    return run_with(tmp_path / "finished", facts_with(), WHOLE)
+    return run_with(tmp_path / "finished", plan_with(), WHOLE)
 
 
 def test_the_contract_with_its_defaults(run):
@@ -186,8 +186,7 @@ def test_a_named_accountant_of_a_run(run, finished, tmp_path):
     assert found["stated"]["epsilon"] == pytest.approx(expected, rel=1e-12)
     with pytest.raises(UserError, match="sampler is shuffle"):
         run(finished, "--accountant", "poisson_pld")
-    facts = facts_with(vocabulary_is_public=False)
-    private = run_with(tmp_path / "run", facts, WHOLE)
+    private = run_with(tmp_path / "run", plan_with(private_inputs=["vocabulary"]), WHOLE)
     text = " ".join(run(private, "--accountant", "rf_exact").split())
     assert text.endswith("if the vocabulary, characters and labels were public")
     public = strictly(run(finished, "--json"))["accountants"]["holds"]
@@ -196,7 +195,7 @@ def test_a_named_accountant_of_a_run(run, finished, tmp_path):
     assert {row["log10_epsilon"] for row in found["holds"]} == {None}
     assert found["holds_if"] == public
     assert "| rf_exact | 0.765454 | infinite | 0.765454 | yes" in text
-    fixed = run_with(tmp_path / "fixed", facts_with(seed_is_fixed=True), [shuffled_line(0)])
+    fixed = run_with(tmp_path / "fixed", plan_with(seed_is_fixed=True), [shuffled_line(0)])
     found = strictly(run(fixed, "--accountant", "rf_exact", "--json"))
     assert found["stated"]["epsilon"] is None
     assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
@@ -227,7 +226,7 @@ def test_a_run_is_counted_from_its_ledger_alone(run, finished):
 
 def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
     lines = [shuffled_line(0), shuffled_line(1), shuffled_line(1)]
-    folder = run_with(tmp_path / "run", facts_with(), lines, tail='{"what"')
+    folder = run_with(tmp_path / "run", plan_with(), lines, tail='{"what"')
     text = run(folder)
     for words in ("epochs 3 to 4 are missing", "epoch 2 was begun 2 times", "cut off", "has spent"):
         assert words in text

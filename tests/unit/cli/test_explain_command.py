@@ -8,9 +8,7 @@ from scipy.stats import norm
 from support.cli import parse, printed, strictly
 from support.gaussian import gaussian_delta
 from support.made_ledgers import (
-    facts_with,
     plan_with,
-    poisson_facts,
     poisson_line,
     poisson_plan,
     run_of,
@@ -26,8 +24,8 @@ from edp_mx.errors import UserError
 def page(capsys, tmp_path):
     """The page of a run with this ledger."""
 
-    def read(facts, lines, *options):
-        folder = run_with(tmp_path / "run", facts, lines)
+    def read(plan, lines, *options):
+        folder = run_with(tmp_path / "run", plan, lines)
         return printed(capsys, "explain", folder, *options)
 
     return read
@@ -49,7 +47,7 @@ def shares(text, name):
 
 
 def test_a_good_run(page):
-    text = page(facts_with(), whole())
+    text = page(plan_with(), whole())
     assert "IN SHORT\nepsilon = 0.7" in text and "a strong guarantee" in text
     for title in ("WHO IS PROTECTED", "AGAINST WHOM", "WHAT EPSILON MEANS", "THE OTHER EPSILON",
                   "WHAT NO EPSILON HERE COVERS", "WHAT WOULD IMPROVE IT"):  # fmt: skip
@@ -63,7 +61,7 @@ def test_a_good_run(page):
 
 
 def test_its_numbers_are_those_of_the_best_attack(page):
-    text = page(facts_with(), whole(), "--delta", "1e-6")
+    text = page(plan_with(), whole(), "--delta", "1e-6")
     mu = math.sqrt(4) / 8
     epsilon = float(re.search(r"epsilon = ([\d.]+) at delta = 1e-06", text).group(1))
     by_delta, best = shares(text, "right guesses")
@@ -79,8 +77,8 @@ def test_its_numbers_are_those_of_the_best_attack(page):
 
 
 def test_astronomical_is_called_none(page):
-    facts = facts_with(noise_multiplier=0.01, release={"variant": "published"})
-    text = page(facts, whole(0.01, 0.01 / (2 * math.sqrt(8))))
+    plan = plan_with({"variant": "published"}, noise_multiplier=0.01)
+    text = page(plan, whole(0.01, 0.01 / (2 * math.sqrt(8))))
     assert "This is no meaningful guarantee" in " ".join(text.split()) and "no limit" in text
     assert "32 times the paper's" in flat(text)
     assert "(privacy.variant: calibrated): epsilon 20" in flat(text)  # rho 20,000 instead of 32 x
@@ -88,8 +86,9 @@ def test_astronomical_is_called_none(page):
 
 
 def test_infinite_is_called_none_and_says_what_would_be(page):
-    facts = facts_with(scales_source="first_batch", vocabulary_is_public=False, uses_lengths=True)
-    text = flat(page(facts, whole()))
+    inputs = ["layer_scales", "vocabulary", "lengths"]
+    plan = plan_with(scales_source="first_batch", private_inputs=inputs)
+    text = flat(page(plan, whole()))
     assert "This is no guarantee: epsilon is infinite, because the layer scales" in text
     assert "If the layer scales had not been taken from private data; and if the vocab" in text
     assert "epsilon would be 0.7" in text and "Even then it would be a strong guarantee" in text
@@ -107,8 +106,8 @@ def test_infinite_is_called_none_and_says_what_would_be(page):
     ],
 )
 def test_infinite_without_conditions_has_no_numbers(page, changes, words):
-    facts = facts_with(**changes)
-    text = page(facts, whole(facts["noise_multiplier"]))
+    plan = plan_with(**changes)
+    text = page(plan, whole(plan.noise_multiplier))
     assert "This is no guarantee: epsilon is infinite, because" in text and words in flat(text)
     assert "no limit to what can be found out" in text and "| right guesses" not in text
     assert "epsilon would be" not in text
@@ -116,7 +115,7 @@ def test_infinite_without_conditions_has_no_numbers(page, changes, words):
 
 def test_poisson_steps_and_a_repeated_epoch(page):
     lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2)]
-    text = page(poisson_facts(), lines)
+    text = page(poisson_plan(), lines)
     assert "but not which utterances were drawn" in flat(text)
     assert "DIFFERENCES FROM THE PLAN" in text and "epoch 2 holds 100 steps" in text
     for name in ("right guesses", "members found, 1 %", "members found, 0.1 %"):
@@ -204,7 +203,7 @@ def test_a_run_that_could_stop_early_says_so(capsys, tmp_path):
 
 
 def test_the_page_as_json_has_the_same_sections(capsys, tmp_path):
-    folder = run_with(tmp_path / "run", facts_with(), whole())
+    folder = run_with(tmp_path / "run", plan_with(), whole())
     text = printed(capsys, "explain", folder)
     found = strictly(printed(capsys, "explain", folder, "--json"))
     assert 0.7 < found["privacy"]["holds"]["epsilon"] < 0.8

@@ -6,7 +6,7 @@ import shlex
 import pytest
 from support.cli import parse, printed, without_mxnet
 from support.commands import ROOT
-from support.made_ledgers import facts_with, run_with, shuffled_line
+from support.made_ledgers import plan_with, run_with, shuffled_line
 
 from edp_mx import cli
 from edp_mx.cli import SUBCOMMANDS
@@ -52,7 +52,7 @@ data make video --size 5 --out {new}/video
 
 
 def test_mxnet_is_loaded_by_no_command_that_needs_none(tmp_path):
-    run = run_with(tmp_path / "run", facts_with(), [shuffled_line(epoch) for epoch in range(4)])
+    run = run_with(tmp_path / "run", plan_with(), [shuffled_line(epoch) for epoch in range(4)])
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"tokens": ["hi"], "slots": ["O"], "intent": "greet"}\n')
     lines = COMMANDS_WITHOUT_MODELS.format(run=run, corpus=corpus, new=tmp_path / "new")

@@ -164,10 +164,8 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("include: [a.yaml]", "includes itself"),
         ("name: !!python/object/apply:os.getcwd []", "line 1: not YAML"),  # nothing is executed
         ("privacy: {unit: user}", "unit is user, but mechanism edp_sgd clips each micro_batch"),
-        ("privacy: {per_example: loop, clipping: loop}",
-         "privacy.per_example: there is no such key"),
         ("privacy: {mechanism: dp_sgd, micro_batches_per_worker: 2}",
-         "micro_batches_per_worker must be 1, because dp_sgd clips each utterance, not 2"),
+         "micro_batches_per_worker must be 1, because each utterance is clipped by itself, not"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_key_file_and_line(tmp_path, text, message):
@@ -183,13 +181,11 @@ def test_what_is_wrong_is_said_with_key_file_and_line(tmp_path, text, message):
         ("", ("edp_sgd", "micro_batch", "loop")),
         ("mechanism: dp_sgd", ("dp_sgd", "utterance", "ghost")),
         ("mechanism: dp_sgd, unit: user, clipping: loop", ("dp_sgd", "user", "loop")),
-        ("mechanism: dp_sgd, per_example: loop", ("dp_sgd", "utterance", "loop")),
-        ("mechanism: dp_sgd, per_example: ghost_two_passes", ("dp_sgd", "utterance", "ghost")),
         ("mechanism: none", ("none", "micro_batch", "loop")),
     ],
 )
 def test_what_is_clipped_and_how(tmp_path, text, expected):
-    """Left out it follows from the mechanism; the key of version 0.1 is still read."""
+    """Left out it follows from the mechanism."""
     privacy = load_config(write(tmp_path, "a.yaml", f"privacy: {{{text}}}")).privacy
     assert (privacy.mechanism, privacy.unit, privacy.clipping) == expected
     again = load_config(write(tmp_path, "b.yaml", dump_config(load_config(tmp_path / "a.yaml"))))

@@ -44,11 +44,6 @@ def test_a_recorded_one_is_compared_by_the_key_it_was_made_with(key):
     assert keyed(PRINT)["key"] != recorded["key"]
 
 
-def test_a_plain_one_of_version_1_is_compared_as_it_is(key):
-    assert is_same(PRINT, PRINT) is True and is_same(PRINT, OTHER) is False
-    assert not key.exists()
-
-
 def test_without_the_variable_it_lies_in_the_configuration_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("EDP_MX_KEY")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -4,7 +4,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from support.draws import GivenDraws, draw_of, singly
-from support.examples import loop_clipping, plan_with, release_with
+from support.examples import plan_with, release_with
 from support.models import FAMILIES, clc_and_corpus, part, random_batch, tiny
 
 from edp_mx.dp.privacy.clipping import Unclipped
@@ -13,6 +13,7 @@ from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
 from edp_mx.dp.unit_losses import UnitLosses, chunks_of, seed_dropout
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import Schedule, TrainingConfig
@@ -36,14 +37,15 @@ class Subject:
         self.model, self.corpus = model, corpus
         self.flat = FlatGradients(layers_of(model))
 
-    def clipping(self, name, *, c=1e9, chunk_size=64):
+    def clipping(self, name, *, c=1e9, chunk_size=64, release=None):
         scales = (1.0,) * len(self.flat.layers)
+        release = release or release_with(max_grad_norm=c, layer_scales=scales)
         if name == "none":
             return Unclipped(flat=self.flat)
         if name == "loop":
-            return loop_clipping(self.flat, scales=scales, max_grad_norm=c)
-        return GhostClipping(flat=self.flat, network=self.model, max_grad_norm=c,
-                             layer_scales=scales, chunk_size=chunk_size)  # fmt: skip
+            return LoopClipping(flat=self.flat, release=release)
+        return GhostClipping(flat=self.flat, network=self.model, release=release,
+                             chunk_size=chunk_size)  # fmt: skip
 
     def losses(self, clipping, *, unit, key=KEY, size=1.0, k=1, seed=0, rank=0):
         sampler = GivenDraws(unit=unit, size=size, k=k)
@@ -219,7 +221,7 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
             )  # fmt: skip
             assert release.num_micro_batches == 8
             mechanism = Mechanism(
-                plan=plan_with(release), clipping=subject.clipping(name, c=3.0),
+                plan=plan_with(release), clipping=subject.clipping(name, release=release),
                 noise=NoiseStream.from_operating_system(),
             )  # fmt: skip
             losses = UnitLosses(

@@ -11,15 +11,13 @@ from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
+from edp_mx.dp.accounting.samplers import Sizes
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.plan import plan_for
 
 MINE, OTHER = "{corpus: mine, path: PLACE/mine.jsonl}", "{corpus: other, path: PLACE/other.jsonl}"
-DRAWS = SimpleNamespace(
-    sampler="poisson", sample_rate=0.01, steps_per_epoch=100, num_units=3200, micro_batch_size=32,
-    micro_batches_per_worker=1,
-)  # fmt: skip
+DRAWS = SimpleNamespace(sizes=Sizes(3200, 32, 1, 1.0, 100))
 
 
 @pytest.fixture

@@ -85,6 +85,6 @@ def test_the_nearest_run_gives_the_settings_and_its_share_of_the_utterances():
     assert (source.corpus, source.n, source.epsilon) == ("snips", 2000, 8.0)
     recipe = Recipe.of(source, num_examples=2500, epsilon=7.0)
     assert recipe.batch_size == 1251  # half of them, and a multiple of three workers
-    options = dict(zip(recipe.calibration()[::2], recipe.calibration()[1::2]))
-    assert options["--micro-batch-size"] == "417" and options["--num-examples"] == "2500"
-    assert float(options["--target-epsilon"]) == 7.0 and options["--epochs"] == "10"
+    said = recipe.calibration().split()
+    wanted = ["--num-examples", "2500", "privacy.target_epsilon=7.0", "training.epochs=10"]
+    assert set(wanted) < set(said) and f"training.batch_size={recipe.batch_size}" in said

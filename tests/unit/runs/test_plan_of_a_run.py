@@ -350,11 +350,11 @@ def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corp
     settings = [f"model.start_from={first}", "privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
     config = load_config(tmp_path / "c.yaml", settings)
     with pytest.raises(UserError, match=r"the model starts from a run .*assume_public: \[start\]"):
-        planned(config, "poisson")
+        planned(config)
     granted = load_config(tmp_path / "c.yaml", [*settings, "privacy.assume_public=[start]"])
-    assert planned(granted, "poisson").private_inputs == ("start",)
+    assert planned(granted).private_inputs == ("start",)
     (first / "config.yaml").write_text("data: {corpus: snips}")
-    assert planned(config, "poisson").private_inputs == ()
+    assert planned(config).private_inputs == ()
 
 
 def test_what_a_run_was_begun_with_stays_declared_when_it_is_resumed(tmp_path):

@@ -29,11 +29,12 @@ class Steps:
         self.carried = carried_weights(self.model.encoder)
         self.flat = FlatGradients(layers_of(self.model))
         scales = (1.0,) * len(self.flat.layers)
-        norms = {"max_grad_norm": max_grad_norm, "layer_scales": scales}
-        release = release_with(micro_batch_size=len(LENGTHS), **norms)
+        release = release_with(
+            micro_batch_size=len(LENGTHS), max_grad_norm=max_grad_norm, layer_scales=scales
+        )
         self.mechanism = Mechanism(
             plan=plan_with(release),
-            clipping=LoopClipping(flat=self.flat, **norms),
+            clipping=LoopClipping(flat=self.flat, release=release),
             noise=NoiseStream.from_operating_system(),
         )
         self.trainer = CarriedTrainer(

@@ -9,9 +9,8 @@ import numpy as np
 from mxnet import autograd
 
 from edp_mx.dp.privacy.clipping import Losses
-from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.ghost.graph import unfit
-from edp_mx.dp.privacy.norm_clipping import LoopClipping
+from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 
 TOLERANCE = 1e-3  # relative to the values that are compared
 # Relative to the whole gradient: values that cancel (an attention's keys) are float32 noise.
@@ -19,12 +18,11 @@ FLOOR = 1e-7
 
 
 def refuse_wrong_on(
-    ghost: GhostClipping,
+    ghost: NormClipping,
     loss_of: Callable[[Any], mx.nd.NDArray],
     batch_of: Callable[[np.ndarray], Any],
     *,
     num_records: int,
-    unit: str,
 ) -> None:
     """Try ghost clipping on the first records; see `refuse_wrong`.
 
@@ -32,7 +30,7 @@ def refuse_wrong_on(
 
     `loss_of` computes the losses (R,) of a batch that `batch_of` makes of some records (R,).
     """
-    rows = 1 if unit == "utterance" else 2
+    rows = 1 if ghost.release.clips.has_one_record else 2
     units = np.arange(num_records // rows * rows).reshape(-1, rows)  # (U, rows)
     at_once = max(1, ghost.chunk_size // rows)
 
@@ -54,7 +52,7 @@ def refuse_wrong_on(
 
 
 def refuse_wrong(
-    ghost: GhostClipping, *, together: Sequence[Losses], alone: Sequence[Losses]
+    ghost: NormClipping, *, together: Sequence[Losses], alone: Sequence[Losses]
 ) -> None:
     """Refuse a network for which ghost clipping gives other norms or sums than the loop.
 
@@ -66,12 +64,7 @@ def refuse_wrong(
     `together` (U,) each in chunks as `ghost` takes them, `alone` (1,) each.
     """
     flat = ghost.flat
-    loop = LoopClipping(
-        flat=flat,
-        max_grad_norm=ghost.max_grad_norm,
-        layer_scales=ghost.layer_scales,
-        rule=ghost.rule,
-    )
+    loop = LoopClipping(flat=flat, release=ghost.release)
     squares = np.concatenate([loop.squared_norms(losses) for losses in alone])  # (U, L)
     found = np.concatenate([ghost.squared_norms(losses) for losses in together])  # (U, L)
     names = [layer.name for layer in flat.layers]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 from threadpoolctl import ThreadpoolController
 
+from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.block import ProbedBlock
@@ -45,18 +46,10 @@ class GhostClipping(NormClipping):
         *,
         flat: FlatGradients,
         network: gluon.Block,
-        max_grad_norm: float,
-        layer_scales: Sequence[float],
+        release: Release,
         chunk_size: int,
-        rule: str = "abadi",
     ) -> None:
-        super().__init__(
-            flat=flat,
-            max_grad_norm=max_grad_norm,
-            layer_scales=layer_scales,
-            chunk_size=chunk_size,
-            rule=rule,
-        )
+        super().__init__(flat=flat, release=release, chunk_size=chunk_size)
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
         }

@@ -2,18 +2,24 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from support.cli import printed
 from support.releases import release_with
 
+from edp_mx.dp.accounting import accountants
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, Accountant, check_claim, count_with_all
-from edp_mx.dp.accounting.choices import ADJACENCIES, SAMPLERS
+from edp_mx.dp.accounting.choices import ADJACENCIES
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
+from edp_mx.dp.accounting.samplers import SAMPLERS
+from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
+from edp_mx.reports.membership_limits import limits_of
 from edp_mx.reports.plan_report import PlanReport
 
 
@@ -73,6 +79,26 @@ def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsy
     assert stated["epsilon"] == pytest.approx(2 * exact, rel=1e-12)
     with pytest.raises(UserError, match="choose rf_exact or rf_renyi or rf_zcdp or doubled"):
         check_claim("poisson_pld", plan.release)
+
+
+def test_one_that_is_claimed_is_calibrated_for_and_explained_without_another_line(monkeypatch):
+    """It has no closed form of z₀, and claims no limits of a Gaussian."""
+
+    def twice_as_much(composition, delta):
+        logs = ACCOUNTANTS["rf_exact"].logs(composition, delta)
+        return {"epsilon": logs["epsilon"] + math.log(2)}
+
+    added, others = Accountant("doubled", "shuffle", "twice", twice_as_much), dict(ACCOUNTANTS)
+    plan = Plan(release_of("shuffle", "zero_out"), 2.0, Decay(), 3, delta=1e-5)
+    half = calibrated(plan, target_epsilon=2.0)
+    exact = guarantee(half)
+    assert "one Gaussian" in limits_of(exact.holds, exact).source
+    monkeypatch.setattr(accountants, "ACCOUNTANTS", {"doubled": added, **others})
+    found = calibrated(plan, target_epsilon=4.0)
+    assert found.noise_multiplier == pytest.approx(half.noise_multiplier, rel=1e-5)
+    said = guarantee(replace(found, num_records=99))  # another object: what was counted is kept
+    assert said.holds.accountant == "doubled" and 3.999 < said.holds.epsilon.value <= 4
+    assert "values of delta" in limits_of(said.holds, said).source
 
 
 CONSTANT = ((0.02, 0.8, 500),)

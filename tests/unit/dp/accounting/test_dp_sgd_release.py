@@ -12,7 +12,6 @@ from edp_mx.dp.accounting.coverage import MASKS, SUMS
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.accounting.release import Release
 from edp_mx.errors import UserError
 
 release_with = partial(
@@ -90,15 +89,6 @@ def test_where_the_published_count_says_nothing_it_says_why(z, reason):
     found = count_as_published(plan, plan.entries())
     assert found.epsilon.value is None and reason in found.reasons[0]
     assert count_as_published(nothing, nothing.entries()).epsilon.value == 0
-
-
-def test_a_release_of_version_1_is_read():
-    newer = ("unit", "sampler", "sample_rate", "micro_batches_per_worker")
-    old = {key: value for key, value in release_with().to_dict().items() if key not in newer}
-    assert Release.from_dict(old).unit == "micro_batch"
-    assert Release.from_dict({**old, "clips": "micro_batch"}) == Release.from_dict(old)
-    assert Release.from_dict({**old, "clips": "example"}) == release_with()
-    assert Release.from_dict(release_with().to_dict()) == release_with()
 
 
 def test_noise_that_float32_cannot_add_is_measured_against_a_gradient_of_norm_c():

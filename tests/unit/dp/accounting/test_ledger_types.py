@@ -4,11 +4,8 @@ import json
 
 import pytest
 from support.made_ledgers import (
-    facts_with,
     plan_with,
     poisson_plan,
-    shuffled_line,
-    write_ledger,
     write_plan,
 )
 
@@ -75,15 +72,6 @@ def test_a_field_that_holds_a_list_is_named(tmp_path):
                   ("plan", "release", "clip_rule"), ("plan", "scales_multiplier")):  # fmt: skip
         with pytest.raises(UserError, match=rf"line 1: .*{'.'.join(place[1:])}.*\[1\]"):
             account_for(tied(path, [changed(head, place, [1]), *rest]))
-
-
-def test_the_facts_of_version_1_are_of_their_types(tmp_path):
-    for key, other in changes(facts_with()):
-        facts = changed(facts_with(), key, other)
-        if isinstance(facts_with()[key[0]], bool) and other is True or key[1:] == ("layer_scales",):
-            continue
-        with pytest.raises(UserError, match="line 1: "):
-            account_for(write_ledger(tmp_path / "l", facts, [shuffled_line(0)]))
 
 
 def test_a_line_break_in_a_line_s_number_is_spelled_out(tmp_path):

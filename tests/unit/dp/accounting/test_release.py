@@ -237,7 +237,7 @@ def test_a_clipped_unit_moves_the_sum_by_c_at_most(units, changed, size, unit, s
 
 @pytest.mark.parametrize("unit", ["utterance", "user"])
 def test_k_belongs_to_micro_batches(unit):
-    with pytest.raises(UserError, match=f"each {unit} is clipped by itself; leave it at 1"):
+    with pytest.raises(UserError, match=f"must be 1, because each {unit} is clipped by itself"):
         unit_release(unit=unit, micro_batches_per_worker=2)
     with pytest.raises(UserError, match="micro_batches_per_worker is 0"):
         unit_release(micro_batches_per_worker=0)

@@ -9,7 +9,6 @@ from support.examples import (
     Examples,
     clipped_sum_by_hand,
     gradient_by_hand,
-    loop_clipping,
     network_with,
     one_by_one,
     plan_with,
@@ -23,6 +22,7 @@ from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream
+from edp_mx.dp.privacy.norm_clipping import LoopClipping
 
 SEED = {"seed": 11, "rank": 0}
 
@@ -36,8 +36,8 @@ class Step:
             generator.normal(size=(9, WIDTH)) * 3, generator.normal(size=(9, 1))
         )
         self.network, self.flat = network_with(self.weights)
-        self.clipping = loop_clipping(self.flat)
         self.release = release_with(**release)
+        self.clipping = LoopClipping(flat=self.flat, release=self.release)
         self.mechanism = Mechanism(
             plan=plan_with(self.release, z=z, decay=decay), clipping=self.clipping,
             noise=noise or NoiseStream.insecure(**SEED),
@@ -88,8 +88,8 @@ def test_an_empty_micro_batch_sends_its_noise(generator):
     network = mx.gluon.nn.Dense(100, in_units=1000, use_bias=False, prefix="wide_")
     network.initialize()
     flat = FlatGradients(layers_of(network))
-    clipping = loop_clipping(flat, scales=(1.0,))
     release = release_with(layer_scales=(1.0,), micro_batch_size=2.5, sampler="poisson")
+    clipping = LoopClipping(flat=flat, release=release)
     mechanism = Mechanism(plan=plan_with(release, z=1.5), clipping=clipping,
                           noise=NoiseStream.from_operating_system())  # fmt: skip
     mechanism.privatise([], epoch=0).use(flat)

@@ -18,6 +18,7 @@ from support.examples import (
     weights_for,
 )
 from support.prescribed import taken
+from support.releases import release_with
 
 from edp_mx.dp.privacy.norm_clipping import LoopClipping
 from edp_mx.errors import UserError
@@ -142,7 +143,7 @@ def test_what_the_loop_cannot_do_is_refused(problem):
     with pytest.raises(UserError, match=r"losses of shape \(2,\); loop takes one unit"):
         clipping.clip([lambda: network.loss(examples.batch(np.arange(2)))])
     with pytest.raises(UserError, match="3 layer scales for 2 layers"):
-        LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0, 1.0, 1.0))
+        LoopClipping(flat=flat, release=release_with(layer_scales=(1.0, 1.0, 1.0)))
 
 
 def test_what_one_example_does_not_use_does_not_keep_the_gradient_of_the_last(problem):

@@ -59,9 +59,7 @@ def privatise(*gradients, release, z=0.0, noise=None, decay=None, epoch=0):
         if noise is None
         else GivenNoise(put(flat, noise, np.zeros(flat.size, np.float32)))
     )
-    clipping = LoopClipping(
-        flat=flat, max_grad_norm=release.max_grad_norm, layer_scales=release.layer_scales
-    )
+    clipping = LoopClipping(flat=flat, release=release)
     plan = plan_with(release, z=z, decay=decay)
     mechanism = Mechanism(plan=plan, clipping=clipping, noise=stream)
     units = [put(flat, unit, np.zeros(flat.size, np.float32)) for unit in gradients]
@@ -179,7 +177,7 @@ def test_one_example_can_turn_a_clipped_mean_round():
 
 def parts_of(release):
     flat = flat_of([(4,)])
-    clipping = LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,))
+    clipping = LoopClipping(flat=flat, release=release_of((1.0,)))
     return {"plan": plan_with(release), "clipping": clipping,
             "noise": NoiseStream.from_operating_system()}  # fmt: skip
 
@@ -188,10 +186,10 @@ def parts_of(release):
     ("release", "message"),
     [
         (None, "has no mechanism"),
-        (release_of(None), "are not known yet"),
-        (release_of((1.0,), c=2.0), r"1.0, 1.0, \(1.0,\)\), and the plan \(2.0"),
-        (release_of((0.5,)), r"the plan \(1.0, 1.0, \(0.5,\)\)"),
-        (replace(release_of((1.0,)), clip_rule="automatic"), "by the rule abadi, and the plan by"),
+        (release_of(None), "another release"),
+        (release_of((1.0,), c=2.0), "another release"),
+        (release_of((0.5,)), "another release"),
+        (replace(release_of((1.0,)), clip_rule="automatic"), "another release"),
     ],
 )
 def test_a_mechanism_takes_only_the_clipping_of_its_plan(release, message):
@@ -199,12 +197,9 @@ def test_a_mechanism_takes_only_the_clipping_of_its_plan(release, message):
         Mechanism(**parts_of(release))
 
 
-def test_a_clipping_that_clips_nothing_is_refused():
-    parts = parts_of(release_of((1.0,)))
-    unclipped = Unclipped(flat=parts["clipping"].flat)
-    unclipped.max_grad_norm, unclipped.layer_scales = 1.0, (1.0,)
-    with pytest.raises(UserError, match="the clipping has sensitivity, C and layer scales .inf"):
-        Mechanism(**{**parts, "clipping": unclipped})
+def test_a_clipping_without_layer_scales_is_refused():
+    with pytest.raises(UserError, match="not known yet"):
+        LoopClipping(flat=flat_of([(4,)]), release=release_of(None))
 
 
 def test_without_privacy_it_is_the_mean_of_the_units_gradients(generator):

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mxnet.gluon import nn
 from support.prescribed import flat_of, losses_with, taken
+from support.releases import release_with
 
+from edp_mx.dp.accounting.clip_rules import CLIP_RULES
 from edp_mx.dp.privacy import running_sum
-from edp_mx.dp.privacy.factors import CLIP_RULES
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.layers import layers_of
@@ -54,7 +55,7 @@ def moved_by_one(clipping, chunks_of):
 
 def test_the_loop_does_not_round_units_away():
     network, flat = one_number()
-    clipping = LoopClipping(flat=flat, max_grad_norm=1.0, layer_scales=(1.0,))
+    clipping = LoopClipping(flat=flat, release=release_with())
 
     def chunks_of(values):
         return [lambda x=x: network(mx.nd.array([[x]])).reshape((1,)) for x in values]
@@ -65,8 +66,7 @@ def test_the_loop_does_not_round_units_away():
 @pytest.mark.parametrize("size", [1, 8])
 def test_ghost_clipping_does_not_round_chunks_away(size):
     network, flat = one_number()
-    clipping = GhostClipping(flat=flat, network=network, max_grad_norm=1.0, layer_scales=(1.0,),
-                             chunk_size=size)  # fmt: skip
+    clipping = GhostClipping(flat=flat, network=network, release=release_with(), chunk_size=size)
 
     def chunks_of(values):
         parts = [values[i : i + size] for i in range(0, len(values), size)]
@@ -100,7 +100,10 @@ def put(flat, gradient):
 def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, place, c):
     """Whatever its gradient is, and the others' are: in the scaled space."""
     flat = flat_of(SHAPES)
-    clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=SCALES, rule=rule)
+    clipping = LoopClipping(
+        flat=flat,
+        release=release_with(max_grad_norm=c, layer_scales=SCALES, clip_rule=rule),
+    )
     units = [losses_with(flat, put(flat, gradient)) for gradient in others]
     without = taken(clipping.clip(units))
     units.insert(place, losses_with(flat, put(flat, one)))
@@ -122,7 +125,7 @@ def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, 
 )
 def test_what_float32_cannot_square_is_clipped_too(c, scales, gradient):
     flat = flat_of(SHAPES)
-    clipping = LoopClipping(flat=flat, max_grad_norm=c, layer_scales=scales)
+    clipping = LoopClipping(flat=flat, release=release_with(max_grad_norm=c, layer_scales=scales))
     total = taken(clipping.clip([losses_with(flat, put(flat, gradient))]))
     scaled = [total[part] / scale for part, scale in zip(flat.segments, scales)]
     assert np.linalg.norm(np.concatenate(scaled)) == pytest.approx(c, rel=1e-5)

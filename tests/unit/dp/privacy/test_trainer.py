@@ -30,7 +30,7 @@ class Parts:
         release = release_with(unit="micro_batch", micro_batch_size=2, max_grad_norm=0.1,
                                micro_batches_per_worker=units, layer_scales=(1.0,),
                                adjacency="replace_one")  # fmt: skip
-        self.clipping = LoopClipping(flat=self.flat, max_grad_norm=0.1, layer_scales=(1.0,))
+        self.clipping = LoopClipping(flat=self.flat, release=release)
         self.mechanism = Mechanism(plan=plan_with(release, z=1e-6), clipping=self.clipping,
                                    noise=NoiseStream.from_operating_system())  # fmt: skip
         self.trainer = PrivateTrainer(flat=self.flat, optimizer="sgd",

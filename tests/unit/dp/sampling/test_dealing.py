@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edp_mx.dp.accounting.choices import SAMPLERS, UNITS
+from edp_mx.dp.accounting.samplers import SAMPLERS
+from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import Draw, MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import PoissonShard
@@ -42,8 +43,8 @@ def users_with(counts, generator):
 # ------------------------------------------------------------------------------ shapes and shares
 @settings(max_examples=150)
 @given(
-    st.sampled_from(UNITS),
-    st.sampled_from(SAMPLERS),
+    st.sampled_from(tuple(UNITS)),
+    st.sampled_from(tuple(SAMPLERS)),
     st.lists(st.integers(1, 9), min_size=12, max_size=40),
     st.integers(1, 3),
     st.integers(1, 3),
@@ -141,7 +142,7 @@ def test_utterances_and_lanes_are_the_records_of_the_shards():
 # ------------------------------------------------------------------------------------------ users
 @settings(max_examples=60)
 @given(
-    st.sampled_from(SAMPLERS),
+    st.sampled_from(tuple(SAMPLERS)),
     st.lists(st.integers(1, 12), min_size=6, max_size=30),
     st.integers(1, 13),
     st.integers(1, 3),
@@ -268,8 +269,6 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
 @pytest.mark.parametrize(
     ("sound", "wanted", "complaint"),
     [
-        (SOUND, {"unit": "word"}, r"\.unit must be one of .*, user, not 'word'"),
-        (SOUND, {"sampler": "sorted"}, r"\.sampler must be one of shuffle, poisson, not 'sorted'"),
         (SOUND, {"batch_size": 12}, r"\.batch_size: 12 is not a multiple of 8 \(2 workers with "
                                     r"privacy\.micro_batches_per_worker: 4\)"),
         (SOUND, {"unit": "utterance", "batch_size": 13, "micro_batches_per_worker": 1},
@@ -277,8 +276,6 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
         (SOUND, {"batch_size": 104}, r"\.batch_size: 104 does not lie between 1 and the 96 utt"),
         (SOUND, {"num_records": 7, "sampler": "poisson", "batch_size": 5},
          r"7 utterances are too few for 2 workers with privacy\.micro_batches_per_worker: 4"),
-        (SOUND, {"micro_batches_per_worker": 0}, r"\.micro_batches_per_worker must be ≥ 1, not 0"),
-        (SOUND, {"unit": "utterance"}, r"\.micro_batches_per_worker: 4 needs .* micro_batch"),
         (SOUND, {"rank": 2}, "rank 2 is not one of 2 workers"),
         (SOUND, {"length_buckets": 3}, r"\.length_buckets: .* privacy\.adjacency: zero_out"),
         (SOUND, {"length_buckets": 3, "sampler": "poisson"}, r"\.length_buckets: .*poisson"),

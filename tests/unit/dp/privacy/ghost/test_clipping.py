@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mxnet import autograd, gluon
 from mxnet.gluon import nn, rnn
 from support.prescribed import taken
+from support.releases import release_with
 
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong
@@ -25,12 +26,8 @@ def ghost_for(model, *, max_grad_norm=1.0, scales=None, chunk_size=64, rule="aba
     """The clipping and the flat gradients behind it."""
     flat = FlatGradients(layers_of(model))
     scales = [1.0] * len(flat.layers) if scales is None else scales
-    common = {
-        "flat": flat,
-        "max_grad_norm": max_grad_norm,
-        "layer_scales": scales,
-        "rule": rule,
-    }
+    release = release_with(max_grad_norm=max_grad_norm, layer_scales=scales, clip_rule=rule)
+    common = {"flat": flat, "release": release}
     ghost = GhostClipping(network=model, chunk_size=chunk_size, **common)
     return ghost, LoopClipping(**common), flat
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.models import part, random_batch, tiny_adapted_bert, tiny_bert
 from support.prescribed import taken
+from support.releases import release_with
 
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong
@@ -44,7 +45,8 @@ def test_the_clipped_sum_is_the_loop_s(kind, operators, max_grad_norm, generator
     batch = random_batch(generator, LENGTHS, "bert")
     flat = FlatGradients(layers_of(model))
     scales = np.linspace(1.0, 0.5, len(flat.layers))
-    common = {"flat": flat, "max_grad_norm": max_grad_norm, "layer_scales": scales}
+    release = release_with(max_grad_norm=max_grad_norm, layer_scales=scales)
+    common = {"flat": flat, "release": release}
     ghost, loop = GhostClipping(network=model, chunk_size=64, **common), LoopClipping(**common)
     alone = [lambda row=row: model.loss(part(batch, row)) for row in range(len(LENGTHS))]
     expected = taken(loop.clip(alone))
