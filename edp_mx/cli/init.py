@@ -67,14 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.data.sources import named_utterances
     from edp_mx.runs.first_config import Start, first_config, refuse_without_recipes
 
-    path, start = arguments.corpus, None
-    require_above_zero(arguments.epsilon, "--epsilon")
-    if not path.exists():
-        raise UserError(f"{path} does not exist; name a file or folder of utterances")
-    out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
-    for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
-        if not str(each).isprintable():  # it is to stand in comments
-            raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")
+    path, start, out = arguments.corpus, None, _checked_out(arguments)
     words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
     if arguments.start_from:
         start = Start.of(arguments.start_from, path)
@@ -108,6 +101,19 @@ def run(arguments: argparse.Namespace) -> int:
     blocks = (_facts(told, config), written, _outlook(config), _next(arguments, config, out))
     print("\n\n".join("\n".join(lines) for lines in blocks))
     return 0
+
+
+def _checked_out(arguments: argparse.Namespace) -> Path:
+    """The file to write, once what stands in it is known to be printable and there."""
+    path = arguments.corpus
+    require_above_zero(arguments.epsilon, "--epsilon")
+    if not path.exists():
+        raise UserError(f"{path} does not exist; name a file or folder of utterances")
+    out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
+    for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
+        if not str(each).isprintable():  # it is to stand in comments
+            raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")
+    return out
 
 
 def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:

@@ -10,7 +10,6 @@ import asyncio
 import errno
 import signal
 import socket
-import time
 from contextlib import suppress
 from typing import Awaitable, Callable, Dict, List, Optional, Tuple
 
@@ -18,6 +17,7 @@ import h11
 
 from edp_mx.errors import UserError
 from edp_mx.serving import wire
+from edp_mx.serving.client import Client
 from edp_mx.serving.messages import Answer, Refused, Request, busy
 
 MOST_CONNECTIONS, MOST_OF_ADDRESS = 500, 250  # a process may mostly have 1,024 files
@@ -28,51 +28,6 @@ REQUEST_SECONDS = 20  # for a whole request, from the connection or the answer b
 ANSWER_SECONDS = 20  # for a client to read an answer
 LINGER_SECONDS = 2  # for a refused client to read why
 END_SECONDS = 5  # for what waits for the model when the server is asked to end
-_CHUNK = 1 << 14
-
-
-class Client:
-    """A connection: what is held for it, and until when it may go on."""
-
-    def __init__(self, connection: socket.socket, address: str) -> None:
-        self.socket, self.address, self.here = connection, address, connection.getsockname()[0]
-        self.held = 0
-        self.is_head = False  # it asks for an answer without its body
-        self.is_answered = False  # its request is whole, and its answer is being made
-        self.since = time.monotonic()
-        self.task: Optional[asyncio.Task] = None
-        self._timer: Optional[asyncio.TimerHandle] = None
-
-    def begin(self, seconds: Optional[float]) -> None:
-        """Begin a part of the conversation, which may take so many seconds; None for no limit."""
-        self.stop_timer()
-        self.is_answered = seconds is None
-        self.since = time.monotonic()
-        if seconds is not None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.cut_off)
-
-    def stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def cut_off(self) -> None:
-        assert self.task is not None
-        self.task.cancel()
-
-    async def receive(self) -> bytes:
-        data = await asyncio.get_running_loop().sock_recv(self.socket, _CHUNK)
-        await asyncio.sleep(0)  # a client that sends without end must not keep the others waiting
-        return data
-
-    async def send(self, data: bytes) -> None:
-        await asyncio.get_running_loop().sock_sendall(self.socket, data)
-
-    async def linger(self) -> None:
-        """Let the client read the last answer, which what it still sends would undo."""
-        self.begin(LINGER_SECONDS)
-        self.socket.shutdown(socket.SHUT_WR)
-        while await self.receive():
-            pass
 
 
 class Server:
@@ -220,7 +175,7 @@ class Server:
             )
             self._hold(client, 0)
             if not protocol.our_state is protocol.their_state is h11.DONE:
-                await client.linger()
+                await client.linger(LINGER_SECONDS)
                 return
             protocol.start_next_cycle()
 
