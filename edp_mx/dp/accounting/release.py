@@ -12,7 +12,7 @@ from edp_mx.dp.accounting.choices import (
     check_choice,
     check_rate,
 )
-from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.dp.accounting.events import Event
 from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling
 from edp_mx.dp.accounting.units import UNITS, Unit
@@ -49,7 +49,7 @@ class Release:
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
         layer_scales: α, one per layer; None until they are known. See `Plan.scales_unit`.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
-        clip_rule: how a unit is brought to C, see `clip_rules`; older ledgers mean abadi.
+        clip_rule: how a unit is brought to C, see `clippings`; older ledgers mean abadi.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.

@@ -8,7 +8,7 @@ from typing import Tuple
 import mxnet as mx
 import numpy as np
 
-from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.clipping import Clipping, Losses
 from edp_mx.dp.privacy.flat import FlatGradients

@@ -6,8 +6,8 @@ from typing import Callable, Iterable
 
 import numpy as np
 
-from edp_mx.dp.accounting.clip_rules import clip_factors
-from edp_mx.dp.accounting.scale_release import ScaleRelease
+from edp_mx.dp.accounting.clippings import clip_factors
+from edp_mx.dp.accounting.config import ScaleRelease
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.noise import NoiseStream
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NoReturn, Optional
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.dp.accounting.clip_rules import clip_factors
+from edp_mx.dp.accounting.clippings import clip_factors
 from edp_mx.dp.privacy.adam import Adam
 from edp_mx.dp.privacy.flat import FlatGradients, sum_of_squares
 from edp_mx.dp.privacy.mechanism import Released

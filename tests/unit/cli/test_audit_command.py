@@ -7,7 +7,7 @@ import pytest
 from support import cli
 
 from edp_mx.cli import main
-from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,8 +14,7 @@ from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.text import TextConfig
 from edp_mx.data.vocabulary import VocabularyConfig
-from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig
-from edp_mx.dp.accounting.scale_release import ScaleRelease
+from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig, ScaleRelease
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig

@@ -7,7 +7,7 @@ from support.audited import audited_step
 
 from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _worlds
-from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.errors import UserError
 
 TINY = 1e-9  # no noise to speak of

@@ -16,11 +16,10 @@ from support.models import loss_and_gradients, part, random_batch, tiny_model
 from support.prescribed import flat_of
 
 from edp_mx.config import ExperimentConfig
-from edp_mx.dp.accounting.config import PrivacyConfig
+from edp_mx.dp.accounting.config import PrivacyConfig, ScaleRelease
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.scale_release import ScaleRelease
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import FLOOR, scales_by_norm, scales_by_size, settle_scales

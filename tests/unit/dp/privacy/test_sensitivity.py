@@ -9,7 +9,7 @@ from mxnet.gluon import nn
 from support.prescribed import flat_of, losses_with, taken
 from support.releases import release_with
 
-from edp_mx.dp.accounting.clip_rules import CLIP_RULES
+from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.dp.privacy import running_sum
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
