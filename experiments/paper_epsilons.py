@@ -13,8 +13,8 @@ from typing import Iterator, List, NamedTuple, Sequence
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.dp.accounting.accountants import count_claimed
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.counting import as_published, count_as_published, count_what_holds
-from edp_mx.dp.accounting.delta import choose_delta
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release

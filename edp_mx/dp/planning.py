@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from edp_mx.dp.accounting.budget import refuse_blind_budget
-from edp_mx.dp.accounting.choices import check_choice, check_count, check_rate
+from edp_mx.dp.accounting.choices import check_choice, check_count, check_rate, choose_delta
 from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.delta import choose_delta
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.samplers import Sizes, sizes_of

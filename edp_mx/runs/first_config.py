@@ -21,7 +21,7 @@ from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
-from edp_mx.dp.accounting.delta import choose_delta
+from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import ADOPTED

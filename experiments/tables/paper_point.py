@@ -6,8 +6,8 @@ import math
 from typing import List, NamedTuple, Optional
 
 from edp_mx.data.config import PUBLIC_CORPORA
+from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.delta import choose_delta
 from experiments.tables.paper import DECAY_RATES, TABLE_1
 
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched

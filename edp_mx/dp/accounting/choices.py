@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Collection
+from typing import Collection, Optional
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, LEAST_RATE, MOST_COUNTED
@@ -23,6 +23,8 @@ SCALES_UNITS = (
     "largest",  # α is divided by its largest: max α = 1
     "norm",  # α is taken as it is found, e.g. the gradient norms themselves
 )
+MODES = ("default", "value", "paper")  # how δ was chosen
+PAPER_PUBLIC, PAPER_INTERNAL = 5e-4, 5e-5  # δ of the paper, for public corpora and for its own
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
@@ -57,3 +59,45 @@ def check_count(value: int, name: str, *, least: int = 0, most: int = MOST_COUNT
     """Refuse what is no whole number, or too few or too many."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise UserError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")
+
+
+def choose_delta(
+    *,
+    num_examples: int,
+    delta: Optional[float] = None,
+    delta_mode: str = "default",
+    corpus_is_public: bool = True,
+) -> float:
+    """Return δ for a corpus of n records.
+
+    Args:
+        delta: a value of one's own, with mode default or value.
+        delta_mode: default (`delta` if given, else 1 / (2n)), value (`delta`), or paper.
+        corpus_is_public: which of the paper's two values: 5e-4 (public) or 5e-5 (internal).
+
+    Raises:
+        UserError: δ ≥ 1/n, which permits publishing a record outright (only paper mode may); or
+            arguments that contradict each other.
+
+    Source: docs/privacy.md, section 7.
+    """
+    check_choice("delta_mode", delta_mode, MODES)
+    if num_examples < 1:
+        raise UserError(f"num_examples is {num_examples}; privacy needs at least one example")
+    if delta_mode == "paper":
+        if delta is not None:
+            raise UserError("delta and delta_mode: paper exclude each other; leave one out")
+        return PAPER_PUBLIC if corpus_is_public else PAPER_INTERNAL
+    if delta is None:
+        if delta_mode == "value":
+            raise UserError("delta_mode is value but delta is missing; give it")
+        return 0.5 / num_examples
+    check_rate(delta, "delta", is_open=True)
+    check_delta(delta)
+    if delta * num_examples >= 1:
+        raise UserError(
+            f"delta is {delta}, not below 1/n = 1/{num_examples} = {1 / num_examples:.3g}: that "
+            "permits publishing an utterance outright; leave delta out for 1/(2n), or repeat the "
+            "paper's choice with delta_mode: paper"
+        )
+    return delta

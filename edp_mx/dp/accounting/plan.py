@@ -8,17 +8,18 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.choices import (
     GAUSSIANS,
+    MODES,
     SCALES_SOURCES,
     SCALES_UNITS,
     check_choice,
     check_count,
     check_delta,
     check_multiplier,
+    choose_delta,
 )
 from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.delta import MODES, choose_delta
 from edp_mx.dp.accounting.entries import SCALES, Entry
 from edp_mx.dp.accounting.events import Composition, Event, check_poisson_steps
 from edp_mx.dp.accounting.release import Release

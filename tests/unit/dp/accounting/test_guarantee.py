@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from support import releases
 
+from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.delta import choose_delta
 from edp_mx.dp.accounting.events import Event
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
