@@ -164,13 +164,8 @@ def make_plan(
         >>> print(round(plan.noise_multiplier, 3), plan.release.batch_size, plan.steps)
         0.536 300.0 2000
     """
-    for name, pair in (
-        ("batch_size and sample_rate", (batch_size, sample_rate)),
-        ("target_epsilon and noise_multiplier", (target_epsilon, noise_multiplier)),
-    ):
-        given = sum(value is not None for value in pair)
-        if given != 1:
-            raise UserError(f"give one of {name}, not {'both' if given else 'none'}")
+    _give_one(batch_size=batch_size, sample_rate=sample_rate)
+    _give_one(target_epsilon=target_epsilon, noise_multiplier=noise_multiplier)
     check_choice("unit", unit, ("example", *UNITS))
     check_choice("layer_scales", layer_scales, ("ones", "sqrt_dim"))
     check_count(num_examples, "num_examples", least=1)
@@ -208,3 +203,11 @@ def make_plan(
     )
     plan = plan_of(privacy, sizes, epochs=epochs, num_workers=num_workers)
     return settled(plan, target_epsilon)
+
+
+def _give_one(**pair: Optional[float]) -> None:
+    """Refuse none or both of two arguments."""
+    given = sum(value is not None for value in pair.values())
+    if given != 1:
+        names = " and ".join(pair)
+        raise UserError(f"give one of {names}, not {'both' if given else 'none'}")

@@ -12,9 +12,9 @@ import numpy as np
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.choices import VARIANTS
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
-from edp_mx.dp.accounting.guarantee import SMALL_LAST_NOISE
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.remarks import SMALL_LAST_NOISE
 from edp_mx.reports.table import render_table
 
 HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,16 +9,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.budget import committed_entries
-from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import (
-    ALWAYS_OPEN,
-    BEST_CHECKPOINT,
-    BROUGHT,
-    EARLY_STOP,
     FIXED_SEED,
-    FLOATING_POINT,
-    GRID,
     NO_MECHANISM,
     OTHER_MODELS,
     PRIVATE_INPUTS,
@@ -29,16 +21,20 @@ from edp_mx.dp.accounting.coverage import (
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.remarks import (
+    FEW,
+    SMALL_DELTA,
+    conditions_of,
+    not_covered_by,
+    warnings_of,
+)
 
 _OF_A_STEP = (
     *("adjacency", "kappa", "sampler", "num_workers", "micro_batches_per_worker"),
     *("micro_batch_size", "max_grad_norm"),
 )
 FOREMOST = (SEVERAL_UTTERANCES, USER_NAMES, OTHER_MODELS)  # of what is not covered
-SMALL_LAST_NOISE = 10.0  # z₀ / z_{T−1} above which to warn
-FEW = 300  # records, below which to warn
 WELL_BELOW = 0.1  # of 1/n: a δ by which a guarantee may be judged; docs/privacy.md, section 7
-SMALL_DELTA = 1e-6  # of any n
 
 
 @dataclass(frozen=True)
@@ -229,11 +225,11 @@ def _stated(plan: Plan, released: Tuple[Entry, ...]) -> Guarantee:
         if plan.seed_is_fixed:
             holds_if = unbounded(FIXED_SEED, *holds_if.reasons)
         if not holds_if.reasons:
-            holds_if = replace(holds_if, conditions=_conditions(plan))
+            holds_if = replace(holds_if, conditions=conditions_of(plan))
         reasons = [PRIVATE_INPUTS[name].reason for name in plan.private_inputs]
         holds = unbounded(*holds_if.reasons, *reasons) if reasons else holds_if
     return Guarantee(
-        plan, released, published, holds, holds_if, _warnings(plan), _not_covered(plan)
+        plan, released, published, holds, holds_if, warnings_of(plan), not_covered_by(plan)
     )
 
 
@@ -241,60 +237,6 @@ def _stated(plan: Plan, released: Tuple[Entry, ...]) -> Guarantee:
 def _count(plan: Plan, released: Tuple[Entry, ...]) -> Tuple[Bound, Bound]:
     """Both ε, remembered: at the end of a run its files, its page and the console ask for them."""
     return count_as_published(plan, released), count_what_holds(plan, released)
-
-
-def _conditions(plan: Plan) -> Tuple[str, ...]:
-    """The conditions under which ε is finite, and whether the user declares that they hold."""
-    said = " (privacy.assume_public says so)"
-    return tuple(
-        PRIVATE_INPUTS[name].condition + (said if name in plan.assumed_public else "")
-        for name in plan.private_inputs
-    )
-
-
-def _warnings(plan: Plan) -> Tuple[str, ...]:
-    """What deserves a second look."""
-    if plan.release is None:
-        return ()
-    found = []
-    fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
-    if fall > math.log(SMALL_LAST_NOISE):
-        found.append(
-            f"the noise of the last epoch is 10^{fall / math.log(10):.1f} times smaller than that "
-            "of the first, so nearly all of epsilon is spent at the end"
-        )
-    n, delta = plan.num_records, plan.delta
-    if n and delta * n >= 1:
-        found.append(f"delta is not below 1/n: it permits publishing one {plan.record} outright")
-    if n and n < FEW:
-        found.append(
-            f"only {n} {plan.record}s: noise that hides one of them hides much of what they teach"
-            + "; and delta is the probability with which the guarantee may fail for each of them: "
-            "for so few, a fixed small one is better (privacy.delta: 1e-6)" * (delta > SMALL_DELTA)
-        )
-    return tuple(found)
-
-
-def _not_covered(plan: Plan) -> Tuple[str, ...]:
-    """What must be stated beside every ε; docs/privacy.md, section 6."""
-    texts: List[str] = [BEST_CHECKPOINT] if plan.chooses_checkpoint else []
-    if plan.stops_early:
-        texts.append(EARLY_STOP)
-    if plan.release is not None:
-        if plan.release.num_workers > 1:
-            single = plan.release.worker_noise_multiplier(plan.noise_multiplier)
-            there = f"only {single:.4g}" if not plan.awaits_scales else "not known yet,"
-            texts.append(
-                "someone who sees the messages of a single worker: there the effective noise "
-                f"multiplier is {there} in the first epoch"
-            )
-        texts.append(plan.release.clips.not_covered)
-        texts += CLIPPINGS[plan.clipping].not_covered
-    if plan.declarations is None:
-        texts.append(BROUGHT)
-    else:
-        texts += [declaration.said for declaration in plan.declarations if declaration.is_open]
-    return (*texts, *ALWAYS_OPEN, FLOATING_POINT if plan.gaussian == "plain" else GRID)
 
 
 def _say(bound: Bound) -> str:
