@@ -32,6 +32,7 @@ _COMMANDS = (
     (r"(--lira )\d+", r"\g<1>4"),
     (r"(launch/table.\.sh)", r"\1 --configs configs"),  # not those of the checkout
     (r"--budget-hours \d+", "--budget-hours 0.01"),
+    (r"(experiments\.tradeoff .*)", r"\1 --dry-run"),  # 24 trainings, each attacked by LiRA
     (r"--budget-seconds \d+", "--budget-seconds 5 --steps 1"),
 )
 LINES = 300  # of each text
