@@ -124,7 +124,7 @@ class Ledgers(Subject):
 
     def cost(self, path):
         account = account_for(path)
-        said = [*account.differences, *account.ledger.warnings]
+        said = list(account.differences)
         return (
             account.spent.holds_if.epsilon.log,
             account.plan.delta,
