@@ -27,6 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from edp_mx.runs.sweep.config import SweepConfig
 from edp_mx.runs.sweep.trial import Values
+from edp_mx.runtime.json_text import parse_json
 
 JOURNAL = "study.jsonl"
 DRAWN = 16  # trials of a random search, and of TPE, where the file does not say how many
@@ -165,7 +166,7 @@ def distribution_of(choices: Any) -> BaseDistribution:
 def _value_of(distribution: BaseDistribution, drawn: Any) -> Any:
     """What a draw sets: one from a range has four digits, so that it can be written down."""
     if isinstance(distribution, CategoricalDistribution):
-        return json.loads(drawn)
+        return parse_json(drawn)
     if isinstance(distribution, FloatDistribution):
         return min(max(float(f"{drawn:.4g}"), distribution.low), distribution.high)
     return drawn
