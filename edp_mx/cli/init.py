@@ -179,7 +179,9 @@ def _facts(told: Any, config: Any) -> List[str]:
         f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}",
         config.sizes,
         *several,
-        describe_baseline(config.task.constant_answer(config.corpus.utterances), config.task),
+        describe_baseline(
+            config.task.constant_of(told.intents, sum(told.slots.values())), config.task
+        ),
     ]
 
 

@@ -46,7 +46,7 @@ A sweep's file, with paths relative to it:
     training.batch_size: [16, 32]
     model.hidden_size: {int: [32, 96]}
     model.dropout: {uniform: [0.0, 0.5]}
-  pruner: halving            # or median, or none: by the SER on validation after each epoch
+  pruner: halving            # or median, or none: by the score on validation after each epoch
   first_epochs: 2
 """
 
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show(describe_sweep(sweep.trials, sweep.folder), is_wide=arguments.wide)
         if picture:
-            print(f"{picture} shows the SER on validation against each setting")
+            print(f"{picture} shows the score on validation against each setting")
     if not is_done:
         print(
             "the budget is spent before all trials were trained; call this again to go on",
@@ -118,8 +118,9 @@ def _draw(sweep: Sweep) -> Optional[Path]:
     from edp_mx.reports.figures import save_figure
     from edp_mx.reports.sweep_plot import Point, plot_sweep
 
-    points = [Point(trial.values, trial.ser) for trial in sweep.trials if trial.ser is not None]
-    figure = plot_sweep(points)
+    scored = [trial for trial in sweep.trials if trial.score is not None]
+    points = [Point(trial.values, trial.score or 0.0) for trial in scored]
+    figure = plot_sweep(points, metric=scored[0].task.metric) if scored else None
     if figure is None:
         return None
     path = sweep.folder / "trials.png"
@@ -128,5 +129,6 @@ def _draw(sweep: Sweep) -> Optional[Path]:
 
 
 def _as_json(trial: Trial) -> Dict[str, Any]:
-    names = ("hash", "values", "ser", "error", "is_stopped", "records")
-    return {name: getattr(trial, name) for name in names}
+    names = ("hash", "values", "error", "is_stopped", "records")
+    told = {name: getattr(trial, name) for name in names}
+    return {**told, trial.task.metric.key: trial.score}

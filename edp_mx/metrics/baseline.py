@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 from edp_mx.metrics.evaluation import Annotated
 from edp_mx.metrics.slots import check_pairs
@@ -36,7 +36,11 @@ def constant_answer(references: Sequence[Annotated]) -> Baseline:
     """
     check_pairs(references, references)
     intents = Counter(reference.intent for reference in references)
-    num_spans = sum(len(spans_of(reference.slots)) for reference in references)
+    return baseline_of(intents, sum(len(spans_of(reference.slots)) for reference in references))
+
+
+def baseline_of(intents: Mapping[str, int], num_spans: int) -> Baseline:
+    """Return the same of utterances with these intents, so many of each, and so many spans."""
     intent, count = min(intents.items(), key=lambda item: (-item[1], item[0]))
     total = sum(intents.values())
     wanted = total + num_spans  # SER counts the intent as one more slot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
@@ -23,10 +24,11 @@ from edp_mx.runs.measured import chosen, measurements
 from edp_mx.runs.record import Record
 from edp_mx.runs.records import collect
 from edp_mx.runtime.files import write_text
+from edp_mx.tasks.registry import by_task
+from edp_mx.tasks.task import Task
 
 TITLE = "Results of edp_mx"
-RUNS = ("run", "seed", "SER %", "intents %", "slot F1 %", "ε published", "ε that holds", "δ", "n",
-        "epochs", "workers", "minutes", "date")  # fmt: skip
+AFTER_SCORES = ("ε published", "ε that holds", "δ", "n", "epochs", "workers", "minutes", "date")
 ATTACKS = ("run", "attack", "by", "AUC %", "TPR % at a FPR of 1 %")
 
 
@@ -128,13 +130,16 @@ def _attacks(attacks: Sequence[AttackRecord]) -> List[Part]:
 def _runs(records: Sequence[Record]) -> Part:
     notes: List[str] = []
     ordered = sorted(records, key=lambda each: (each["corpus"], each["family"], each["name"]))
-    table = PartTable("Every run", RUNS, [_run(record, notes) for record in ordered])
-    return Part("Runs", tables=[table], notes=footnotes(notes))
+    tables = []
+    for task, its in by_task(ordered, itemgetter("settings")):
+        header = ("run", "seed", *(f"{each.name} %" for each in task.metrics), *AFTER_SCORES)
+        rows = [_run(record, task, notes) for record in its]
+        tables.append(PartTable("Every run", header, rows))
+    return Part("Runs", tables=tables, notes=footnotes(notes))
 
 
-def _run(record: Record, notes: List[str]) -> List[Cell]:
-    test = record["test"]
-    shares = [100 * test[name] for name in ("ser", "intent_accuracy", "slot_f1")]
+def _run(record: Record, task: Task, notes: List[str]) -> List[Cell]:
+    shares = [100 * record["test"][each.key] for each in task.metrics]
     return [
         Cell(record["name"]),
         _number(record["settings"].get("training.seed", 0)),

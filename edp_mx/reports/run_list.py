@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections import defaultdict
-from typing import Dict, List, Sequence
+from typing import List, Sequence
 
 from edp_mx.reports.summary import (
     footnotes,
@@ -14,17 +13,17 @@ from edp_mx.reports.summary import (
 )
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
-from edp_mx.tasks.registry import TASKS, task_of
+from edp_mx.tasks.registry import by_task
 from edp_mx.tasks.task import Task
 
 
 def list_runs(found: Sequence[Found]) -> str:
     """Return a table for each task: test scores and both ε of each run, in 80 columns."""
     notes: List[str] = []
-    by_task: Dict[str, List[Found]] = defaultdict(list)
-    for each in found:
-        by_task[task_of(each.record["settings"]).name].append(each)
-    tables = [_table(TASKS[name], its, notes) for name, its in by_task.items()]
+    tables = [
+        _table(task, its, notes)
+        for task, its in by_task(found, lambda each: each.record["settings"])
+    ]
     told = [*footnotes(notes), *stated_note([each.record for each in found])]
     lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in told]
     return "\n".join([*tables, *lines])

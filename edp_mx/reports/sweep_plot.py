@@ -1,4 +1,4 @@
-"""A picture of trials: the SER on validation against each setting that differs."""
+"""A picture of trials: their score on validation against each setting that differs."""
 
 from __future__ import annotations
 
@@ -9,33 +9,40 @@ from matplotlib.figure import Figure
 
 from edp_mx.reports.figures import COLOURS, MOST_COLUMNS, build_panels, label_axes
 from edp_mx.reports.sweep_table import text_of, varied
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.task import Metric
 
 _MARKERS = "osD^vPX"
 _LOG_FROM = 100.0  # a setting whose values span so large a factor has a logarithmic axis
 
 
 class Point(NamedTuple):
-    """What a trial set, by dotted key, and its SER on validation as a share of 1."""
+    """What a trial set, by dotted key, and its score on validation as a share of 1."""
 
     values: Mapping[str, Any]
-    ser: float
+    score: float
 
 
 def plot_sweep(
-    points: Sequence[Point], *, rung: Optional[str] = None, columns: int = MOST_COLUMNS
+    points: Sequence[Point],
+    *,
+    metric: Metric = INTENT_SLOT.metric,
+    rung: Optional[str] = None,
+    columns: int = MOST_COLUMNS,
 ) -> Optional[Figure]:
     """Return a panel for each setting that differs; None where there are fewer than two trials.
 
     A ring marks the best trial.
 
     Args:
+        metric: of the scores.
         rung: the setting that grows from rung to rung, which the colours tell; None without rungs.
         columns: of panels, at most.
     """
     keys = [key for key in varied([point.values for point in points]) if key != rung]
     if not keys:
         return None
-    best = min(points, key=lambda point: point.ser)
+    best = min(points, key=lambda point: metric.cost(point.score))
     rungs = sorted({point.values[rung] for point in points}) if rung else [None]
     figure, places = build_panels(len(keys), 4.2, 3.4, columns=columns, share_y=True)
     for i, (axes, key) in enumerate(zip(places, keys)):
@@ -44,17 +51,17 @@ def plot_sweep(
             of_it = [point for point in points if rung is None or point.values[rung] == each]
             axes.plot(
                 [place(point.values[key]) for point in of_it],
-                [100 * point.ser for point in of_it],
+                [100 * point.score for point in of_it],
                 linestyle="",
                 marker=_MARKERS[number % len(_MARKERS)],
                 color=COLOURS[number % len(COLOURS)],
                 alpha=0.7,
                 label=f"{rung} = {each}" if rung else "a trial",
             )
-        axes.plot(place(best.values[key]), 100 * best.ser, linestyle="", marker="o",
+        axes.plot(place(best.values[key]), 100 * best.score, linestyle="", marker="o",
                   markersize=13, markerfacecolor="none", color="0.3", label="the best")  # fmt: skip
         is_first = i % columns == 0
-        label_axes(axes, key, "validation SER, %" if is_first else "", legend=i == 0)
+        label_axes(axes, key, f"validation {metric.name}, %" if is_first else "", legend=i == 0)
     return figure
 
 

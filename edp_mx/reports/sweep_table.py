@@ -1,4 +1,4 @@
-"""What a sweep found: its trials by validation SER, the best one, and what the choice costs."""
+"""What a sweep found: its trials by their score, the best one, and what the choice costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, List, Mapping, Sequence
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
-from edp_mx.runs.measured import SCORES
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.spent import spent_by
 from edp_mx.runs.sweep.trial import Trial
@@ -21,19 +20,22 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
     Args:
         folder: that has the trials' runs.
     """
-    scored = sorted((t for t in trials if t.ser is not None), key=lambda trial: trial.ser or 0.0)
+    scored = sorted((t for t in trials if t.score is not None), key=lambda trial: trial.cost)
     keys = varied([trial.values for trial in trials])
     rows = [
         [
             trial.hash,
-            f"{100 * (trial.ser or 0.0):.2f}",
+            f"{100 * (trial.score or 0.0):.2f}",
             *(text_of(trial.values.get(key)) for key in keys),
             f"{fmean(record['seconds'] for record in trial.records) / 60:.1f}",
         ]
         for trial in scored
     ]
-    header = ("trial", "valid. SER %", *(key.split(".")[-1] for key in keys), "min")
-    lines = [render_table(header, rows)] if rows else ["no trial was trained to its end"]
+    lines = ["no trial was trained to its end"]
+    if scored:
+        name = f"valid. {scored[0].task.metric.short} %"
+        header = ("trial", name, *(key.split(".")[-1] for key in keys), "min")
+        lines = [render_table(header, rows)]
     for trial in (each for each in trials if each.error):
         what = "stopped" if trial.is_stopped else "failed"
         lines.append(f"{what}: {' '.join(overrides_of(trial.values))}: {trial.error}")
@@ -51,12 +53,12 @@ def varied(values: Sequence[Mapping[str, Any]]) -> List[str]:
 
 def _best(scored: Sequence[Trial]) -> List[str]:
     """Lines about the best trial, and about what it costs to have chosen it."""
-    runs = scored[0].records
-    ser, intents, f1 = (100 * fmean(run["test"][name] for run in runs) for name in SCORES)
+    runs, task = scored[0].records, scored[0].task
+    test = {each.key: fmean(run["test"][each.key] for run in runs) for each in task.metrics}
     settings = " ".join(overrides_of(scored[0].values))
     return [
         f"best: --set {settings}",
-        f"  test SER {ser:.2f} %, intent accuracy {intents:.2f} %, slot F1 {f1:.2f} %",
+        f"  test {task.sentence(test)}",
         f"  chosen on the validation part of {runs[0]['corpus']}, which no ε covers unless that "
         "corpus is public",
     ]

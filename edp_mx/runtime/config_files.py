@@ -39,9 +39,8 @@ def read_settings(
     else:
         for text in overrides:
             override(tree, origins, text)
-    if paths and not set(tree) - {
-        "name"
-    }:  # a file of comments: all defaults would be hours on ATIS
+    # A file of comments: all defaults would be hours on ATIS.
+    if paths and not set(tree) - {"name"}:
         raise UserError(
             f"{paths[-1]} sets nothing; begin with, for example, include: [configs/model/clc.yaml]"
         )

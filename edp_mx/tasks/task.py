@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from edp_mx.tasks.model import TaskModel
 
 
+class Shortfall(NamedTuple):
+    """How a model is no better than a constant answer, and what that means, in words."""
+
+    found: str
+    means: str
+
+
 @dataclass(frozen=True)
 class Metric:
     """A score, as a share of 1 in files of results and records, in percent where people read it.
@@ -46,9 +53,25 @@ class Metric:
         """Return a value of this metric as a number of which less is better."""
         return value if self.is_error else 1 - value
 
-    def in_percent(self, scores: Mapping[str, Any], digits: int = 2) -> str:
+    def in_percent(self, scores: Mapping[str, Any]) -> str:
         """Return its value among scores, such as "5.83"."""
-        return f"{100 * scores[self.key]:.{digits}f}"
+        return f"{100 * scores[self.key]:.2f}"
+
+    def no_better_than(
+        self, answer: str, scores: Mapping[str, Any], baseline: Mapping[str, Any]
+    ) -> Optional[Shortfall]:
+        """Return how an accuracy is not above that of a constant answer; None if it is, or cannot.
+
+        Args:
+            answer: the constant one.
+        """
+        right, constant = (100 * each[self.key] for each in (scores, baseline))
+        if not right <= constant < 100:
+            return None
+        than = "below" if right < constant else "the same as"
+        name = self.name[0].upper() + self.name[1:]
+        found = f'{name} {right:.2f} % is {than} always answering "{answer}" ({constant:.2f} %)'
+        return Shortfall(found, "nothing was learned")
 
 
 class Scores(Protocol):
@@ -59,13 +82,6 @@ class Scores(Protocol):
 
     def describe(self) -> str:
         """Return lines for the console."""
-
-
-class Shortfall(NamedTuple):
-    """How a model is no better than a constant answer, and what that means, in words."""
-
-    found: str
-    means: str
 
 
 class Task(ABC):
@@ -97,12 +113,16 @@ class Task(ABC):
         """Put what `TaskModel.guesses` found for a batch in the place of its utterances."""
 
     @abstractmethod
-    def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Any:
-        """Return the `Scores` of hypotheses, in the order of the references."""
+    def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:
+        """Return the scores of hypotheses, in the order of the references."""
 
     @abstractmethod
     def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
         """Return the scores of the best constant answer, by metric, and the answer itself."""
+
+    @abstractmethod
+    def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
+        """Return the same of a corpus with these labels, so many of each, and so many slots."""
 
     @abstractmethod
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Optional, 
 from edp_mx.runs.record import Record, record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.sweep.budget import Budget, locked
-from edp_mx.runs.sweep.processes import Ended, log_of, start, train_all
-from edp_mx.runs.sweep.trial import Trial, folder_of, last_sentence
+from edp_mx.runs.sweep.processes import Ended, start, train_all
+from edp_mx.runs.sweep.trial import Trial, folder_of
 from edp_mx.runtime.json_text import parse_json
 
 logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
@@ -116,7 +116,7 @@ class Trainings:
             budget.note(ended)
             on_end(ended)
             left, count = sum(trial.is_open for trial in trials), len(trials)
-            said = f"{_said(ended.trial)}{budget.time_left(left)}"
+            said = f"{ended.trial.described()}{budget.time_left(left)}"
             logger.info("trial %d of %d, %s", count - left, count, said)
 
     def run(self, words: Sequence[str], log: Path) -> int:
@@ -135,9 +135,7 @@ class Trainings:
             self._records.append(record)
             self._journal.add("finished", trial, seconds=round(ended.seconds, 1))
             return
-        trial.error = last_sentence(log_of(run))
-        if ended.code < 0:
-            trial.error = f"ended by signal {-ended.code}; {trial.error}"
+        trial.error = ended.error
         self._journal.add("failed", trial, error=trial.error)
 
 
@@ -170,11 +168,3 @@ class Journal:
                 if row["event"] == "failed":
                     found[str(row["hash"])] = str(row["error"])
         return found
-
-
-def _said(trial: TableTrial) -> str:
-    values = ", ".join(f"{key}={value}" for key, value in trial.values.items())
-    if trial.error:
-        return f"{values}: failed: {trial.error}"
-    ser = "no validation part" if trial.ser is None else f"validation SER {100 * trial.ser:.2f} %"
-    return f"{values}: {ser}"

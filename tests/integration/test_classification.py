@@ -115,3 +115,25 @@ def test_runs_of_two_tasks_are_not_compared(runs, tmp_path):
     edp_mx("train", CONFIGS / "quickstart.yaml", "--run", tmp_path / "ner", "--set", *quick)
     said = edp_mx("compare", runs / "sgd", tmp_path / "ner", code=2).stderr
     assert "task: classification" in said and "cannot be compared" in said
+
+
+def test_a_sweep_and_the_page_of_runs_ask_the_task(corpus, runs, tmp_path):
+    (tmp_path / "base.yaml").write_text(
+        f"include: [{SST2}]\n"
+        f"data: {{path: {corpus}, embeddings: {{dimension: 16}}}}\n"
+        "model: {hidden_size: 16, character_filters: 4}\n"
+        "training: {epochs: 2}\n"
+    )
+    (tmp_path / "sweep.yaml").write_text(
+        "base: [base.yaml]\nmethod: grid\npruner: halving\nfirst_epochs: 1\n"
+        "parameters: {training.learning_rate: [0.01, 1.0e-7]}\n"
+    )
+    where = ("--out", tmp_path / "out", "--records", tmp_path / "none")
+    trials = json.loads(edp_mx("sweep", tmp_path / "sweep.yaml", *where, "--json").stdout)
+    found = {each["values"]["training.learning_rate"]: each["accuracy"] for each in trials}
+    table = edp_mx("sweep", tmp_path / "sweep.yaml", *where).stdout
+    assert found[0.01] > 0.8 and "valid. accuracy %" in table
+    assert "best: --set training.learning_rate=0.01" in table and "SER" not in table
+    edp_mx("report", runs, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "macro F1 %" in page and "private" in page

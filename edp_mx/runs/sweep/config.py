@@ -30,9 +30,9 @@ class SweepConfig(Settings):
             looks at those before.
         trials: how many at most; by default a whole grid, or 16.
         seed: of the draws, and of the order of a grid; the first n do not depend on `trials`.
-        pruner: whether trials are stopped early by their SER on validation: none, halving (the best
-            1/eta of those that came so far go on after first_epochs, eta · first_epochs, …), or
-            median (one that is worse than half of the others at the same epoch ends).
+        pruner: whether trials are stopped early by their score on validation: none, halving (the
+            best 1/eta of those that came so far go on after first_epochs, eta · first_epochs, …),
+            or median (one that is worse than half of the others at the same epoch ends).
         first_epochs: no trial is stopped before the end of so many.
         eta: η of halving.
 

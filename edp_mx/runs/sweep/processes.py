@@ -13,7 +13,7 @@ from typing import Callable, Dict, Generic, Iterator, List, Optional, Sequence, 
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import overrides_of
-from edp_mx.runs.sweep.trial import Trial
+from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runtime.processes import end_with_parent, launcher
 
 PAUSE = 0.2  # seconds between two looks at the processes
@@ -30,6 +30,12 @@ class Ended(Generic[T]):
     run: RunDirectory
     code: int
     seconds: float
+
+    @property
+    def error(self) -> str:
+        """What it said last, if it did not end well."""
+        said = last_sentence(log_of(self.run))
+        return said if self.code >= 0 else f"ended by signal {-self.code}; {said}"
 
 
 def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:

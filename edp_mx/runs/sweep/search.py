@@ -16,9 +16,9 @@ from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget, Limits, locked
 from edp_mx.runs.sweep.config import SweepConfig
-from edp_mx.runs.sweep.processes import Ended, log_of, train_all
+from edp_mx.runs.sweep.processes import Ended, train_all
 from edp_mx.runs.sweep.study import Study, error_of
-from edp_mx.runs.sweep.trial import Trial, folder_of, last_sentence
+from edp_mx.runs.sweep.trial import Trial, folder_of
 from edp_mx.runtime.yaml_tree import read_layers
 
 logger = logging.getLogger(__name__)
@@ -123,11 +123,14 @@ class Sweep:
         """Tell the study of the epochs that have ended; return whether a training is to stop."""
         if not self._is_pruned:
             return False
-        sers = {int(row["epoch"]): row["ser"] / 100 for row in run.epochs() if "ser" in row}
-        if self._study.is_hopeless(self._proposed[trial.hash], sers):
-            epoch, ser = max(sers.items())
+        metric = trial.task.metric
+        scores = {int(row["epoch"]): row[metric.key] / 100 for row in run.epochs()}
+        costs = {epoch: metric.cost(score) for epoch, score in scores.items()}
+        if self._study.is_hopeless(self._proposed[trial.hash], costs):
+            epoch, score = max(scores.items())
             trial.is_stopped = True
-            trial.error = f"after epoch {epoch} at a SER of {100 * ser:.2f} % on validation"
+            named = f"{'an' if metric.name[0] in 'aeiou' else 'a'} {metric.name}"
+            trial.error = f"after epoch {epoch} at {named} of {100 * score:.2f} % on validation"
         return trial.is_stopped
 
     def _note(self, ended: Ended[Trial]) -> None:
@@ -138,31 +141,19 @@ class Sweep:
             record = record_of(run, run.read("results"))
             trial.records.append(record)
             self._records.append(record)
-            if trial.ser is None:
+            if trial.score is None:
                 trial.error = "has no validation part to be ranked by"
         elif trial.is_stopped:
             if run.ledger.exists():  # the whole plan counts: the stop depends on what was released
                 LedgerFile(run.ledger, read_ledger(run.ledger).plan).stop()
         else:
-            trial.error = last_sentence(log_of(run))
-            if ended.code < 0:
-                trial.error = f"ended by signal {-ended.code}; {trial.error}"
+            trial.error = ended.error
         self._tell(self._proposed.pop(trial.hash), trial)
-        logger.info("trial %d, %s: %s", len(self.trials), _settings(trial), _outcome(trial))
+        logger.info("trial %d, %s", len(self.trials), trial.described())
 
     def _tell(self, proposed: Proposed, trial: Trial) -> None:
-        if trial.ser is None or trial.error:
+        if trial.score is None or trial.error:
             error = trial.error or "has no validation part to be ranked by"
             self._study.tell_failed(proposed, error, is_stopped=trial.is_stopped)
         else:
-            self._study.tell(proposed, trial.ser)
-
-
-def _settings(trial: Trial) -> str:
-    return ", ".join(f"{key}={value}" for key, value in trial.values.items())
-
-
-def _outcome(trial: Trial) -> str:
-    if trial.error:
-        return f"{'stopped' if trial.is_stopped else 'failed'}: {trial.error}"
-    return f"validation SER {100 * (trial.ser or 0.0):.2f} %"
+            self._study.tell(proposed, trial.cost)

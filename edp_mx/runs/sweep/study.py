@@ -95,17 +95,17 @@ class Study:
         """Return what a trial sets, by dotted key."""
         return {key: _value_of(each, trial.params[key]) for key, each in self._space.items()}
 
-    def is_hopeless(self, trial: optuna.Trial, sers: Mapping[int, float]) -> bool:
+    def is_hopeless(self, trial: optuna.Trial, costs: Mapping[int, float]) -> bool:
         """Say what a trial has come to after each epoch; return whether it is to be stopped."""
         known = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
-        new = {epoch: ser for epoch, ser in sers.items() if epoch not in known}
-        for epoch, ser in new.items():
-            trial.report(ser, epoch)
+        new = {epoch: cost for epoch, cost in costs.items() if epoch not in known}
+        for epoch, cost in new.items():
+            trial.report(cost, epoch)
         return bool(new) and trial.should_prune()
 
-    def tell(self, trial: optuna.Trial, ser: float) -> None:
+    def tell(self, trial: optuna.Trial, cost: float) -> None:
         """Say what a trial came to."""
-        self._study.tell(trial.number, ser)
+        self._study.tell(trial.number, cost)
 
     def tell_failed(self, trial: optuna.Trial, error: str, *, is_stopped: bool) -> None:
         """Say why a trial came to nothing, or was stopped before its end."""
@@ -143,7 +143,7 @@ class Study:
 
 
 def pruner_of(config: SweepConfig) -> optuna.pruners.BasePruner:
-    """Return what stops trials early, by their SER on validation at the end of each epoch."""
+    """Return what stops trials early, by their score on validation at the end of each epoch."""
     if config.pruner == "halving":
         return optuna.pruners.SuccessiveHalvingPruner(
             min_resource=config.first_epochs, reduction_factor=config.eta

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,13 @@ from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import Record, settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
+from edp_mx.tasks.registry import TASKS
+from edp_mx.tasks.task import Task
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:")  # of horovodrun
-_SENTENCE = re.compile(
-    r"^(?:edp-mx(?: \w+|, worker \d+)|experiments\.\w+): "
-)  # of a command, or of its watchdog
-
+# Of a command, or of its watchdog.
+_SENTENCE = re.compile(r"^(?:edp-mx(?: \w+|, worker \d+)|experiments\.\w+): ")
 
 T = TypeVar("T", bound="Trial")
 
@@ -57,10 +59,29 @@ class Trial:
         return trial
 
     @property
-    def ser(self) -> Optional[float]:
-        """The mean SER of its runs on validation; None unless it was trained."""
-        sers = [record["validation"]["ser"] for record in self.records if record["validation"]]
-        return fmean(sers) if sers else None
+    def task(self) -> Task:
+        """What is learned; the default where the settings are refused."""
+        return TASKS[self.config.task] if self.config else INTENT_SLOT
+
+    @property
+    def score(self) -> Optional[float]:
+        """The mean over its runs of the metric that chooses, on validation; None if untrained."""
+        parts = [record["validation"] for record in self.records if record["validation"]]
+        return fmean(part[self.task.metric.key] for part in parts) if parts else None
+
+    @property
+    def cost(self) -> float:
+        """The score as a number of which less is better; ∞ if untrained."""
+        return math.inf if self.score is None else self.task.metric.cost(self.score)
+
+    def described(self) -> str:
+        """Return what it sets and what it came to, for the log."""
+        values = ", ".join(f"{key}={value}" for key, value in self.values.items())
+        if self.error:
+            return f"{values}: {'stopped' if self.is_stopped else 'failed'}: {self.error}"
+        if self.score is None:
+            return f"{values}: no validation part"
+        return f"{values}: validation {self.task.metric.name} {100 * self.score:.2f} %"
 
     @property
     def is_open(self) -> bool:

@@ -46,10 +46,14 @@ class Classification(Task):
 
     def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
         """See `Task`; of labels that are equally common, the first by name."""
-        labels = [each.intent for each in references]
-        common, _ = min(Counter(labels).items(), key=lambda item: (-item[1], item[0]))
-        scores = score_labels(labels, [common] * len(labels))
-        return {"label": common, **self.shares(scores.to_dict())}
+        return self.constant_of(Counter(each.intent for each in references), 0)
+
+    def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:  # noqa: ARG002
+        """See `Task`; the F1 of the one label that is answered is 2p / (1 + p), all others' 0."""
+        common, count = min(labels.items(), key=lambda item: (-item[1], item[0]))
+        share = count / sum(labels.values())
+        f1 = 2 * share / (1 + share) / len(labels)
+        return {"label": common, **self.shares({"accuracy": share, "macro_f1": f1})}
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
         """See `Task`."""
@@ -59,15 +63,7 @@ class Classification(Task):
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
         """See `Task`."""
-        right, constant = (100 * each["accuracy"] for each in (scores, baseline))
-        if not right <= constant < 100:
-            return None
-        than = "below" if right < constant else "the same as"
-        found = (
-            f'Accuracy {right:.2f} % is {than} always answering "{baseline["label"]}" '
-            f"({constant:.2f} %)"
-        )
-        return Shortfall(found, "nothing was learned")
+        return self.metric.no_better_than(baseline["label"], scores, baseline)
 
 
 CLASSIFICATION = Classification()

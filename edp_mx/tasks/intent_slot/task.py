@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
-from edp_mx.metrics.baseline import constant_answer
+from edp_mx.metrics.baseline import baseline_of, constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.tasks.task import Metric, Shortfall, Task
 
@@ -68,6 +68,10 @@ class IntentSlot(Task):
         """See `Task`."""
         return constant_answer(references).to_dict()
 
+    def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
+        """See `Task`."""
+        return baseline_of(labels, num_slots).to_dict()
+
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
         """See `Task`."""
         return f'always "{baseline["intent"]}" and no slots'
@@ -76,17 +80,15 @@ class IntentSlot(Task):
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
         """See `Task`."""
-        right, constant = (100 * each["intent_accuracy"] for each in (scores, baseline))
-        ser, without_slots = (100 * each["ser"] for each in (scores, baseline))
-        answer = f'always answering "{baseline["intent"]}"'
-        if right <= constant < 100:
-            than = "below" if right < constant else "the same as"
-            found = f"Intent accuracy {right:.2f} % is {than} {answer} ({constant:.2f} %)"
-            return Shortfall(found, "nothing was learned")
-        if ser > without_slots:
-            found = f"SER {ser:.2f} % is above {answer} without any slot ({without_slots:.2f} %)"
-            return Shortfall(found, "it inserts more wrong slots than it gets right")
-        return None
+        answer, (_, accuracy, _) = baseline["intent"], self.metrics
+        found = accuracy.no_better_than(answer, scores, baseline)
+        if found is not None or scores["ser"] <= baseline["ser"]:
+            return found
+        said = (
+            f'SER {100 * scores["ser"]:.2f} % is above always answering "{answer}" without any '
+            f"slot ({100 * baseline['ser']:.2f} %)"
+        )
+        return Shortfall(said, "it inserts more wrong slots than it gets right")
 
 
 def fit_length(tags: Sequence[str], length: int) -> Tuple[str, ...]:
